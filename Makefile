@@ -1,0 +1,34 @@
+# The two commands: `make run` and `make test`. Both install what is missing and ask nothing.
+
+# Outside the clone, so that every clone on this machine shares what was compiled before.
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/stampede/target
+
+.PHONY: run build test lint fmt install-run install-test clean
+
+## run: build and start Stampede with nothing configured, and print where to look
+run: install-run build
+	bin/stampede serve
+
+build:
+	cargo build --release --locked --bin stampede
+	@mkdir -p bin && ln -sf "$(CARGO_TARGET_DIR)/release/stampede" bin/stampede
+
+## test: everything that must hold: format, lints, all tests
+test: install-test lint
+	cargo nextest run --locked --workspace
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+fmt:
+	cargo fmt --all
+
+install-run:
+	@scripts/install cargo cc redis-server
+
+install-test:
+	@scripts/install cargo cc redis-server postgres pdftotext zbarimg cargo-nextest
+
+clean:
+	rm -rf bin "$(CARGO_TARGET_DIR)"

@@ -1,0 +1,189 @@
+//! Reading requests: ids from paths, JSON from bodies, every mistake named with its field.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value};
+use stampede_model::{Currency, Limit, Money, check_email, check_text};
+use std::str::FromStr;
+
+use crate::app::App;
+use crate::problem::{FieldError, Problem};
+
+/// An id from the path. What is not an id names nothing, so it answers 404 like any unknown id.
+pub(crate) struct Id<T>(pub(crate) T);
+
+impl<T: FromStr + Send> FromRequestParts<App> for Id<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let text = Path::<String>::from_request_parts(parts, app).await;
+        text.ok()
+            .and_then(|Path(text)| text.parse().ok())
+            .map(Id)
+            .ok_or_else(|| Problem::not_found("it was"))
+    }
+}
+
+/// A JSON object from the body.
+pub(crate) struct Body(pub(crate) Map<String, Value>);
+
+impl FromRequest<App> for Body {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            return Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the body must be JSON with \"Content-Type: application/json\"",
+            ));
+        }
+        let limit = app.limits.body_bytes;
+        let bytes = axum::body::to_bytes(request.into_body(), limit).await.map_err(|_| {
+            Problem::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the body may have at most {limit} bytes"),
+            )
+        })?;
+        parse(&bytes).map(Self)
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let essence = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+fn parse(bytes: &Bytes) -> Result<Map<String, Value>, Problem> {
+    match serde_json::from_slice(bytes) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => {
+            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the body must be a JSON object"))
+        }
+        Err(error) => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            format!("the body is not valid JSON: {error}"),
+        )),
+    }
+}
+
+/// Collects what is wrong with the fields of one object, so that a client learns all of it at once.
+pub(crate) struct Fields<'a> {
+    object: &'a Map<String, Value>,
+    path: String,
+    errors: Vec<FieldError>,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(object: &'a Map<String, Value>) -> Self {
+        Self { object, path: String::new(), errors: Vec::new() }
+    }
+
+    /// Fields of an object inside another one; `path` ends in a dot.
+    pub(crate) fn nested(object: &'a Map<String, Value>, path: String) -> Self {
+        Self { object, path, errors: Vec::new() }
+    }
+
+    /// The value of a field; absent and `null` are the same.
+    pub(crate) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.object.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Notes a mistake.
+    pub(crate) fn wrong(&mut self, name: &str, message: impl std::fmt::Display) {
+        self.errors.push(FieldError {
+            field: format!("{}{name}", self.path),
+            message: message.to_string(),
+        });
+    }
+
+    /// Reads a field with a function of its own; mistakes are noted, absence is not one.
+    pub(crate) fn read<T, E: std::fmt::Display>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&Value) -> Result<T, E>,
+    ) -> Option<T> {
+        match read(self.get(name)?) {
+            Ok(value) => Some(value),
+            Err(message) => {
+                self.wrong(name, message);
+                None
+            }
+        }
+    }
+
+    /// A line of text that can be printed on a ticket.
+    pub(crate) fn text(&mut self, name: &str, limit: Limit) -> Option<String> {
+        self.read(name, |value| {
+            let text = check_text(as_text(value)?, limit).map_err(|e| e.to_string())?;
+            printable(text)
+        })
+    }
+
+    /// The same, and it must be there.
+    pub(crate) fn required_text(&mut self, name: &str, limit: Limit) -> Option<String> {
+        if self.get(name).is_none() {
+            self.wrong(name, "is missing");
+        }
+        self.text(name, limit)
+    }
+
+    pub(crate) fn email(&mut self, name: &str) -> Option<String> {
+        self.read(name, |value| check_email(as_text(value)?).map_err(|e| e.to_string()))
+    }
+
+    /// An amount, as a number or as text.
+    pub(crate) fn money(&mut self, name: &str, currency: Currency) -> Option<Money> {
+        self.read(name, |value| {
+            let amount = match value {
+                Value::Number(number) => number.to_string(),
+                Value::String(text) => text.clone(),
+                _ => return Err("must be a decimal number such as 49.90".to_owned()),
+            };
+            Money::parse(&amount, currency).map_err(|e| e.to_string())
+        })
+    }
+
+    /// Takes over the mistakes found elsewhere.
+    pub(crate) fn absorb(&mut self, other: Fields<'_>) {
+        self.errors.extend(other.errors);
+    }
+
+    /// How many mistakes there are so far.
+    pub(crate) fn mistakes(&self) -> usize {
+        self.errors.len()
+    }
+
+    /// The value, unless something was wrong.
+    pub(crate) fn finish<T>(self, value: Option<T>) -> Result<T, Problem> {
+        match value {
+            Some(value) if self.errors.is_empty() => Ok(value),
+            _ => Err(Problem::invalid(self.errors)),
+        }
+    }
+}
+
+/// The text of a JSON string.
+pub(crate) fn as_text(value: &Value) -> Result<&str, String> {
+    value.as_str().ok_or_else(|| "must be a text".to_owned())
+}
+
+/// Refuses characters that no font of ours has: a ticket with boxes instead of a name is worse.
+fn printable(text: String) -> Result<String, String> {
+    let missing = stampede_template::missing_glyphs(&text);
+    if missing.is_empty() {
+        return Ok(text);
+    }
+    let shown: Vec<String> =
+        missing.iter().take(5).map(|c| format!("{c} (U+{:04X})", *c as u32)).collect();
+    Err(format!("contains characters that cannot be printed on a ticket: {}", shown.join(", ")))
+}

@@ -1,0 +1,123 @@
+//! The one error type of the API: `application/problem+json` (RFC 9457), plus the `error` field
+//! that clients of the seeds read.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+use serde_json::json;
+use stampede_model::TicketId;
+
+/// What is wrong with one field of a request.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub(crate) struct FieldError {
+    /// Path of the field: `quantity`, `holders[3].name`.
+    pub(crate) field: String,
+    /// What it must be.
+    pub(crate) message: String,
+}
+
+/// An answer that is not what the client hoped for.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    detail: String,
+    fields: Vec<FieldError>,
+    retry_after_s: Option<u32>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: detail.into(), fields: Vec::new(), retry_after_s: None }
+    }
+
+    /// 404, naming what was looked for. The word before the colon is what seed clients compare.
+    pub(crate) fn not_found(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, format!("{what} not found"))
+    }
+
+    /// 403.
+    pub(crate) fn forbidden() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "Access denied")
+    }
+
+    /// 422 with all mistakes at once.
+    pub(crate) fn invalid(fields: Vec<FieldError>) -> Self {
+        let detail: Vec<String> =
+            fields.iter().take(10).map(|f| format!("{} {}", f.field, f.message)).collect();
+        let mut detail = detail.join("; ");
+        if fields.len() > 10 {
+            detail.push_str(&format!("; and {} more", fields.len() - 10));
+        }
+        Self { fields, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail) }
+    }
+
+    /// 409 until the PDF is there.
+    pub(crate) fn not_ready(ticket: TicketId, retry_after_s: u32) -> Self {
+        let detail = format!("the PDF of ticket {ticket} is not ready yet");
+        Self { retry_after_s: Some(retry_after_s), ..Self::new(StatusCode::CONFLICT, detail) }
+    }
+
+    /// 503 when something we need is away.
+    fn unavailable(what: &str) -> Self {
+        Self {
+            retry_after_s: Some(2),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("{what} is not available right now"),
+            )
+        }
+    }
+
+    /// 500: the cause goes to the log with an id; the client gets the id and nothing else.
+    pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Self {
+        let id = TicketId::generate();
+        tracing::error!(error_id = %id, %cause, "request failed");
+        let detail = format!("internal error; the server's log has it under {id}");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+    }
+}
+
+impl From<stampede_store::Error> for Problem {
+    fn from(error: stampede_store::Error) -> Self {
+        if error.is_outage() {
+            tracing::warn!(%error, "request refused");
+            Self::unavailable("the database")
+        } else {
+            Self::internal(&error)
+        }
+    }
+}
+
+impl From<stampede_files::Error> for Problem {
+    fn from(error: stampede_files::Error) -> Self {
+        Self::internal(&error)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut body = json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason().unwrap_or("Error"),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "error": self.detail,
+        });
+        if !self.fields.is_empty() {
+            body["errors"] = json!(self.fields);
+        }
+        let mut response = Response::new(Body::from(body.to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

@@ -1,0 +1,50 @@
+//! Every route on one page.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use http::StatusCode;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::timeout::TimeoutLayer;
+use tower_http::trace::{DefaultOnResponse, TraceLayer};
+use tracing::Level;
+
+use crate::app::App;
+use crate::problem::Problem;
+use crate::routes::{batches, events, health, orders, pdf, tickets};
+
+/// No request may take longer; the slowest, an order of 100,000 tickets, takes a few seconds.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The API as a service.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route("/health", get(health::health))
+        .route("/ready", get(health::ready))
+        .route("/api/events", post(events::create).get(events::list))
+        .route("/api/events/{id}", get(events::read).patch(events::update).delete(events::delete))
+        .route("/api/tickets", post(orders::create).get(tickets::list))
+        .route(
+            "/api/tickets/{id}",
+            get(tickets::read).patch(tickets::update).delete(tickets::delete),
+        )
+        .route("/api/tickets/{id}/pdf", get(pdf::download))
+        .route("/api/batches/{id}", get(batches::read))
+        .fallback(async || Problem::not_found("no such route: it was"))
+        .method_not_allowed_fallback(async || {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this route does not know that method")
+        })
+        .layer(CatchPanicLayer::custom(|panic: Box<dyn std::any::Any + Send>| {
+            let cause = panic
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_default();
+            Problem::internal(&format!("panicked: {cause}")).into_response()
+        }))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, REQUEST_TIMEOUT))
+        .layer(TraceLayer::new_for_http().on_response(DefaultOnResponse::new().level(Level::DEBUG)))
+        .with_state(app)
+}

@@ -1,0 +1,181 @@
+//! `/api/events`: create, list, read, update, delete.
+
+use axum::Json;
+use axum::extract::{Query, State};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use stampede_model::{
+    Branding, Currency, Event, EventDetails, EventId, HexColor, Limit, Ticket, Timestamp,
+};
+use stampede_store::Deleted;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::input::{Body, Fields, Id, as_text};
+use crate::problem::Problem;
+use crate::routes::Paging;
+
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(body): Body,
+) -> Result<(StatusCode, Json<Event>), Problem> {
+    caller.must_write()?;
+    let mut fields = Fields::new(&body);
+    if fields.get("name").is_none() {
+        fields.wrong("name", "is missing");
+    }
+    let blank = EventDetails {
+        name: String::new(),
+        location: String::new(),
+        starts_at: None,
+        time_zone: "UTC".to_owned(),
+        currency: Currency::USD,
+        branding: Branding::default(),
+    };
+    let details = read_details(&mut fields, blank);
+    let details = fields.finish(Some(details))?;
+    let now = Timestamp::now();
+    let event = Event {
+        id: EventId::generate(),
+        owner: caller.0.user,
+        details,
+        created_at: now,
+        updated_at: now,
+    };
+    app.store.insert_event(&event).await?;
+    Ok((StatusCode::CREATED, Json(event)))
+}
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Query(paging): Query<Paging>,
+) -> Result<Json<Value>, Problem> {
+    let owner = caller.0.visible_owner();
+    let events = app.store.events(owner, paging.after(), paging.limit()).await?;
+    let next = paging.next(&events, |event| event.id);
+    Ok(Json(json!({ "events": events, "next": next })))
+}
+
+pub(crate) async fn read(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<EventId>,
+) -> Result<Json<Event>, Problem> {
+    let event = find(&app, id).await?;
+    caller.must_read(&event.owner)?;
+    Ok(Json(event))
+}
+
+/// Changes the fields that are given. PDFs made before say so no more; they are made anew when
+/// somebody asks for them.
+pub(crate) async fn update(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<EventId>,
+    Body(body): Body,
+) -> Result<Json<Event>, Problem> {
+    let mut event = find(&app, id).await?;
+    caller.must_change(&event.owner)?;
+    let mut fields = Fields::new(&body);
+    let details = read_details(&mut fields, event.details);
+    event.details = fields.finish(Some(details))?;
+    event.updated_at = Timestamp::now();
+    if !app.store.update_event(&event).await? {
+        return Err(Problem::not_found("Event"));
+    }
+    Ok(Json(event))
+}
+
+#[derive(Deserialize)]
+pub(crate) struct DeleteOptions {
+    #[serde(default)]
+    force: bool,
+}
+
+/// Deletes an event; one with tickets only with `?force=true`, and then with all of them.
+pub(crate) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<EventId>,
+    Query(options): Query<DeleteOptions>,
+) -> Result<StatusCode, Problem> {
+    let event = find(&app, id).await?;
+    caller.must_change(&event.owner)?;
+    if options.force {
+        let tickets = app.store.delete_event_with_tickets(id).await?;
+        // Records are gone; jobs and files without a record do no harm and may go in their own time.
+        tokio::spawn(async move {
+            for ticket in tickets {
+                let _ = app.tickets.remove(&ticket.to_string()).await;
+                let _ = app.files.delete(&Ticket::pdf_path(ticket)).await;
+            }
+        });
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    match app.store.delete_event(id).await? {
+        Deleted::Gone => Ok(StatusCode::NO_CONTENT),
+        Deleted::NotFound => Err(Problem::not_found("Event")),
+        Deleted::HasTickets(count) => Err(Problem::new(
+            StatusCode::CONFLICT,
+            format!("the event has {count} tickets; add ?force=true to delete them with it"),
+        )),
+    }
+}
+
+/// The event, whoever owns it.
+pub(crate) async fn find(app: &App, id: EventId) -> Result<Event, Problem> {
+    app.store.event(id).await?.ok_or_else(|| Problem::not_found("Event"))
+}
+
+/// `details` with the fields changed that are given.
+fn read_details(fields: &mut Fields<'_>, details: EventDetails) -> EventDetails {
+    let branding = match fields.get("branding") {
+        Some(Value::Object(object)) => read_branding(fields, object, &details.branding),
+        Some(_) => {
+            fields.wrong("branding", "must be an object with primary and secondary");
+            details.branding
+        }
+        None => details.branding,
+    };
+    EventDetails {
+        name: fields.text("name", Limit::NAME).unwrap_or(details.name),
+        location: fields.text("location", Limit::LOCATION).unwrap_or(details.location),
+        starts_at: fields
+            .read("startsAt", |value| {
+                let text = as_text(value)?;
+                text.parse()
+                    .map_err(|_| "must be a time such as 2026-11-21T19:30:00+03:00".to_owned())
+            })
+            .or(details.starts_at),
+        time_zone: fields.read("timeZone", read_time_zone).unwrap_or(details.time_zone),
+        currency: fields
+            .read("currency", |value| as_text(value)?.parse().map_err(|e| format!("{e}")))
+            .unwrap_or(details.currency),
+        branding,
+    }
+}
+
+fn read_branding(fields: &mut Fields<'_>, object: &Map<String, Value>, now: &Branding) -> Branding {
+    let mut colours = Fields::nested(object, "branding.".to_owned());
+    let mut colour = |name: &str, now: HexColor| {
+        let read = |value: &Value| as_text(value)?.parse().map_err(str::to_owned);
+        colours.read(name, read).unwrap_or(now)
+    };
+    let branding = Branding {
+        primary: colour("primary", now.primary),
+        secondary: colour("secondary", now.secondary),
+    };
+    fields.absorb(colours);
+    branding
+}
+
+fn read_time_zone(value: &Value) -> Result<String, String> {
+    let name = as_text(value)?;
+    match jiff::tz::TimeZone::get(name) {
+        Ok(zone) => Ok(zone.iana_name().unwrap_or(name).to_owned()),
+        Err(_) => Err("must be an IANA time zone such as Europe/Berlin".to_owned()),
+    }
+}

@@ -1,0 +1,33 @@
+//! `GET /health`: the process lives. `GET /ready`: it can do its work.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::app::App;
+
+/// A dependency that does not answer within this time is down.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(crate) async fn health() -> Json<Value> {
+    Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
+}
+
+pub(crate) async fn ready(State(app): State<App>) -> (StatusCode, Json<Value>) {
+    let (store, redis) = tokio::join!(
+        tokio::time::timeout(PATIENCE, app.store.ping()),
+        tokio::time::timeout(PATIENCE, app.broker.ping()),
+    );
+    let word = |up: bool| if up { "up" } else { "down" };
+    let (store, redis) = (matches!(store, Ok(Ok(()))), matches!(redis, Ok(Ok(()))));
+    let (status, overall) = if store && redis {
+        (StatusCode::OK, "ready")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "not ready")
+    };
+    let body = json!({ "status": overall, "database": word(store), "redis": word(redis) });
+    (status, Json(body))
+}

@@ -1,0 +1,192 @@
+//! `POST /api/tickets`: an order becomes a batch of tickets, at once.
+
+use axum::Json;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value, json};
+use stampede_model::{
+    BatchId, Currency, Event, EventId, Holder, Limit, Money, Order, Ticket, TicketId, TicketStatus,
+    Timestamp,
+};
+use stampede_store::Placed;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::input::{Body, Fields};
+use crate::problem::Problem;
+use crate::routes::events;
+
+/// More mistakes than this help nobody.
+const MAX_MISTAKES: usize = 100;
+/// Longest `Idempotency-Key`.
+const MAX_KEY: usize = 200;
+
+/// What one ticket of an order says.
+#[derive(Clone)]
+struct Line {
+    holder: Holder,
+    price: Option<Money>,
+}
+
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Value>, Problem> {
+    caller.must_write()?;
+    let event = find_target(&app, &body).await?;
+    caller.must_change(&event.owner)?;
+    let idempotency_key = read_idempotency_key(&headers)?;
+    let mut fields = Fields::new(&body);
+    let lines = read_lines(&mut fields, event.details.currency, app.limits.quantity);
+    let lines = fields.finish(lines)?;
+    let order = assemble(&event, caller.0.user, lines, idempotency_key);
+
+    match app.store.place_order(&order).await? {
+        Placed::New(batch) => {
+            let ids: Vec<TicketId> = order.tickets.iter().map(|ticket| ticket.id).collect();
+            app.enqueue_order(batch, order.tickets).await;
+            Ok(answer(order.batch_id, &ids))
+        }
+        // The same order again (a second click, a retry after a lost answer) is answered the same.
+        Placed::Existing(batch) => {
+            Ok(answer(batch.id, &app.store.batch_ticket_ids(batch.id).await?))
+        }
+        Placed::NoSuchEvent => Err(Problem::not_found("Event")),
+    }
+}
+
+fn answer(batch: BatchId, tickets: &[TicketId]) -> Json<Value> {
+    Json(json!({ "success": true, "batchId": batch, "tickets": tickets }))
+}
+
+/// The event an order is for: 422 when it is not named, 404 when there is no such event.
+async fn find_target(app: &App, body: &Map<String, Value>) -> Result<Event, Problem> {
+    let mut fields = Fields::new(body);
+    let id: Result<EventId, _> = match fields.get("target") {
+        Some(Value::String(text)) => text.parse(),
+        Some(_) => {
+            fields.wrong("target", "must be the id of an event");
+            return fields.finish(None);
+        }
+        None => {
+            fields.wrong("target", "is missing: the id of an event");
+            return fields.finish(None);
+        }
+    };
+    match id {
+        Ok(id) => events::find(app, id).await,
+        Err(_) => Err(Problem::not_found("Event")),
+    }
+}
+
+/// One line for each ticket: either `quantity` times the same, or one for each of `holders`.
+fn read_lines(fields: &mut Fields<'_>, currency: Currency, limit: u32) -> Option<Vec<Line>> {
+    let quantity = read_quantity(fields, limit);
+    let Some(holders) = fields.get("holders") else {
+        let line = read_line(fields, currency, None)?;
+        return Some(vec![line; quantity.unwrap_or(1) as usize]);
+    };
+    let Some(holders) = holders.as_array().filter(|holders| !holders.is_empty()) else {
+        fields.wrong("holders", "must be a list of objects with name, email, seat and price");
+        return None;
+    };
+    if holders.len() > limit as usize {
+        fields.wrong("holders", format!("may have at most {limit} entries, has {}", holders.len()));
+        return None;
+    }
+    if quantity.is_some_and(|quantity| quantity as usize != holders.len()) {
+        fields.wrong("quantity", format!("does not match the {} holders", holders.len()));
+    }
+    // What the order says applies to every holder who does not say otherwise.
+    let common = read_common(fields, currency);
+    let mut lines = Vec::with_capacity(holders.len());
+    for (index, holder) in holders.iter().enumerate() {
+        let Some(object) = holder.as_object() else {
+            fields.wrong(&format!("holders[{index}]"), "must be an object");
+            continue;
+        };
+        let mut own = Fields::nested(object, format!("holders[{index}]."));
+        lines.extend(read_line(&mut own, currency, Some(&common)));
+        fields.absorb(own);
+        if fields.mistakes() >= MAX_MISTAKES {
+            break;
+        }
+    }
+    Some(lines)
+}
+
+fn read_quantity(fields: &mut Fields<'_>, limit: u32) -> Option<u32> {
+    fields.read("quantity", |value| {
+        value
+            .as_u64()
+            .or_else(|| value.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0).map(|n| n as u64))
+            .and_then(|n| u32::try_from(n).ok())
+            .filter(|n| (1..=limit).contains(n))
+            .ok_or_else(|| format!("must be a whole number from 1 to {limit}"))
+    })
+}
+
+/// What an order with `holders` says for all of them.
+struct Common {
+    email: Option<String>,
+    seat: Option<String>,
+    price: Option<Money>,
+}
+
+fn read_common(fields: &mut Fields<'_>, currency: Currency) -> Common {
+    Common {
+        email: fields.email("email"),
+        seat: fields.text("seat", Limit::SEAT),
+        price: fields.money("price", currency),
+    }
+}
+
+fn read_line(fields: &mut Fields<'_>, currency: Currency, common: Option<&Common>) -> Option<Line> {
+    let name = fields.required_text("name", Limit::NAME);
+    let own = read_common(fields, currency);
+    let holder = Holder {
+        name: name?,
+        email: own.email.or_else(|| common?.email.clone()),
+        seat: own.seat.or_else(|| common?.seat.clone()),
+    };
+    Some(Line { holder, price: own.price.or_else(|| common?.price) })
+}
+
+fn assemble(event: &Event, owner: String, lines: Vec<Line>, key: Option<String>) -> Order {
+    let now = Timestamp::now();
+    let batch_id = BatchId::generate();
+    let tickets = lines
+        .into_iter()
+        .zip(1..)
+        .map(|(line, index)| Ticket {
+            id: TicketId::generate(),
+            event_id: event.id,
+            batch_id,
+            owner: owner.clone(),
+            index,
+            holder: line.holder,
+            price: line.price,
+            status: TicketStatus::Pending,
+            error: None,
+            pdf: None,
+            processed_by: None,
+            processed_at: None,
+            created_at: now,
+            updated_at: now,
+        })
+        .collect();
+    Order { batch_id, event_id: event.id, owner, tickets, idempotency_key: key, created_at: now }
+}
+
+fn read_idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    match value.to_str() {
+        Ok(key) if (1..=MAX_KEY).contains(&key.len()) => Ok(Some(key.to_owned())),
+        _ => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            format!("Idempotency-Key must be 1 to {MAX_KEY} visible characters"),
+        )),
+    }
+}

@@ -1,0 +1,103 @@
+//! `GET /api/tickets/{id}/pdf`: never a stale, short or missing file.
+//!
+//! The store keeps the fingerprint and size of the PDF that was made. When the ticket, its event or
+//! the template has changed since, or the file is not what was written, the ticket goes back to the
+//! queue, and the client gets the new PDF if it is quick, or 409 with Retry-After.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, StatusCode};
+use stampede_model::{Event, Pdf, Ticket, TicketDocument, TicketId, TicketStatus, Timestamp};
+use tokio::time::Instant;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::input::Id;
+use crate::problem::Problem;
+
+/// How long a request waits for a PDF that is being made anew.
+const REMAKE_PATIENCE: Duration = Duration::from_secs(3);
+const REMAKE_POLL: Duration = Duration::from_millis(50);
+/// What Retry-After says while a ticket waits for its first PDF.
+const RETRY_AFTER_S: u32 = 1;
+
+pub(crate) async fn download(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<TicketId>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (ticket, event) = load(&app, id).await?;
+    caller.must_read(&ticket.owner)?;
+    match ticket.status {
+        TicketStatus::Completed => {}
+        TicketStatus::Pending => return Err(Problem::not_ready(id, RETRY_AFTER_S)),
+        TicketStatus::Void => return Err(Problem::new(StatusCode::GONE, "the ticket is void")),
+        TicketStatus::Failed => {
+            let reason = ticket.error.as_deref().unwrap_or("unknown reason");
+            let detail = format!("the PDF could not be made: {reason}");
+            return Err(Problem::new(StatusCode::CONFLICT, detail));
+        }
+    }
+    if let Some((pdf, bytes)) = current_pdf(&app, &ticket, &event).await? {
+        return Ok(answer(id, &pdf, bytes, &headers));
+    }
+    tracing::info!(ticket = %id, "its PDF is stale, short or missing and is made anew");
+    if let Some(batch) = app.store.mark_stale(id, Timestamp::now()).await? {
+        app.mirror(&batch).await;
+    }
+    app.enqueue_again(&ticket).await;
+
+    let give_up = Instant::now() + REMAKE_PATIENCE;
+    while Instant::now() < give_up {
+        tokio::time::sleep(REMAKE_POLL).await;
+        let (ticket, event) = load(&app, id).await?;
+        if ticket.status == TicketStatus::Completed
+            && let Some((pdf, bytes)) = current_pdf(&app, &ticket, &event).await?
+        {
+            return Ok(answer(id, &pdf, bytes, &headers));
+        }
+    }
+    Err(Problem::not_ready(id, RETRY_AFTER_S))
+}
+
+async fn load(app: &App, id: TicketId) -> Result<(Ticket, Event), Problem> {
+    let row = app.store.tickets_with_events(&[id]).await?.pop();
+    row.ok_or_else(|| Problem::not_found("Ticket"))
+}
+
+/// The PDF, if it says what the ticket says now and is as long as it was written.
+async fn current_pdf(
+    app: &App,
+    ticket: &Ticket,
+    event: &Event,
+) -> Result<Option<(Pdf, Vec<u8>)>, Problem> {
+    let wanted = TicketDocument::new(event, ticket).fingerprint(&app.template_revision);
+    let Some(pdf) = ticket.pdf.clone().filter(|pdf| pdf.fingerprint == wanted.as_str()) else {
+        return Ok(None);
+    };
+    let bytes = app.files.get(&Ticket::pdf_path(ticket.id)).await?;
+    Ok(bytes.filter(|bytes| bytes.len() as u64 == pdf.size).map(|bytes| (pdf, bytes)))
+}
+
+fn answer(id: TicketId, pdf: &Pdf, bytes: Vec<u8>, headers: &HeaderMap) -> Response {
+    let etag = format!("\"{}\"", pdf.fingerprint);
+    let known = headers.get(IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == etag.as_bytes());
+    let (status, body) = if known {
+        (StatusCode::NOT_MODIFIED, Body::empty())
+    } else {
+        (StatusCode::OK, bytes.into())
+    };
+    Response::builder()
+        .status(status)
+        .header(CONTENT_TYPE, "application/pdf")
+        .header(CONTENT_DISPOSITION, format!("inline; filename=\"ticket-{id}.pdf\""))
+        .header(CACHE_CONTROL, "private, no-cache")
+        .header(ETAG, etag)
+        .body(body)
+        .unwrap_or_else(|_| Response::new(Body::empty()))
+}

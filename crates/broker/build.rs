@@ -1,0 +1,74 @@
+//! Embeds the Lua scripts of the pinned `bullmq-official` crate.
+//!
+//! The scripts are not copied into this repository: they are read from the dependency's own folder,
+//! so that raising its version changes the producer's and our consumer's side together.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, error::Error, fs};
+
+/// The scripts our consumer runs. Adding one? Also give it a function in `src/scripts.rs`.
+const SCRIPTS: [&str; 8] = [
+    "extendLocks-1",
+    "moveJobFromActiveToWait-9",
+    "moveStalledJobsToWait-9",
+    "moveToActive-11",
+    "moveToDelayed-11",
+    "moveToFinished-14",
+    "retryJob-11",
+    "updateProgress-3",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=build.rs");
+    // Which version is pinned, and thereby where its scripts are.
+    println!("cargo:rerun-if-changed=../../Cargo.lock");
+    let commands = bullmq_folder()?.join("src/commands");
+    let mut table = String::new();
+    for file in SCRIPTS {
+        let path = commands.join(format!("{file}.lua"));
+        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let (name, _keys) = file.rsplit_once('-').ok_or("script names end in their key count")?;
+        let constant = constant_name(name);
+        table.push_str(&format!(
+            "pub(crate) static {constant}: Script = Script::new(|| redis::Script::new({text:?}));\n"
+        ));
+    }
+    fs::write(Path::new(&env::var("OUT_DIR")?).join("scripts.rs"), table)?;
+    Ok(())
+}
+
+/// Asks cargo where it unpacked the pinned crate.
+fn bullmq_folder() -> Result<PathBuf, Box<dyn Error>> {
+    let output = Command::new(env::var("CARGO")?)
+        .args(["metadata", "--format-version", "1", "--offline"])
+        .args(["--filter-platform", &env::var("TARGET")?])
+        .arg("--manifest-path")
+        .arg(Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("Cargo.toml"))
+        .output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into());
+    }
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    metadata["packages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|package| package["name"] == "bullmq-official")
+        .and_then(|package| package["manifest_path"].as_str())
+        .and_then(|manifest| Path::new(manifest).parent())
+        .map(Path::to_path_buf)
+        .ok_or_else(|| "bullmq-official is not among the dependencies".into())
+}
+
+/// `moveToActive` → `MOVE_TO_ACTIVE`.
+fn constant_name(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_uppercase());
+    }
+    out
+}

@@ -1,0 +1,110 @@
+//! Waiting for work without asking all the time: BullMQ's marker.
+//!
+//! Whoever adds a job sets the marker; of all idle consumers one pops it and looks for the job. A
+//! marker that is popped and not followed by a look is a job that waits although somebody is idle,
+//! so a wait that was begun is never given up silently: it goes on in a task of its own, and a marker
+//! that comes too late for us is set again for others.
+
+use std::time::Duration;
+
+use redis::aio::ConnectionManager;
+use redis::cmd;
+use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{IDLE, PAUSE};
+use crate::{Error, Queue};
+
+/// The blocking wait for a marker, on a connection of its own.
+pub(super) struct Marker {
+    queue: Queue,
+    connection: Option<ConnectionManager>,
+    waiting: Option<AbortOnDropHandle<Option<(ConnectionManager, Woken)>>>,
+}
+
+/// Why a wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Woken {
+    /// There is work, and we are the ones who were told.
+    ByMarker,
+    /// Time is up, or the connection broke.
+    ByItself,
+}
+
+impl Marker {
+    pub(super) fn new(queue: Queue) -> Self {
+        Self { queue, connection: None, waiting: None }
+    }
+
+    /// Returns when there may be work, after `idle` at the latest.
+    pub(super) async fn wait(&mut self, idle: Duration) -> Woken {
+        let task = self.waiting.get_or_insert_with(|| {
+            let pop = pop(self.queue.clone(), self.connection.take());
+            AbortOnDropHandle::new(tokio::spawn(pop))
+        });
+        tokio::select! {
+            popped = task => {
+                self.waiting = None;
+                let Some((connection, woken)) = popped.ok().flatten() else { return Woken::ByItself };
+                self.connection = Some(connection);
+                woken
+            }
+            () = sleep(idle) => Woken::ByItself,
+        }
+    }
+
+    /// Whether a wait is going on that may yet pop a marker.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Lets somebody else have a marker that came for us.
+    pub(super) async fn pass_on(&self) {
+        // Without it, idle consumers look by themselves after a while; nothing is worth waiting here.
+        if !matches!(timeout(PAUSE.0, self.queue.set_marker()).await, Ok(Ok(()))) {
+            tracing::debug!("could not pass on a marker");
+        }
+    }
+
+    /// Ends the waiting.
+    pub(super) async fn close(mut self) {
+        if let Some(task) = self.waiting.take() {
+            // Closing the connection takes this client out of Redis' line of blocked clients.
+            task.abort();
+            let _ = task.await;
+            self.pass_on().await;
+        }
+    }
+}
+
+/// Pops a marker or times out; gives the connection back unless it broke.
+async fn pop(
+    queue: Queue,
+    connection: Option<ConnectionManager>,
+) -> Option<(ConnectionManager, Woken)> {
+    match try_pop(&queue, connection).await {
+        Ok(popped) => Some(popped),
+        Err(_) => {
+            // The fetch that follows reports the outage; here it only must not spin.
+            sleep(PAUSE.0).await;
+            None
+        }
+    }
+}
+
+async fn try_pop(
+    queue: &Queue,
+    connection: Option<ConnectionManager>,
+) -> Result<(ConnectionManager, Woken), Error> {
+    let mut connection = match connection {
+        Some(connection) => connection,
+        None => queue.broker().blocking_connection(IDLE).await?,
+    };
+    let popped: redis::Value = cmd("BZPOPMIN")
+        .arg(queue.keys().part("marker"))
+        .arg(IDLE.as_secs_f64())
+        .query_async(&mut connection)
+        .await?;
+    let woken = if popped == redis::Value::Nil { Woken::ByItself } else { Woken::ByMarker };
+    Ok((connection, woken))
+}

@@ -1,0 +1,82 @@
+//! What can go wrong when talking to Redis.
+
+/// Errors a caller tells apart: is Redis away, is it the wrong Redis, or did a call fail?
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody answers, or the connection broke. Trying again later makes sense.
+    #[error(
+        "cannot reach Redis at {url}: {reason}. Is it running there? Check REDIS_URL (or REDIS_HOST and REDIS_PORT)"
+    )]
+    Unreachable {
+        /// Where, without the password.
+        url: String,
+        /// What the network said.
+        reason: String,
+    },
+    /// Redis may throw jobs away when memory is short.
+    #[error(
+        "Redis at {url} has maxmemory-policy {policy}, so it may delete jobs when its memory is full. \
+         Set it to noeviction: redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf"
+    )]
+    EvictionPolicy {
+        /// Where, without the password.
+        url: String,
+        /// The policy found.
+        policy: String,
+    },
+    /// Too old for BullMQ.
+    #[error("Redis at {url} has version {version}; BullMQ needs 6.2 or newer")]
+    TooOld {
+        /// Where, without the password.
+        url: String,
+        /// The version found.
+        version: String,
+    },
+    /// The URL cannot be understood.
+    #[error(
+        "{url} is not a Redis URL: {reason} (expected redis://[user:password@]host:port[/database])"
+    )]
+    InvalidUrl {
+        /// The URL, without the password.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A command failed.
+    #[error("Redis: {0}")]
+    Redis(#[from] redis::RedisError),
+    /// The official crate reports an error.
+    #[error("BullMQ: {0}")]
+    BullMq(#[from] bullmq::Error),
+    /// A script answered something that BullMQ's protocol does not have.
+    #[error("unexpected answer of script {script}: {answer}")]
+    Protocol {
+        /// Which script.
+        script: &'static str,
+        /// What it said.
+        answer: String,
+    },
+}
+
+impl Error {
+    /// The connection is the problem, not what was asked; the same call may work later.
+    pub fn is_outage(&self) -> bool {
+        let redis = match self {
+            Self::Unreachable { .. } => return true,
+            Self::Redis(error) | Self::BullMq(bullmq::Error::Redis(error)) => error,
+            _ => return false,
+        };
+        redis.is_io_error()
+            || redis.is_timeout()
+            || redis.is_connection_dropped()
+            || redis.is_connection_refusal()
+            // The server is there, but not ready, or without memory, disk or replicas for now.
+            || matches!(
+                redis.code(),
+                Some(
+                    "LOADING" | "MASTERDOWN" | "READONLY" | "TRYAGAIN" | "CLUSTERDOWN" | "BUSY"
+                    | "OOM" | "MISCONF" | "NOREPLICAS"
+                )
+            )
+    }
+}

@@ -1,0 +1,158 @@
+//! A queue seen from the producer's side: add, look up, remove, count.
+
+use std::time::Duration;
+
+use bullmq::types::{BackoffStrategy, KeepJobs, RemoveOnFinish};
+use bullmq::{BulkJob, JobOptions};
+use redis::{cmd, pipe};
+use serde::Serialize;
+use stampede_model::{Backoff, JobSpec};
+
+use crate::keys::Keys;
+use crate::{Broker, Error};
+
+/// Jobs sent to Redis in one go; enough to fill the pipe, few enough to answer in milliseconds.
+const CHUNK: usize = 500;
+
+/// Finished jobs stay visible in Bull Board for a day, failed ones for a week.
+const KEEP_COMPLETED: (Duration, usize) = (Duration::from_secs(24 * 3600), 10_000);
+const KEEP_FAILED: (Duration, usize) = (Duration::from_secs(7 * 24 * 3600), 100_000);
+
+/// A handle on one queue. Cheap to clone.
+#[derive(Clone)]
+pub struct Queue {
+    broker: Broker,
+    bull: std::sync::Arc<bullmq::Queue>,
+    keys: Keys,
+}
+
+/// What Redis knows of a job id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// Nothing.
+    Missing,
+    /// It waits, runs or is delayed.
+    Live,
+    /// It completed or failed.
+    Finished,
+}
+
+/// How many jobs are in which state; the names are BullMQ's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Waiting without priority.
+    pub waiting: u64,
+    /// Waiting with priority.
+    pub prioritized: u64,
+    /// Being worked on.
+    pub active: u64,
+    /// Waiting for their time, retries among them.
+    pub delayed: u64,
+    /// Done and still kept.
+    pub completed: u64,
+    /// Failed and still kept.
+    pub failed: u64,
+}
+
+impl Queue {
+    pub(crate) fn new(broker: Broker, bull: bullmq::Queue) -> Self {
+        let keys = Keys::new(bull.name());
+        Self { broker, bull: std::sync::Arc::new(bull), keys }
+    }
+
+    pub(crate) fn broker(&self) -> &Broker {
+        &self.broker
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Adds jobs. Ids that exist already are left as they are, so doing this twice is harmless.
+    pub async fn enqueue(&self, jobs: &[JobSpec]) -> Result<(), Error> {
+        for chunk in jobs.chunks(CHUNK) {
+            self.bull.add_bulk(chunk.iter().map(bulk_job).collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds jobs whose former run may still be kept as finished: that record makes room.
+    pub async fn enqueue_again(&self, jobs: &[JobSpec]) -> Result<(), Error> {
+        let ids: Vec<&str> = jobs.iter().map(|job| job.id.as_str()).collect();
+        for (id, presence) in ids.iter().zip(self.presence(&ids).await?) {
+            if presence == Presence::Finished {
+                self.bull.remove(id).await?;
+            }
+        }
+        self.enqueue(jobs).await
+    }
+
+    /// Removes a job that is not being worked on; `false` when it is, or when there is none.
+    pub async fn remove(&self, job_id: &str) -> Result<bool, Error> {
+        Ok(self.bull.remove(job_id).await?)
+    }
+
+    /// What Redis knows of each id.
+    pub async fn presence(&self, job_ids: &[&str]) -> Result<Vec<Presence>, Error> {
+        let mut redis = self.broker.redis();
+        let mut found = Vec::with_capacity(job_ids.len());
+        for chunk in job_ids.chunks(CHUNK) {
+            let mut pipe = pipe();
+            for id in chunk {
+                pipe.add_command(
+                    cmd("HMGET")
+                        .arg(self.keys.part(id))
+                        .arg("timestamp")
+                        .arg("finishedOn")
+                        .to_owned(),
+                );
+            }
+            let rows: Vec<(Option<String>, Option<String>)> = pipe.query_async(&mut redis).await?;
+            found.extend(rows.into_iter().map(|row| match row {
+                (_, Some(_)) => Presence::Finished,
+                (Some(_), None) => Presence::Live,
+                (None, None) => Presence::Missing,
+            }));
+        }
+        Ok(found)
+    }
+
+    /// Results of the jobs completed last, newest first, as they were returned.
+    pub async fn latest_results(&self, count: usize) -> Result<Vec<serde_json::Value>, Error> {
+        let jobs = self.bull.get_completed(0, count as i64 - 1).await?;
+        Ok(jobs.iter().filter_map(|job| serde_json::from_str(job.returnvalue()).ok()).collect())
+    }
+
+    /// How many jobs are in which state.
+    pub async fn counts(&self) -> Result<Counts, Error> {
+        let counts = self.bull.get_job_counts().await?;
+        Ok(Counts {
+            waiting: counts.waiting,
+            prioritized: counts.prioritized,
+            active: counts.active,
+            delayed: counts.delayed,
+            completed: counts.completed,
+            failed: counts.failed,
+        })
+    }
+}
+
+fn bulk_job(spec: &JobSpec) -> BulkJob {
+    let Backoff::Exponential { base_ms } = spec.backoff;
+    let keep = |(age, count): (Duration, usize)| {
+        // BullMQ's scripts read the age in seconds, whatever the crate's documentation says.
+        RemoveOnFinish::Options(KeepJobs {
+            age: Some(age.as_secs()),
+            count: Some(count),
+            limit: None,
+        })
+    };
+    let options = JobOptions::new()
+        .job_id(spec.id.as_str())
+        .attempts(spec.attempts)
+        .priority(spec.priority)
+        .backoff(BackoffStrategy::Exponential(base_ms))
+        .remove_on_complete(keep(KEEP_COMPLETED))
+        .remove_on_fail(keep(KEEP_FAILED));
+    BulkJob::with_options(spec.name, &spec.data, options)
+}

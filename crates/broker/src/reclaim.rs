@@ -1,0 +1,106 @@
+//! Giving back jobs whose holder is gone, at once instead of when their locks expire.
+
+use redis::{cmd, pipe};
+
+use crate::scripts::{count_crash, move_job_from_active_to_wait};
+use crate::{Error, Queue};
+
+/// A job that was being worked on this often when its worker died is taken for the cause.
+const MAX_CRASHES: u32 = 3;
+
+/// An active job and the lock somebody holds on it.
+struct LockedJob {
+    id: String,
+    lock: String,
+}
+
+impl Queue {
+    /// Puts the jobs of a worker that crashed back to wait. `token` is the consumer's token.
+    ///
+    /// A job that has seen too many crashes is marked, so that the next worker fails it instead of
+    /// running it: one poisonous job must not take down worker after worker.
+    pub async fn reclaim_crashed(&self, token: &str) -> Result<usize, Error> {
+        let jobs = self.locked_jobs(|lock| belongs_to(lock, token)).await?;
+        let mut redis = self.broker().redis();
+        for LockedJob { id, lock } in &jobs {
+            // Before it goes back: the next worker may take it the moment it waits.
+            count_crash(&mut redis, self.keys(), lock, id, MAX_CRASHES).await?;
+        }
+        Ok(self.put_back(jobs).await?.len())
+    }
+
+    /// Puts back to wait the active jobs whose lock `is_ours` says yes to.
+    pub(crate) async fn hand_back(
+        &self,
+        is_ours: impl Fn(&str) -> bool,
+    ) -> Result<Vec<String>, Error> {
+        let jobs = self.locked_jobs(is_ours).await?;
+        self.put_back(jobs).await
+    }
+
+    async fn locked_jobs(&self, is_ours: impl Fn(&str) -> bool) -> Result<Vec<LockedJob>, Error> {
+        let keys = self.keys();
+        let mut redis = self.broker().redis();
+        let active: Vec<String> =
+            cmd("LRANGE").arg(keys.part("active")).arg(0).arg(-1).query_async(&mut redis).await?;
+        if active.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut locks = pipe();
+        for id in &active {
+            locks.get(keys.lock(id));
+        }
+        let locks: Vec<Option<String>> = locks.query_async(&mut redis).await?;
+        let jobs = active.into_iter().zip(locks);
+        let jobs = jobs.filter_map(|(id, lock)| Some(LockedJob { id, lock: lock? }));
+        Ok(jobs.filter(|job| is_ours(&job.lock)).collect())
+    }
+
+    async fn put_back(&self, jobs: Vec<LockedJob>) -> Result<Vec<String>, Error> {
+        let keys = self.keys();
+        let mut redis = self.broker().redis();
+        let mut given_back = Vec::new();
+        for LockedJob { id, lock } in jobs {
+            if move_job_from_active_to_wait(&mut redis, keys, &lock, &id).await? {
+                given_back.push(id);
+            }
+        }
+        if !given_back.is_empty() {
+            // The script sets no marker for jobs with a priority; without one, idle workers sleep on.
+            self.set_marker().await?;
+        }
+        Ok(given_back)
+    }
+
+    /// Wakes one idle worker. When there is nothing to do, it looks once in vain.
+    pub(crate) async fn set_marker(&self) -> Result<(), Error> {
+        let mut redis = self.broker().redis();
+        let marker = self.keys().part("marker");
+        let _: i64 = cmd("ZADD").arg(marker).arg(0).arg("0").query_async(&mut redis).await?;
+        Ok(())
+    }
+}
+
+/// The token of one slot. Each slot has its own, so that after a broken connection it can tell which
+/// jobs were handed to it in an answer that never arrived.
+pub(crate) fn slot_token(token: &str, slot: usize) -> String {
+    format!("{token}:{slot}")
+}
+
+/// Whether a lock is held by one of the slots of the consumer with this token.
+pub(crate) fn belongs_to(lock: &str, token: &str) -> bool {
+    let slot = lock.strip_prefix(token).and_then(|rest| rest.strip_prefix(':'));
+    slot.is_some_and(|slot| slot.parse::<usize>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_that_begins_like_another_owns_none_of_its_locks() {
+        assert!(belongs_to(&slot_token("node-1:ab", 12), "node-1:ab"));
+        assert!(!belongs_to(&slot_token("node-1:ab", 12), "node-1"));
+        assert!(!belongs_to(&slot_token("node-1:abc", 12), "node-1:ab"));
+    }
+}

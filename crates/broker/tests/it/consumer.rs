@@ -1,0 +1,127 @@
+//! Running, sharing and stopping.
+
+mod locks;
+mod marker;
+mod slot;
+
+use std::time::{Duration, Instant};
+
+use stampede_broker::ConsumerConfig;
+use stampede_testkit::eventually;
+
+use crate::stage::{Counting, Running, SOON, Stage, config, job, jobs};
+
+#[tokio::test]
+async fn two_consumers_share_a_thousand_jobs_and_run_each_once() {
+    let stage = Stage::start().await;
+    let counting = Counting::default();
+    let consumers = ["a", "b"].map(|token| {
+        let config = ConsumerConfig { slots: 8, ..config(token) };
+        Running::start(&stage.queue, config, counting.clone())
+    });
+    stage.enqueue(&jobs(1_000)).await;
+    stage.until_completed(1_000).await;
+    for consumer in consumers {
+        consumer.stop().await;
+    }
+    let runs = counting.runs();
+    assert_eq!(runs.len(), 1_000);
+    assert!(runs.values().all(|times| *times == 1), "{runs:?}");
+}
+
+#[tokio::test]
+async fn an_idle_consumer_stops_at_once() {
+    let stage = Stage::start().await;
+    let idle = stage.play(config("idle"));
+    stage.until_idle(1).await;
+    let start = Instant::now();
+    idle.running.stop().await;
+    assert!(start.elapsed() < Duration::from_millis(200), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn a_marker_that_comes_while_a_consumer_stops_wakes_another() {
+    let stage = Stage::start().await;
+    let stopping = stage.play(config("stopping"));
+    stage.until_idle(1).await;
+    let mut staying = stage.play(config("staying"));
+    stage.until_idle(2).await;
+    // The one that has waited longest is told first; it is on its way out.
+    stopping.running.ask_to_stop();
+    let start = Instant::now();
+    stage.enqueue(&[job("a")]).await;
+    staying.run().await.is_done();
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    stopping.running.stop().await;
+}
+
+#[tokio::test]
+async fn stopping_lets_running_jobs_end_and_takes_no_more() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&jobs(2)).await;
+    let run = played.run().await;
+    played.running.ask_to_stop();
+    run.is_done();
+    stage.until_completed(1).await;
+    played.runs_nothing_else();
+    played.running.stop().await;
+    assert_eq!(stage.queue.counts().await.unwrap().prioritized, 1);
+}
+
+#[tokio::test]
+async fn a_job_that_outlasts_the_drain_is_handed_back_and_costs_no_attempt() {
+    let stage = Stage::start().await;
+    let mut short = ConsumerConfig { drain: Duration::from_millis(200), ..config("short") };
+    short.slots = 2;
+    let mut played = stage.play(short);
+    stage.enqueue(&jobs(2)).await;
+    let (one, two) = (played.run().await, played.run().await);
+    played.running.stop().await;
+    one.dropped().await;
+    two.dropped().await;
+
+    let counts = stage.queue.counts().await.unwrap();
+    assert_eq!((counts.active, counts.prioritized), (0, 2));
+    let locks: Vec<String> = stage.ask("KEYS @*:lock").await;
+    assert!(locks.is_empty(), "{locks:?}");
+
+    let mut next = stage.play(config("next"));
+    for _ in 0..2 {
+        let run = next.run().await;
+        assert_eq!(run.job.attempts_made, 0);
+        run.is_done();
+    }
+    stage.until_completed(2).await;
+    assert_eq!(stage.field("job-0", "atm").await.as_deref(), Some("1"));
+}
+
+#[tokio::test]
+async fn an_idle_consumer_gets_jobs_that_another_handed_back() {
+    let stage = Stage::start().await;
+    let short = ConsumerConfig { drain: Duration::from_millis(50), ..config("short") };
+    let mut stopping = stage.play(short);
+    stage.enqueue(&[job("a")]).await;
+    let _run = stopping.run().await;
+    let mut idle = stage.play(config("idle"));
+    stage.until_idle(1).await;
+    let start = Instant::now();
+    stopping.running.stop().await;
+    idle.run().await.is_done();
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+}
+
+#[tokio::test]
+async fn a_dropped_consumer_leaves_nothing_running() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("dropped"));
+    stage.enqueue(&[job("a")]).await;
+    let run = played.run().await;
+    played.running.crash().await;
+    run.dropped().await;
+    eventually(SOON, || async {
+        let clients: String = stage.ask("CLIENT LIST").await;
+        if clients.contains("cmd=bzpopmin") { Err(clients) } else { Ok(()) }
+    })
+    .await;
+}

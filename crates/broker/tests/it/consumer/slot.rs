@@ -1,0 +1,157 @@
+//! How runs end.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use stampede_broker::Outcome;
+use stampede_model::{Backoff, JobSpec};
+
+use crate::stage::{Stage, config, job};
+
+async fn trace(stage: &Stage, job_id: &str) -> Value {
+    let text = stage.field(job_id, "stacktrace").await.unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or(Value::Null)
+}
+
+#[tokio::test]
+async fn a_finished_job_looks_as_bullmq_writes_it() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&[job("a")]).await;
+    let run = played.run().await;
+    assert_eq!(run.job.name, "generate-pdf");
+    assert_eq!(run.job.data, json!({"ticketId": "a"}));
+    assert_eq!((run.job.attempts, run.job.attempts_made), (3, 0));
+    assert_eq!(stage.ask::<String>("GET @a:lock").await, "w:0");
+    run.context.as_ref().unwrap().progress(40).await.unwrap();
+    assert_eq!(stage.field("a", "progress").await.as_deref(), Some("40"));
+    run.ends(Outcome::Done(json!({"pdf": "tickets/ticket-a.pdf"})));
+    stage.until_completed(1).await;
+
+    let field = async |name| stage.field("a", name).await.unwrap_or_default();
+    assert_eq!(field("returnvalue").await, r#"{"pdf":"tickets/ticket-a.pdf"}"#);
+    assert_eq!(field("progress").await, "100");
+    assert_eq!(field("atm").await, "1");
+    assert_eq!(field("ats").await, "1");
+    assert_eq!(field("pb").await, "worker w");
+    let finished_on: f64 = field("finishedOn").await.parse().unwrap();
+    assert_eq!(stage.ask::<f64>("ZSCORE @completed a").await, finished_on);
+    assert!(field("processedOn").await.parse::<f64>().unwrap() <= finished_on);
+    assert!(!stage.ask::<bool>("EXISTS @a:lock").await);
+    assert_eq!(stage.queue.counts().await.unwrap().active, 0);
+    assert_eq!(
+        stage.queue.latest_results(5).await.unwrap(),
+        [json!({"pdf": "tickets/ticket-a.pdf"})]
+    );
+    played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn retries_back_off_and_tell_why_and_the_last_one_is_settled_before_it_fails() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&[job("a")]).await;
+    let mut last: Option<Instant> = None;
+    for (attempt, pause_ms) in [(1, 0), (2, 200), (3, 400)] {
+        let run = played.run().await;
+        assert_eq!(run.job.attempts_made, attempt - 1);
+        if let Some(last) = last {
+            let waited = run.at - last;
+            // BullMQ counts whole milliseconds.
+            assert!(waited >= Duration::from_millis(pause_ms - 2), "{waited:?} < {pause_ms} ms");
+            assert!(waited < Duration::from_millis(pause_ms + 1_500), "{waited:?}");
+        }
+        last = Some(Instant::now());
+        run.ends(Outcome::Retry(format!("printer {attempt} is on fire")));
+        if attempt < 3 {
+            stage.until("delayed", |counts| counts.delayed == 1).await;
+            let reason = stage.field("a", "failedReason").await.unwrap();
+            assert_eq!(reason, format!("printer {attempt} is on fire"));
+            assert_eq!(trace(&stage, "a").await.as_array().unwrap().len(), attempt as usize);
+            assert_eq!(stage.field("a", "atm").await.unwrap(), attempt.to_string());
+        }
+    }
+
+    let refused = played.failure().await;
+    assert_eq!(refused.reason, "printer 3 is on fire");
+    refused.settles(Err("the store is away".into()));
+    let settled = played.failure().await;
+    let counts = stage.queue.counts().await.unwrap();
+    assert_eq!((counts.failed, counts.active), (0, 1), "not failed before it is settled");
+    settled.settles(Ok(()));
+    stage.until("failed", |counts| counts.failed == 1 && counts.active == 0).await;
+    assert_eq!(stage.field("a", "failedReason").await.unwrap(), "printer 3 is on fire");
+    assert_eq!(stage.field("a", "atm").await.unwrap(), "3");
+    assert!(stage.field("a", "finishedOn").await.is_some());
+    let lines = ["printer 1 is on fire", "printer 2 is on fire", "printer 3 is on fire"];
+    assert_eq!(trace(&stage, "a").await, json!(lines));
+    played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_retry_without_back_off_comes_at_once() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&[JobSpec { backoff: Backoff::Exponential { base_ms: 0 }, ..job("a") }]).await;
+    played.run().await.ends(Outcome::Retry("once".into()));
+    let again = played.run().await;
+    assert_eq!(again.job.attempts_made, 1);
+    assert_eq!(stage.field("a", "failedReason").await.unwrap(), "once");
+    assert_eq!(trace(&stage, "a").await, json!(["once"]));
+    again.is_done();
+    stage.until_completed(1).await;
+}
+
+#[tokio::test]
+async fn a_discarded_job_fails_at_once() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&[job("a")]).await;
+    played.run().await.ends(Outcome::Discard("no such ticket".into()));
+    let failure = played.failure().await;
+    assert_eq!((failure.job.id.as_str(), failure.reason.as_str()), ("a", "no such ticket"));
+    failure.settles(Ok(()));
+    stage.until("failed", |counts| counts.failed == 1).await;
+    assert_eq!(stage.field("a", "failedReason").await.unwrap(), "no such ticket");
+    assert_eq!(trace(&stage, "a").await, json!(["no such ticket"]));
+    played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_snoozed_job_costs_no_attempt() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&[JobSpec { attempts: 1, ..job("a") }]).await;
+    for _ in 0..3 {
+        let run = played.run().await;
+        assert_eq!(run.job.attempts_made, 0);
+        run.ends(Outcome::Snooze(Duration::from_millis(100)));
+    }
+    played.run().await.is_done();
+    stage.until_completed(1).await;
+    assert_eq!(stage.field("a", "atm").await.unwrap(), "1");
+    assert_eq!(stage.field("a", "failedReason").await, None);
+}
+
+#[tokio::test]
+async fn a_panic_is_a_failed_attempt_and_the_slot_goes_on() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&[JobSpec { attempts: 2, ..job("a") }]).await;
+    played.run().await.panics("index out of bounds");
+    stage.until("delayed", |counts| counts.delayed == 1 && counts.active == 0).await;
+    assert!(!stage.ask::<bool>("EXISTS @a:lock").await);
+    assert_eq!(stage.field("a", "failedReason").await.unwrap(), "panicked: index out of bounds");
+
+    played.run().await.panics("again");
+    played.failure().await.settles(Ok(()));
+    stage.until("failed", |counts| counts.failed == 1 && counts.active == 0).await;
+    assert_eq!(
+        trace(&stage, "a").await,
+        json!(["panicked: index out of bounds", "panicked: again"])
+    );
+
+    stage.enqueue(&[job("b")]).await;
+    played.run().await.is_done();
+    stage.until_completed(1).await;
+}

@@ -1,0 +1,14 @@
+//! The broker against a real redis-server.
+//!
+//! Tests play the handler themselves: every run arrives as a value and ends when the test answers
+//! (`stage.rs`), so that nothing depends on how long anything takes.
+
+mod connection;
+mod consumer;
+mod job;
+mod mirror;
+mod outage;
+mod proxy;
+mod queue;
+mod reclaim;
+mod stage;

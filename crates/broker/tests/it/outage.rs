@@ -1,0 +1,99 @@
+//! Redis goes away while jobs run: none is lost, and none is run again that was done.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use stampede_broker::ConsumerConfig;
+use stampede_testkit::eventually;
+
+use crate::proxy::Proxy;
+use crate::stage::{SOON, Stage, config, connect, job, jobs, play, short_lock, throughout};
+
+#[tokio::test]
+async fn jobs_that_end_while_redis_is_away_are_finished_later_and_run_once() {
+    let mut stage = Stage::start().await;
+    let mut played = stage.play(ConsumerConfig { slots: 4, ..config("w") });
+    stage.enqueue(&jobs(20)).await;
+    let mut runs: HashMap<String, usize> = HashMap::new();
+    let mut count = |id: &str| *runs.entry(id.to_owned()).or_default() += 1;
+
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(played.run().await);
+    }
+    let still_running = held.pop().unwrap();
+    stage.redis.stop().await;
+    for run in held {
+        count(&run.job.id);
+        run.is_done();
+    }
+    stage.redis.start_again().await;
+    count(&still_running.job.id);
+    still_running.is_done();
+    for _ in 4..20 {
+        let run = played.run().await;
+        count(&run.job.id);
+        run.is_done();
+    }
+    stage.until_completed(20).await;
+    played.runs_nothing_else();
+    assert_eq!(runs.len(), 20);
+    assert!(runs.values().all(|times| *times == 1), "{runs:?}");
+}
+
+#[tokio::test]
+async fn work_done_in_an_outage_longer_than_its_lock_still_counts() {
+    let mut stage = Stage::start().await;
+    let config = ConsumerConfig { stalled_interval: Duration::from_secs(30), ..short_lock("w") };
+    let lock = config.lock;
+    let mut played = stage.play(config);
+    stage.enqueue(&[job("a")]).await;
+    let run = played.run().await;
+    stage.redis.kill();
+    run.is_done();
+    throughout(lock + Duration::from_millis(100), async || {}).await;
+    stage.redis.start_again().await;
+    assert!(!stage.ask::<bool>("EXISTS @a:lock").await, "expired meanwhile");
+    stage.until_completed(1).await;
+    assert_eq!(stage.field("a", "ats").await.unwrap(), "1");
+    played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_job_given_in_an_answer_that_was_lost_is_not_lost() {
+    let stage = Stage::start().await;
+    let proxy = Proxy::start(stage.redis.port()).await;
+    let (_broker, queue) = connect(&proxy.url()).await;
+    let mut played = play(&queue, config("w"));
+    stage.enqueue(&[job("a"), job("b")]).await;
+    let run = played.run().await;
+    assert_eq!(run.job.id, "a");
+    // Redis completes a and gives b to the same slot, which never hears of either.
+    proxy.swallow_next_answer();
+    run.is_done();
+    let next = played.run().await;
+    assert!(proxy.has_swallowed());
+    assert_eq!(next.job.id, "b", "long before its lock expires");
+    next.is_done();
+    stage.until_completed(2).await;
+    assert_eq!(stage.field("a", "ats").await.unwrap(), "1");
+    assert_eq!(stage.field("b", "ats").await.unwrap(), "2", "it was given out twice, and run once");
+    played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_redis_without_memory_is_waited_out() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&[job("a")]).await;
+    let run = played.run().await;
+    stage.ask::<()>("CONFIG SET maxmemory 1").await;
+    run.is_done();
+    // The script stops half-way: the lock is gone, the job is still active.
+    eventually(SOON, || async { (!stage.ask::<bool>("EXISTS @a:lock").await).then_some(()) }).await;
+    assert_eq!(stage.queue.counts().await.unwrap().active, 1);
+    stage.ask::<()>("CONFIG SET maxmemory 0").await;
+    stage.until_completed(1).await;
+    assert_eq!(stage.queue.counts().await.unwrap().active, 0);
+    played.runs_nothing_else();
+}

@@ -1,0 +1,127 @@
+//! Events: what tickets are for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Currency, EventId, Timestamp};
+
+/// An event as it is stored and sent.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// Names the event.
+    pub id: EventId,
+    /// The user it belongs to.
+    pub owner: String,
+    /// What a person can change.
+    #[serde(flatten)]
+    pub details: EventDetails,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// The part of an event that its organiser writes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventDetails {
+    /// Printed large on every ticket.
+    pub name: String,
+    /// Where it happens.
+    pub location: String,
+    /// When it begins.
+    pub starts_at: Option<Timestamp>,
+    /// IANA name of the zone its times are printed in.
+    pub time_zone: String,
+    /// Currency of its prices.
+    pub currency: Currency,
+    /// Colours of its tickets.
+    pub branding: Branding,
+}
+
+impl EventDetails {
+    /// The start as printed on a ticket: `Saturday, 21 November 2026, 19:30`.
+    pub fn printed_start(&self) -> Option<String> {
+        let zoned = self.starts_at?.in_tz(&self.time_zone).ok()?;
+        Some(zoned.strftime("%A, %-d %B %Y, %H:%M").to_string())
+    }
+}
+
+/// The two colours of the gradient on a ticket; the defaults are those of seed 000.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Branding {
+    /// Where the gradient begins.
+    pub primary: HexColor,
+    /// Where it ends.
+    pub secondary: HexColor,
+}
+
+impl Default for Branding {
+    fn default() -> Self {
+        Self { primary: HexColor([0x66, 0x7e, 0xea]), secondary: HexColor([0x76, 0x4b, 0xa2]) }
+    }
+}
+
+/// A colour written `#rrggbb`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HexColor([u8; 3]);
+
+impl fmt::Display for HexColor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", hex::encode(self.0))
+    }
+}
+
+impl FromStr for HexColor {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut rgb = [0; 3];
+        text.strip_prefix('#')
+            .and_then(|digits| hex::decode_to_slice(digits, &mut rgb).ok())
+            .map(|()| Self(rgb))
+            .ok_or("must be a colour such as #667eea")
+    }
+}
+
+impl Serialize for HexColor {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for HexColor {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_six_hexadecimal_digits() {
+        assert_eq!("#667EEA".parse::<HexColor>().unwrap().to_string(), "#667eea");
+        for text in ["", "667eea", "#667ee", "#667eeaa", "#zzzzzz", "red\"); panic("] {
+            assert!(text.parse::<HexColor>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_start_is_printed_in_the_zone_of_the_event() {
+        let details = EventDetails {
+            name: "Night".into(),
+            location: "Hall".into(),
+            starts_at: Some("2026-11-21T16:30:00Z".parse().unwrap()),
+            time_zone: "Europe/Moscow".into(),
+            currency: Currency::USD,
+            branding: Branding::default(),
+        };
+        assert_eq!(details.printed_start().unwrap(), "Saturday, 21 November 2026, 19:30");
+    }
+}

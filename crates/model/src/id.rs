@@ -1,0 +1,99 @@
+//! Ids: UUIDv7, so that they sort by the time they were made, each kind its own type.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// The text was not a UUID.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not an id (expected a UUID like 01890a5d-ac96-774b-bcce-b302099a8057)")]
+pub struct ParseIdError(String);
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// Wraps an existing UUID.
+            pub const fn new(uuid: Uuid) -> Self {
+                Self(uuid)
+            }
+
+            /// Makes a fresh id; ids made later sort after ids made earlier by the same process.
+            pub fn generate() -> Self {
+                Self(Uuid::now_v7())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseIdError;
+
+            fn from_str(text: &str) -> Result<Self, ParseIdError> {
+                // Only the hyphenated form: one ticket must not have several spellings of its id.
+                match Uuid::try_parse(text) {
+                    Ok(uuid) if text.len() == 36 => Ok(Self(uuid)),
+                    _ => Err(ParseIdError(text.chars().take(64).collect())),
+                }
+            }
+        }
+    };
+}
+
+id!(
+    /// Names one event.
+    EventId
+);
+id!(
+    /// Names one ticket; also the id of the job that makes its PDF.
+    TicketId
+);
+id!(
+    /// Names the batch of tickets of one order.
+    BatchId
+);
+id!(
+    /// Names an API key (not the secret itself).
+    KeyId
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_survive_a_round_trip_through_text() {
+        let id = TicketId::generate();
+        assert_eq!(id.to_string().parse(), Ok(id));
+    }
+
+    #[test]
+    fn later_ids_sort_after_earlier_ones_also_as_text() {
+        let ids: Vec<TicketId> = (0..1000).map(|_| TicketId::generate()).collect();
+        assert!(ids.is_sorted());
+        assert!(ids.iter().map(TicketId::to_string).is_sorted());
+    }
+
+    #[test]
+    fn only_the_hyphenated_spelling_is_an_id() {
+        for text in ["", "x", "../../etc/passwd", "01890a5dac96774bbcceb302099a8057"] {
+            assert!(text.parse::<TicketId>().is_err(), "{text}");
+        }
+    }
+}

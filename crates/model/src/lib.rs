@@ -1,0 +1,27 @@
+//! Domain values of Stampede: what an event, a ticket, a batch and a job are.
+//!
+//! Everything here is plain data and pure functions. Nothing in this crate reads a clock, a file,
+//! the environment or the network; whoever needs the time passes it in.
+
+mod access;
+mod batch;
+mod document;
+mod event;
+mod id;
+mod job;
+mod money;
+mod text;
+mod ticket;
+
+pub use access::{KeyHash, Principal, Role};
+pub use batch::{Batch, BatchStatus};
+pub use document::{Fingerprint, TicketDocument};
+pub use event::{Branding, Event, EventDetails, HexColor};
+pub use id::{BatchId, EventId, KeyId, ParseIdError, TicketId};
+pub use job::{Backoff, GenerateTicket, JobSpec, PayloadError};
+pub use money::{Currency, Money, MoneyError};
+pub use text::{Limit, TextError, check_email, check_text};
+pub use ticket::{Holder, Order, Pdf, Ticket, TicketStatus};
+
+/// A moment in time; stored and sent with millisecond precision.
+pub use jiff::Timestamp;

@@ -1,0 +1,10 @@
+//! One file per command.
+
+pub(crate) mod bench;
+mod client;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod serve;
+mod signals;
+pub(crate) mod token;
+pub(crate) mod worker;

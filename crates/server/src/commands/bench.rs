@@ -1,0 +1,245 @@
+//! `stampede bench tickets`: the whole way from order to ready PDFs.
+//!
+//! Starts a server of its own (same binary, temporary folder, private Redis, SQLite), places one
+//! order and measures it from outside; `processes.rs` reads what each process used.
+
+mod processes;
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use stampede_broker::Broker;
+use stampede_model::{GenerateTicket, Timestamp};
+use tokio::process::{Child, Command};
+
+use self::processes::CpuTimes;
+use crate::cli::BenchTickets;
+use crate::commands::client::Client;
+use crate::commands::demo::{sample_event, sample_holder};
+use crate::local_redis::{LocalRedis, free_port};
+
+/// Tickets made before measuring, so that fonts, caches and connections are warm.
+const WARM_UP: u32 = 64;
+const POLL: Duration = Duration::from_millis(20);
+const START_PATIENCE: Duration = Duration::from_secs(60);
+const STEP_SAMPLE: usize = 2_000;
+
+pub(crate) async fn run(options: BenchTickets) -> Result<()> {
+    let server = Server::start(&options).await?;
+    let event = server.client.post("/api/events", &sample_event()).await?;
+    server.order(&event, WARM_UP).await?;
+
+    let cpu_before = CpuTimes::of_tree(server.pid()?);
+    let started = Instant::now();
+    let batch_id = server.order(&event, options.tickets).await?;
+    let seconds = started.elapsed().as_secs_f64();
+    let cpu = CpuTimes::of_tree(server.pid()?).since(&cpu_before);
+
+    let waits_ms = server.waits_ms(&batch_id).await?;
+    let steps = server.steps().await?;
+    server.stop().await;
+
+    let report = Report { tickets: options.tickets, seconds, waits_ms, cpu, steps };
+    if options.json {
+        println!("{}", report.json())
+    } else {
+        report.print()
+    }
+    Ok(())
+}
+
+struct Server {
+    child: Child,
+    client: Client,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    async fn start(options: &BenchTickets) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("stampede-bench-").tempdir()?;
+        let (port, key) = (free_port()?, hex::encode(rand::random::<[u8; 16]>()));
+        let mut command = Command::new(std::env::current_exe()?);
+        // None of the surrounding settings: a benchmark must not touch somebody's database.
+        for name in
+            ["REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_PASSWORD", "REDIS_DB", "DATABASE_URL"]
+        {
+            command.env_remove(name);
+        }
+        for name in [
+            "WORKER_MODE",
+            "STORAGE_TYPE",
+            "PUBLIC_PATH",
+            "TICKET_TEMPLATE",
+            "HOST",
+            "MAX_QUANTITY",
+        ] {
+            command.env_remove(name);
+        }
+        command
+            .arg("serve")
+            .env("DATA_DIR", folder.path())
+            .env("PORT", port.to_string())
+            .env("ADMIN_KEY", &key)
+            .env("LOG_LEVEL", "warn")
+            .stdout(Stdio::null())
+            .kill_on_drop(true);
+        if let Some(workers) = options.workers {
+            command.env("WORKER_COUNT", workers.to_string());
+        }
+        if let Some(slots) = options.slots {
+            command.env("JOB_CONCURRENCY", slots.to_string());
+        }
+        let mut child = command.spawn()?;
+        let client = Client::new(&format!("http://127.0.0.1:{port}"), &key)?;
+        let give_up = Instant::now() + START_PATIENCE;
+        while !client.is_ready().await {
+            if let Some(status) = child.try_wait()? {
+                bail!("the server to be measured ended at once: {status}");
+            }
+            if Instant::now() > give_up {
+                bail!("the server to be measured is not ready after {START_PATIENCE:?}");
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(Self { child, client, folder })
+    }
+
+    /// Places an order and waits until all of it is ready.
+    async fn order(&self, event: &Value, tickets: u32) -> Result<String> {
+        let holders: Vec<Value> = (0..tickets).map(sample_holder).collect();
+        let order = json!({ "target": event["id"], "holders": holders });
+        let order = self.client.post("/api/tickets", &order).await?;
+        let batch_id = order["batchId"].as_str().context("the answer has no batchId")?.to_owned();
+        loop {
+            let batch: Value = self.client.get(&format!("/api/batches/{batch_id}")).await?;
+            match batch["status"].as_str() {
+                Some("processing") => tokio::time::sleep(POLL).await,
+                Some("completed") => return Ok(batch_id),
+                status => bail!("the batch ended as {status:?}: {batch}"),
+            }
+        }
+    }
+
+    /// For each ticket, milliseconds from order to ready; sorted.
+    async fn waits_ms(&self, batch_id: &str) -> Result<Vec<f64>> {
+        let mut waits = Vec::new();
+        let mut after = String::new();
+        loop {
+            let path = format!("/api/tickets?batch={batch_id}&limit=1000{after}");
+            let page: Value = self.client.get(&path).await?;
+            for ticket in page["tickets"].as_array().into_iter().flatten() {
+                let time =
+                    |field: &str| -> Option<Timestamp> { ticket[field].as_str()?.parse().ok() };
+                let (ordered, ready) = time("createdAt")
+                    .zip(time("processedAt"))
+                    .context("a ticket lacks its times")?;
+                waits.push(ready.duration_since(ordered).as_secs_f64() * 1000.0);
+            }
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => break,
+            }
+        }
+        waits.sort_by(f64::total_cmp);
+        Ok(waits)
+    }
+
+    /// Mean microseconds of each step inside the jobs, as the workers measured them.
+    async fn steps(&self) -> Result<BTreeMap<String, f64>> {
+        let url = LocalRedis::known_url(self.folder.path())
+            .context("the private Redis left no address")?;
+        let broker = Broker::connect(&stampede_broker::Config { url }).await?;
+        let results =
+            broker.queue(GenerateTicket::QUEUE).await?.latest_results(STEP_SAMPLE).await?;
+        let mut sums: BTreeMap<String, f64> = BTreeMap::new();
+        for result in &results {
+            for (step, us) in result["steps_us"].as_object().into_iter().flatten() {
+                *sums.entry(step.clone()).or_default() += us.as_f64().unwrap_or(0.0);
+            }
+        }
+        sums.values_mut().for_each(|sum| *sum /= results.len().max(1) as f64);
+        Ok(sums)
+    }
+
+    fn pid(&self) -> Result<u32> {
+        self.child.id().context("the server to be measured has ended")
+    }
+
+    async fn stop(mut self) {
+        if let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(pid as i32)) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let _ = self.child.wait().await;
+    }
+}
+
+struct Report {
+    tickets: u32,
+    seconds: f64,
+    waits_ms: Vec<f64>,
+    cpu: CpuTimes,
+    steps: BTreeMap<String, f64>,
+}
+
+impl Report {
+    fn tickets_per_s(&self) -> f64 {
+        f64::from(self.tickets) / self.seconds
+    }
+
+    fn percentile_ms(&self, share: f64) -> f64 {
+        let last = self.waits_ms.len().saturating_sub(1);
+        let index = (last as f64 * share).round() as usize;
+        self.waits_ms.get(index).copied().unwrap_or(0.0)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "tickets": self.tickets,
+            "seconds": rounded(self.seconds),
+            "tickets_per_s": rounded(self.tickets_per_s()),
+            "p50_ms": rounded(self.percentile_ms(0.5)),
+            "p99_ms": rounded(self.percentile_ms(0.99)),
+            "cpu_ms_per_ticket": self.cpu.by_kind().iter()
+                .map(|(kind, seconds)| (kind.clone(), json!(rounded(seconds * 1000.0 / f64::from(self.tickets)))))
+                .collect::<serde_json::Map<_, _>>(),
+            "step_us": self.steps.iter()
+                .map(|(step, us)| (step.clone(), json!(us.round())))
+                .collect::<serde_json::Map<_, _>>(),
+        })
+    }
+
+    fn print(&self) {
+        println!(
+            "{} tickets in {:.2} s: {:.0} tickets a second",
+            self.tickets,
+            self.seconds,
+            self.tickets_per_s()
+        );
+        println!(
+            "from order to ready: p50 {:.0} ms, p99 {:.0} ms",
+            self.percentile_ms(0.5),
+            self.percentile_ms(0.99)
+        );
+        println!("\nCPU during the order");
+        for process in self.cpu.processes() {
+            println!(
+                "  {:<28} {:>7.2} s  {:>4.0} % of a core",
+                process.name,
+                process.seconds,
+                process.seconds / self.seconds * 100.0
+            );
+        }
+        println!("\nWhere the time of a job goes (mean, waiting included)");
+        for (step, us) in &self.steps {
+            println!("  {step:<8} {us:>8.0} µs");
+        }
+    }
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}

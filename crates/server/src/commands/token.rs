@@ -1,0 +1,28 @@
+//! `stampede token`: API keys, made and revoked right in the database.
+
+use anyhow::{Result, bail};
+use stampede_model::{KeyHash, KeyId, Principal, Timestamp};
+use stampede_store::Durability;
+
+use crate::cli::Token;
+use crate::settings::Settings;
+use crate::{connect, keys};
+
+pub(crate) async fn run(settings: Settings, command: Token) -> Result<()> {
+    let store = connect::store(&settings, Durability::EveryCommit).await?;
+    store.migrate().await?;
+    match command {
+        Token::Create { role, user } => {
+            let user = user.unwrap_or_else(|| KeyId::generate().to_string());
+            println!("{}", keys::create(&store, &Principal { user, role }, "token create").await?);
+        }
+        Token::Revoke { key } => {
+            if !store.revoke_key(&KeyHash::of(&key), Timestamp::now()).await? {
+                bail!("this key is not known, or revoked already");
+            }
+            println!("revoked");
+        }
+    }
+    store.close().await;
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! Reaching the database, Redis and the files folder, with patience if asked for.
+
+use std::future::Future;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use stampede_broker::Broker;
+use stampede_files::Files;
+use stampede_store::{Durability, Store};
+use stampede_template::Template;
+use tokio::time::Instant;
+
+use crate::settings::Settings;
+
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Connections for one store. Few: SQLite has one writer, and PostgreSQL's connections are shared by
+/// all nodes.
+const CONNECTIONS: u32 = 8;
+
+/// Connects to the database.
+pub(crate) async fn store(settings: &Settings, durability: Durability) -> Result<Store> {
+    let config = stampede_store::Config {
+        url: settings.database_url.clone(),
+        durability,
+        max_connections: CONNECTIONS,
+    };
+    patiently(settings.start_timeout, stampede_store::Error::is_outage, || Store::connect(&config))
+        .await
+}
+
+/// Connects to Redis.
+pub(crate) async fn broker(settings: &Settings, url: &str) -> Result<Broker> {
+    let config = stampede_broker::Config { url: url.to_owned() };
+    patiently(settings.start_timeout, stampede_broker::Error::is_outage, || {
+        Broker::connect(&config)
+    })
+    .await
+}
+
+/// Opens the folder of PDFs.
+pub(crate) async fn files(settings: &Settings) -> Result<Files> {
+    let durability = if settings.file_sync {
+        stampede_files::Durability::SyncEach
+    } else {
+        stampede_files::Durability::Relaxed
+    };
+    let config = stampede_files::Config { root: settings.public_path.clone(), durability };
+    Ok(Files::open(&config).await?)
+}
+
+/// The template that tickets are made from.
+pub(crate) fn template(settings: &Settings) -> Result<Template> {
+    match &settings.ticket_template {
+        None => Ok(Template::default_ticket()),
+        Some(path) => {
+            let source = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read TICKET_TEMPLATE {}", path.display()))?;
+            Ok(Template::from_source(source))
+        }
+    }
+}
+
+/// Tries again while it is only an outage and there is patience left.
+async fn patiently<T, E, F>(
+    patience: Duration,
+    is_outage: impl Fn(&E) -> bool,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T>
+where
+    E: std::error::Error + Send + Sync + 'static,
+    F: Future<Output = Result<T, E>>,
+{
+    let give_up = Instant::now() + patience;
+    loop {
+        match attempt().await {
+            Ok(value) => return Ok(value),
+            Err(error) if is_outage(&error) && Instant::now() + RETRY_PAUSE < give_up => {
+                tracing::warn!("{error}; trying again");
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

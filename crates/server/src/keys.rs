@@ -1,0 +1,41 @@
+//! API keys: making secrets, and the first admin key.
+
+use anyhow::Result;
+use stampede_model::{KeyHash, KeyId, Principal, Role, Timestamp};
+use stampede_store::Store;
+
+use crate::settings::Settings;
+
+/// The user that presets and first keys belong to.
+const ADMIN_USER: &str = "admin";
+
+/// How the administrator gets in.
+pub(crate) enum AdminKey {
+    /// Just made; shown now and never again.
+    New(String),
+    /// Given by the operator as `ADMIN_KEY`.
+    Preset,
+    /// Made at an earlier start.
+    Known,
+}
+
+/// Makes sure that there is an admin key.
+pub(crate) async fn ensure_admin_key(settings: &Settings, store: &Store) -> Result<AdminKey> {
+    if let Some(key) = &settings.admin_key {
+        store.preset_admin_key(&KeyHash::of(key), Timestamp::now()).await?;
+        return Ok(AdminKey::Preset);
+    }
+    if store.has_admin_key().await? {
+        return Ok(AdminKey::Known);
+    }
+    let principal = Principal { user: ADMIN_USER.to_owned(), role: Role::Admin };
+    Ok(AdminKey::New(create(store, &principal, "made at the first start").await?))
+}
+
+/// Makes a key; returns the secret, of which only the hash is stored.
+pub(crate) async fn create(store: &Store, principal: &Principal, label: &str) -> Result<String> {
+    let secret = format!("stp_{}", hex::encode(rand::random::<[u8; 32]>()));
+    let hash = KeyHash::of(&secret);
+    store.insert_key(KeyId::generate(), &hash, principal, label, Timestamp::now()).await?;
+    Ok(secret)
+}

@@ -1,0 +1,144 @@
+//! Whatever is sent, the answer names what is wrong; nothing breaks.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use stampede_testkit::{Answer, App, pdf_text, send};
+
+use crate::{batch_ended, create_event, start, text};
+
+fn fields(problem: &Value) -> Vec<String> {
+    problem["errors"].as_array().into_iter().flatten().map(|error| text(&error["field"])).collect()
+}
+
+async fn raw(app: &App, content_type: Option<&str>, body: impl Into<reqwest::Body>) -> Answer {
+    let mut request = app.admin().request(Method::POST, "/api/tickets").body(body);
+    if let Some(content_type) = content_type {
+        request = request.header("Content-Type", content_type);
+    }
+    send(request).await
+}
+
+#[tokio::test]
+async fn wrong_orders_are_refused_with_the_field_named() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let event = create_event(&app).await;
+    let with = |change: Value| {
+        let mut order = json!({ "target": event, "quantity": 1, "name": "Ann" });
+        order.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        order
+    };
+    for (change, field) in [
+        (json!({ "quantity": 0 }), "quantity"),
+        (json!({ "quantity": -1 }), "quantity"),
+        (json!({ "quantity": 1.5 }), "quantity"),
+        (json!({ "quantity": 100_001 }), "quantity"),
+        (json!({ "quantity": "many" }), "quantity"),
+        (json!({ "quantity": 1e300 }), "quantity"),
+        (json!({ "name": null }), "name"),
+        (json!({ "name": "" }), "name"),
+        (json!({ "name": 7 }), "name"),
+        (json!({ "name": "x".repeat(10_000) }), "name"),
+        (json!({ "name": "bell\u{7}" }), "name"),
+        (json!({ "name": "a\u{0}b" }), "name"),
+        (json!({ "name": "line\nbreak" }), "name"),
+        (json!({ "name": "Party 🎉" }), "name"),
+        (json!({ "email": "nobody" }), "email"),
+        (json!({ "seat": "s".repeat(61) }), "seat"),
+        (json!({ "price": -1 }), "price"),
+        (json!({ "price": 1.999 }), "price"),
+        (json!({ "price": "free" }), "price"),
+        (json!({ "target": 5 }), "target"),
+        (json!({ "target": null }), "target"),
+        (json!({ "holders": [] }), "holders"),
+        (json!({ "holders": [{ "seat": "A" }] }), "holders[0].name"),
+        (json!({ "holders": [{ "name": "A" }, { "name": "B" }] }), "quantity"),
+    ] {
+        let answer = app.admin().post("/api/tickets", &with(change.clone())).await;
+        let problem = answer.expect(422);
+        assert_eq!(fields(&problem), [field], "{change}: {problem}");
+        assert_eq!(problem["error"], problem["detail"]);
+    }
+    let several = app
+        .admin()
+        .post("/api/tickets", &with(json!({ "quantity": 0, "name": "", "price": -1 })))
+        .await;
+    assert_eq!(fields(&several.expect(422)).len(), 3, "all mistakes at once");
+    let unknown = with(json!({ "target": "01890a5d-ac96-774b-bcce-b302099a8057" }));
+    assert_eq!(
+        app.admin().post("/api/tickets", &unknown).await.expect(404)["error"],
+        "Event not found"
+    );
+    let nonsense = with(json!({ "target": "../../etc/passwd" }));
+    app.admin().post("/api/tickets", &nonsense).await.expect(404);
+    let listed = app.admin().get("/api/tickets").await.expect(200);
+    assert_eq!(listed["tickets"], json!([]), "nothing of all this was kept");
+}
+
+#[tokio::test]
+async fn bodies_that_are_not_json_objects_are_refused() {
+    let app = start(&[("WORKER_MODE", "api"), ("MAX_BODY_BYTES", "4096")]).await;
+    let json = Some("application/json");
+    let broken = raw(&app, json, "{\n  \"name\": oops }").await.expect(400);
+    assert!(text(&broken["detail"]).contains("line 2 column"), "{broken}");
+    raw(&app, json, "").await.expect(400);
+    raw(&app, json, "[1]").await.expect(422);
+    raw(&app, json, format!("{{\"name\":\"{}\"}}", "x".repeat(5_000))).await.expect(413);
+    raw(&app, Some("text/plain"), "{}").await.expect(415);
+    raw(&app, None, "{}").await.expect(415);
+    raw(&app, json, vec![0xff, 0xfe]).await.expect(400);
+    raw(&app, json, "[".repeat(4_000)).await.expect(400);
+}
+
+#[tokio::test]
+async fn wrong_events_are_refused_with_the_field_named() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    for (event, field) in [
+        (json!({}), "name"),
+        (json!({ "name": "x", "startsAt": "tomorrow" }), "startsAt"),
+        (json!({ "name": "x", "timeZone": "Mars/Olympus" }), "timeZone"),
+        (json!({ "name": "x", "timeZone": "../../etc/passwd" }), "timeZone"),
+        (json!({ "name": "x", "currency": "GOLD" }), "currency"),
+        (json!({ "name": "x", "branding": "red" }), "branding"),
+        (json!({ "name": "x", "branding": { "primary": "#12" } }), "branding.primary"),
+        (json!({ "name": "東京" }), "name"),
+    ] {
+        let problem = app.admin().post("/api/events", &event).await.expect(422);
+        assert_eq!(fields(&problem), [field], "{event}: {problem}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_routes_methods_and_ids_answer_as_problems() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    for (method, path, status) in [
+        (Method::GET, "/nothing", 404),
+        (Method::PUT, "/api/events", 405),
+        (Method::GET, "/api/tickets/not-an-id", 404),
+        (Method::GET, "/api/tickets/..%2F..%2Fetc%2Fpasswd/pdf", 404),
+        (Method::GET, "/api/batches/01890a5d-ac96-774b-bcce-b302099a8057", 404),
+        (Method::GET, "/api/tickets?status=sold", 400),
+        (Method::GET, "/api/tickets?limit=many", 400),
+    ] {
+        let answer = send(app.admin().request(method, path)).await;
+        assert_eq!(answer.headers["content-type"], "application/problem+json", "{path}");
+        assert!(answer.body["error"].is_string(), "{path}");
+        answer.expect(status);
+    }
+}
+
+#[tokio::test]
+async fn names_in_other_scripts_are_printed_or_refused_but_never_broken() {
+    let app = start(&[]).await;
+    let event = create_event(&app).await;
+    // Shaped and reordered text comes back from poppler in reading order.
+    let order = app.order(json!({ "target": event, "name": "דוד", "seat": "محمد" })).await;
+    batch_ended(&app, &text(&order["batchId"])).await;
+    let pdf =
+        app.admin().get(&format!("/api/tickets/{}/pdf", text(&order["tickets"][0]))).await.bytes;
+    let printed = pdf_text(&pdf);
+    assert!(
+        printed.contains("דוד")
+            || printed.contains("דוד".chars().rev().collect::<String>().as_str()),
+        "{printed}"
+    );
+}

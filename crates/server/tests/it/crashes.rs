@@ -1,0 +1,121 @@
+//! Anything may be killed at any moment; no ticket is lost or made twice.
+
+use std::time::Duration;
+
+use serde_json::json;
+use stampede_testkit::{Redis, eventually, kill};
+
+use crate::{PATIENCE, assert_all_ready, batch_ended, create_event, start, text};
+
+/// Waits until some, but not all, tickets are made.
+async fn in_the_middle(app: &stampede_testkit::App, batch_id: &str) {
+    eventually(PATIENCE, || async {
+        let batch = app.admin().get(&format!("/api/batches/{batch_id}")).await.body;
+        match batch["completed"].as_u64() {
+            Some(n) if n >= 20 => Ok(()),
+            _ => Err(batch.to_string()),
+        }
+    })
+    .await;
+    let batch = app.admin().get(&format!("/api/batches/{batch_id}")).await.body;
+    assert_eq!(batch["status"], "processing", "too late to be in the middle: {batch}");
+}
+
+#[tokio::test]
+async fn a_killed_worker_loses_no_ticket() {
+    let app = start(&[]).await;
+    let event = create_event(&app).await;
+    let order = app.order(json!({ "target": event, "quantity": 500, "name": "Crowd" })).await;
+    let batch_id = text(&order["batchId"]);
+    in_the_middle(&app, &batch_id).await;
+    let workers = app.workers();
+    assert_eq!(workers.len(), 2);
+    kill(workers[0]);
+    assert_all_ready(&app, &batch_id, 500).await;
+    eventually(Duration::from_secs(10), || async { (app.workers().len() == 2).then_some(()) })
+        .await;
+    assert!(!app.workers().contains(&workers[0]), "another process took its place");
+    let (healthy, report) = app.command(&["doctor"]);
+    assert!(healthy, "{report}");
+}
+
+#[tokio::test]
+async fn a_server_killed_between_commit_and_enqueue_makes_the_tickets_after_its_restart() {
+    let mut app = start(&[("STAMPEDE_HANG_AT", "order-committed")]).await;
+    let event = create_event(&app).await;
+    let order = json!({ "target": event, "quantity": 25, "name": "Crowd" });
+    let client = app.admin();
+    let request = tokio::spawn(async move {
+        client.request(reqwest::Method::POST, "/api/tickets").json(&order).send().await
+    });
+    let batch_id = eventually(PATIENCE, || async {
+        let page = app.admin().get("/api/tickets").await.body;
+        page["tickets"].get(0).map(|ticket| text(&ticket["batchId"]))
+    })
+    .await;
+    let batch = app.admin().get(&format!("/api/batches/{batch_id}")).await.expect(200);
+    assert_eq!(batch["queueStats"]["prioritized"], 0, "nothing was enqueued: {batch}");
+    app.kill();
+    request.abort();
+
+    app.start_again(&[("STAMPEDE_HANG_AT", "")]).await;
+    assert_all_ready(&app, &batch_id, 25).await;
+}
+
+#[tokio::test]
+async fn a_server_killed_in_the_middle_of_an_order_finishes_it_after_its_restart() {
+    let mut app = start(&[]).await;
+    let event = create_event(&app).await;
+    let order = app.order(json!({ "target": event, "quantity": 500, "name": "Crowd" })).await;
+    let batch_id = text(&order["batchId"]);
+    in_the_middle(&app, &batch_id).await;
+    let workers = app.workers();
+    app.kill();
+    // Its workers notice and end by themselves.
+    let alive = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
+    eventually(Duration::from_secs(20), || async { (!workers.iter().any(alive)).then_some(()) })
+        .await;
+    app.start_again(&[]).await;
+    assert_all_ready(&app, &batch_id, 500).await;
+}
+
+#[tokio::test]
+async fn a_redis_restarted_in_the_middle_of_an_order_loses_nothing() {
+    let mut redis = Redis::start().await;
+    let url = redis.url();
+    let app = start(&[("REDIS_URL", &url)]).await;
+    let event = create_event(&app).await;
+    let order = app.order(json!({ "target": event, "quantity": 500, "name": "Crowd" })).await;
+    let batch_id = text(&order["batchId"]);
+    in_the_middle(&app, &batch_id).await;
+    redis.restart().await;
+    assert_all_ready(&app, &batch_id, 500).await;
+}
+
+#[tokio::test]
+async fn a_redis_that_comes_back_empty_is_filled_again() {
+    let mut redis = Redis::with_config(&[("appendonly", "no")]).await;
+    let url = redis.url();
+    let mut app = start(&[("REDIS_URL", &url), ("WORKER_MODE", "api")]).await;
+    let event = create_event(&app).await;
+    let order = app.order(json!({ "target": event, "quantity": 30, "name": "Crowd" })).await;
+    redis.kill();
+    redis.start_again().await;
+    app.stop().await;
+    app.start_again(&[("WORKER_MODE", "both")]).await;
+    assert_all_ready(&app, &text(&order["batchId"]), 30).await;
+}
+
+#[tokio::test]
+async fn a_server_told_to_stop_drains_and_loses_nothing() {
+    let mut app = start(&[]).await;
+    let event = create_event(&app).await;
+    let order = app.order(json!({ "target": event, "quantity": 300, "name": "Crowd" })).await;
+    let batch_id = text(&order["batchId"]);
+    in_the_middle(&app, &batch_id).await;
+    app.stop().await;
+    assert!(app.log().contains("stopped"), "{}", app.log());
+    app.start_again(&[]).await;
+    let batch = batch_ended(&app, &batch_id).await;
+    assert_eq!((&batch["completed"], &batch["failed"]), (&json!(300), &json!(0)));
+}

@@ -1,0 +1,46 @@
+//! A template that fails for one ticket fails that ticket, and nothing else.
+
+use serde_json::json;
+use stampede_testkit::temp_dir;
+
+use crate::{batch_ended, create_event, start, text, tickets_of};
+
+const TEMPLATE: &str = r#"
+#let t = json("ticket.json")
+#if t.seat == "BROKEN" { panic("no such seat") }
+#t.name
+"#;
+
+#[tokio::test]
+async fn a_ticket_that_cannot_be_made_fails_after_three_attempts_with_its_reason() {
+    let folder = temp_dir();
+    let template = folder.path().join("ticket.typ");
+    std::fs::write(&template, TEMPLATE).unwrap();
+    let app = start(&[("TICKET_TEMPLATE", &template.display().to_string())]).await;
+    let event = create_event(&app).await;
+    let holders = json!([
+        { "name": "Ann", "seat": "A-1" }, { "name": "Bob", "seat": "BROKEN" }, { "name": "Eve", "seat": "A-3" },
+    ]);
+    let started = std::time::Instant::now();
+    let order = app.order(json!({ "target": event, "holders": holders })).await;
+    let batch_id = text(&order["batchId"]);
+    let batch = batch_ended(&app, &batch_id).await;
+
+    assert_eq!(batch["status"], "completed_with_errors");
+    assert_eq!((&batch["completed"], &batch["failed"]), (&json!(2), &json!(1)));
+    assert!(
+        started.elapsed().as_millis() >= 6_000,
+        "back-off of 2 s and 4 s lies between three attempts"
+    );
+    let broken = &tickets_of(&app, &batch_id).await[1];
+    assert_eq!(broken["status"], "failed");
+    assert!(text(&broken["error"]).contains("no such seat"), "{broken}");
+    let answer = app.admin().get(&format!("/api/tickets/{}/pdf", text(&broken["id"]))).await;
+    assert!(answer.expect(409)["error"].as_str().unwrap().contains("no such seat"));
+
+    // Corrected, it is made after all, and the batch has no errors any more.
+    let patch = json!({ "seat": "A-2" });
+    app.admin().patch(&format!("/api/tickets/{}", text(&broken["id"])), &patch).await.expect(200);
+    let batch = batch_ended(&app, &batch_id).await;
+    assert_eq!((&batch["status"], &batch["completed"]), (&json!("completed"), &json!(3)));
+}

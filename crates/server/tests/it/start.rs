@@ -1,0 +1,124 @@
+//! A start that cannot work says which part, why, and what to do; and exits with an error.
+
+use std::net::TcpListener;
+use std::process::{Command, Output};
+
+use stampede_testkit::{Redis, temp_dir};
+
+use crate::STAMPEDE;
+
+/// Runs `stampede serve` in a new data directory; it is expected to end by itself.
+fn serve(settings: &[(&str, &str)]) -> Output {
+    let folder = temp_dir();
+    Command::new("timeout")
+        .args(["60", STAMPEDE, "serve"])
+        .env("DATA_DIR", folder.path())
+        .env("PORT", "0")
+        .envs(settings.iter().copied())
+        .output()
+        .unwrap()
+}
+
+fn refused(settings: &[(&str, &str)], code: i32, parts: &[&str]) {
+    let output = serve(settings);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in: {message}");
+    }
+    assert!(!message.contains("secret"), "passwords are never shown: {message}");
+}
+
+/// A port of this machine where nobody listens.
+fn closed_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn wrong_settings_are_all_named_at_once() {
+    refused(
+        &[("PORT", "http"), ("WORKER_MODE", "boss"), ("WORKER_COUNT", "-1"), ("LOG_FORMAT", "xml")],
+        2,
+        &[
+            "PORT=http",
+            "WORKER_MODE=boss",
+            "WORKER_COUNT=-1",
+            "LOG_FORMAT=xml",
+            "must be text or json",
+        ],
+    );
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    refused(&[("PORT", &port)], 1, &[&port, "in use", "set PORT"]);
+}
+
+#[test]
+fn an_unreachable_redis_is_named() {
+    let (port, redis) = (closed_port().to_string(), closed_port());
+    let url = format!("redis://:secret@127.0.0.1:{redis}");
+    refused(
+        &[("PORT", &port), ("REDIS_URL", &url)],
+        1,
+        &["cannot reach Redis", &redis.to_string(), "REDIS_URL"],
+    );
+}
+
+#[test]
+fn an_unreachable_database_is_named() {
+    let (port, database) = (closed_port().to_string(), closed_port());
+    let url = format!("postgres://me:secret@127.0.0.1:{database}/tickets");
+    refused(
+        &[("PORT", &port), ("DATABASE_URL", &url)],
+        1,
+        &[&database.to_string(), "DATABASE_URL"],
+    );
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    let port = closed_port().to_string();
+    refused(
+        &[("PORT", &port), ("PUBLIC_PATH", "/proc/nothing")],
+        1,
+        &["/proc/nothing", "PUBLIC_PATH"],
+    );
+}
+
+#[tokio::test]
+async fn a_redis_that_may_evict_jobs_is_refused() {
+    let redis = Redis::with_config(&[("maxmemory-policy", "allkeys-lru")]).await;
+    let (port, url) = (closed_port().to_string(), redis.url());
+    refused(
+        &[("PORT", &port), ("REDIS_URL", &url)],
+        1,
+        &["allkeys-lru", "CONFIG SET maxmemory-policy noeviction"],
+    );
+}
+
+#[tokio::test]
+async fn two_servers_do_not_share_a_data_directory() {
+    let app = crate::start(&[("WORKER_MODE", "api")]).await;
+    let (port, folder) = (closed_port().to_string(), app.data_dir().display().to_string());
+    refused(
+        &[("PORT", &port), ("DATA_DIR", &folder)],
+        1,
+        &["in use by another stampede", "DATA_DIR"],
+    );
+}
+
+#[tokio::test]
+async fn a_server_may_wait_for_its_redis() {
+    let mut redis = Redis::start().await;
+    redis.stop().await;
+    let url = redis.url();
+    let settings = [("REDIS_URL", url.as_str()), ("WORKER_MODE", "api"), ("START_TIMEOUT", "60")];
+    let (app, ()) = tokio::join!(crate::start(&settings), redis.start_again());
+    app.stranger().get("/ready").await.expect(200);
+    redis.stop().await;
+    let answer = app.stranger().get("/ready").await.expect(503);
+    assert_eq!((&answer["redis"], &answer["database"]), (&"down".into(), &"up".into()));
+}

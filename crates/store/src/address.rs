@@ -1,0 +1,122 @@
+//! Reads a database address, and writes it down again without its secrets.
+
+use std::path::{Path, PathBuf};
+
+use sqlx::ConnectOptions;
+use sqlx::any::AnyConnectOptions;
+use sqlx::sqlite::SqliteConnectOptions;
+use url::Url;
+
+use crate::dialect::Dialect;
+use crate::{Error, Result};
+
+/// Where the database is.
+pub(crate) struct Address {
+    /// How to talk to it.
+    pub(crate) dialect: Dialect,
+    /// For the driver; may hold a password.
+    pub(crate) options: AnyConnectOptions,
+    /// For people: no password, no parameters.
+    pub(crate) shown: String,
+    /// The file, when there is one.
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl Address {
+    /// Reads `sqlite:/path/to/file` or `postgres://user:password@host:port/database`.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        match text.split_once(':').map(|(scheme, _)| scheme) {
+            Some("sqlite") => Self::sqlite(text),
+            Some("postgres" | "postgresql") => Self::postgres(text),
+            // The text may be a password by mistake: it is not repeated.
+            _ => Err(Error::unusable(
+                "the address of the database is not understood; it must be like \
+                 sqlite:/var/lib/stampede/stampede.db or postgres://user:password@host:5432/stampede",
+            )),
+        }
+    }
+
+    fn sqlite(text: &str) -> Result<Self> {
+        let options: SqliteConnectOptions = text.parse().map_err(|error| {
+            Error::unusable(format!("the database address {text} is wrong: {error}"))
+        })?;
+        let file = options.get_filename().to_owned();
+        let in_memory = text.contains(":memory:") || text.contains("mode=memory");
+        if in_memory || file.file_name().is_none() {
+            return Err(Error::unusable(format!(
+                "the database address {text} names no file, but records must outlive the process; \
+                 use one like sqlite:/var/lib/stampede/stampede.db"
+            )));
+        }
+        let url = options.create_if_missing(true).to_url_lossy();
+        Ok(Self {
+            dialect: Dialect::Sqlite,
+            options: options_for(&url)?,
+            shown: format!("sqlite:{}", file.display()),
+            file: Some(file),
+        })
+    }
+
+    fn postgres(text: &str) -> Result<Self> {
+        let url: Url = text.parse().map_err(|error| {
+            Error::unusable(format!(
+                "the address of the PostgreSQL database is wrong ({error}); it must be like \
+                 postgres://user:password@host:5432/stampede, with special characters in the \
+                 password written as %XX"
+            ))
+        })?;
+        let mut shown = url.clone();
+        // Neither fails for an address with a host; parameters may hold a password too.
+        shown.set_password(None).ok();
+        shown.set_query(None);
+        shown.set_fragment(None);
+        Ok(Self {
+            dialect: Dialect::Postgres,
+            options: options_for(&url)?,
+            shown: shown.to_string(),
+            file: None,
+        })
+    }
+
+    /// The folder of the file, when there is one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.file.as_deref()?.parent().filter(|folder| !folder.as_os_str().is_empty())
+    }
+}
+
+fn options_for(url: &Url) -> Result<AnyConnectOptions> {
+    AnyConnectOptions::from_url(url)
+        // The driver logs every statement at debug level otherwise, holders' names included.
+        .map(ConnectOptions::disable_statement_logging)
+        .map_err(|error| Error::unusable(format!("the address of the database is wrong: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_never_show() {
+        for (text, shown) in [
+            ("postgres://ann:s3cret@db:5432/st?password=s3cret", "postgres://ann@db:5432/st"),
+            ("postgresql://db/st", "postgresql://db/st"),
+            ("sqlite:/var/x.db", "sqlite:/var/x.db"),
+            ("sqlite:///var/a%20b.db?mode=rw", "sqlite:/var/a b.db"),
+            ("sqlite:x.db", "sqlite:x.db"),
+        ] {
+            assert_eq!(Address::parse(text).map(|address| address.shown).unwrap(), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_of_a_lasting_database_is_refused_with_an_example() {
+        for text in
+            ["", "s3cret", "mysql://x/y", "postgres://[s3cret", "sqlite::memory:", "sqlite:"]
+        {
+            let Err(error) = Address::parse(text) else { panic!("{text} was accepted") };
+            assert!(matches!(error, Error::Unusable(_)), "{error}");
+            assert!(error.to_string().contains("like"), "{error}");
+            assert!(!error.to_string().contains("s3cret"), "{error}");
+        }
+    }
+}

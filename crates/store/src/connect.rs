@@ -1,0 +1,216 @@
+//! Opening a database, bringing it up to date, and letting it go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::{AnyConnection, AnyPool, ConnectOptions, Connection};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::address::Address;
+use crate::dialect::Dialect;
+use crate::error::is_contention;
+use crate::{Error, Result};
+
+/// How long anything waits for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+static SQLITE_MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
+static POSTGRES_MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
+
+/// Which database, and how it is used.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `sqlite:/path/stampede.db` or `postgres://user:password@host:5432/stampede`.
+    pub url: String,
+    /// What a commit promises.
+    pub durability: Durability,
+    /// Connections of this process; at least one.
+    pub max_connections: u32,
+}
+
+/// What a commit promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// It survives a power failure: for orders, which nobody else remembers.
+    EveryCommit,
+    /// The last moments may be lost in a power failure, never a consistent state: for workers, whose
+    /// completions can be redone.
+    Relaxed,
+}
+
+/// The records. Cheap to clone; all clones share their connections.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pub(crate) pool: AnyPool,
+    pub(crate) dialect: Dialect,
+    /// SQLite has one writer at a time. Writers of this process queue here, in order and without
+    /// polling the file's lock, which only other processes then compete for.
+    pub(crate) turn: Option<Arc<Mutex<()>>>,
+    shown: Arc<str>,
+}
+
+impl Store {
+    /// Opens the database; a SQLite file and its folder are created when missing.
+    pub async fn connect(config: &Config) -> Result<Self> {
+        install_default_drivers();
+        let address = Address::parse(&config.url)?;
+        if let Some(folder) = address.folder() {
+            tokio::fs::create_dir_all(folder).await.map_err(|error| {
+                Error::unusable(format!(
+                    "cannot create the folder {} for the database: {error}; choose a folder that \
+                     this user may write to",
+                    folder.display()
+                ))
+            })?;
+        }
+        // The pool would answer every failure with "timed out"; the first connection tells why.
+        first_connection(&address.options, address.dialect)
+            .await
+            .map_err(|error| Error::connecting(&address.shown, error))?;
+
+        let settings = address.dialect.session_settings(config.durability);
+        let mut options = AnyPoolOptions::new()
+            .max_connections(config.max_connections.max(1))
+            .acquire_timeout(CONNECT_TIMEOUT)
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    sqlx::raw_sql(settings).execute(connection).await?;
+                    Ok(())
+                })
+            });
+        if address.dialect == Dialect::Sqlite {
+            // A file does not go away like a server does.
+            options = options.test_before_acquire(false).idle_timeout(None).max_lifetime(None);
+        }
+        Ok(Self {
+            pool: options.connect_lazy_with(address.options),
+            dialect: address.dialect,
+            turn: (address.dialect == Dialect::Sqlite).then(Arc::default),
+            shown: address.shown.into(),
+        })
+    }
+
+    /// Brings the tables up to date; any number of processes may do so at the same moment.
+    pub async fn migrate(&self) -> Result<()> {
+        // A connection of its own, closed afterwards: a failed migration keeps its lock otherwise.
+        let mut connection = self.pool.acquire().await?.detach();
+        let result = match self.dialect {
+            Dialect::Sqlite => migrate_sqlite(&mut connection).await,
+            Dialect::Postgres => migrate_postgres(&mut connection).await,
+        };
+        connection.close().await.ok();
+        result.map_err(|error| Error::migrating(&self.shown, error))
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<()> {
+        let answer = timeout(CONNECT_TIMEOUT, sqlx::query("SELECT 1").execute(&self.pool)).await;
+        let failure = match answer {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()),
+        };
+        Err(Error::Unavailable(format!("the database {} does not answer: {failure}", self.shown)))
+    }
+
+    /// Waits for running operations and closes all connections.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+/// Connects once, to learn whether that works, and turns on SQLite's write-ahead log.
+async fn first_connection(options: &AnyConnectOptions, dialect: Dialect) -> sqlx::Result<()> {
+    let give_up = Instant::now() + CONNECT_TIMEOUT;
+    let attempt = || async {
+        let mut connection = options.connect().await?;
+        if dialect == Dialect::Sqlite {
+            // Kept in the file, so once is enough. Readers then never wait for a writer.
+            sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut connection).await?;
+        }
+        connection.close().await
+    };
+    loop {
+        match timeout(CONNECT_TIMEOUT, attempt()).await {
+            // Several processes that open a new file at once get in each other's way here, and
+            // SQLite does not wait by itself when it changes the journal.
+            Ok(Err(error)) if is_contention(&error) && Instant::now() < give_up => {
+                sleep(Duration::from_millis(20)).await;
+            }
+            Ok(result) => return result,
+            Err(_) => {
+                let reason = format!("no answer within {} s", CONNECT_TIMEOUT.as_secs());
+                return Err(sqlx::Error::Io(std::io::Error::new(
+                    std::io::ErrorKind::TimedOut,
+                    reason,
+                )));
+            }
+        }
+    }
+}
+
+// Both use `run_direct`, what `run` calls: the future of `run` is not `Send` for a borrowed connection.
+
+/// The driver has no lock for SQLite: one transaction around all migrations is the lock.
+async fn migrate_sqlite(connection: &mut AnyConnection) -> std::result::Result<(), MigrateError> {
+    sqlx::raw_sql("PRAGMA busy_timeout = 60000").execute(&mut *connection).await?;
+    let mut transaction = connection.begin_with(Dialect::Sqlite.begin()).await?;
+    SQLITE_MIGRATIONS.run_direct(None, &mut *transaction, false).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// The driver takes an advisory lock, for which a long migration of another process may be waited.
+async fn migrate_postgres(connection: &mut AnyConnection) -> std::result::Result<(), MigrateError> {
+    sqlx::raw_sql("SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0")
+        .execute(&mut *connection)
+        .await?;
+    POSTGRES_MIGRATIONS.run_direct(None, &mut *connection, false).await
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Row;
+    use stampede_testkit::{Postgres, temp_dir};
+
+    use super::*;
+
+    async fn setting(url: &str, durability: Durability, question: &'static str) -> String {
+        let config = Config { url: url.to_owned(), durability, max_connections: 1 };
+        let store = Store::connect(&config).await.unwrap();
+        let row = sqlx::query(question).fetch_one(&store.pool).await.unwrap();
+        row.try_get::<String, _>(0)
+            .or_else(|_| row.try_get::<i64, _>(0).map(|number| number.to_string()))
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn every_sqlite_connection_has_its_settings() {
+        let folder = temp_dir();
+        let url = format!("sqlite:{}/x.db", folder.path().display());
+        for (durability, question, answer) in [
+            (Durability::EveryCommit, "PRAGMA synchronous", "2"),
+            (Durability::Relaxed, "PRAGMA synchronous", "1"),
+            (Durability::Relaxed, "PRAGMA journal_mode", "wal"),
+            (Durability::Relaxed, "PRAGMA foreign_keys", "1"),
+            (Durability::Relaxed, "PRAGMA busy_timeout", "10000"),
+        ] {
+            assert_eq!(setting(&url, durability, question).await, answer, "{question}");
+        }
+    }
+
+    #[tokio::test]
+    async fn every_postgres_connection_has_its_settings() {
+        let server = Postgres::start().await;
+        for (durability, question, answer) in [
+            (Durability::EveryCommit, "SHOW synchronous_commit", "on"),
+            (Durability::Relaxed, "SHOW synchronous_commit", "off"),
+            (Durability::EveryCommit, "SHOW lock_timeout", "10s"),
+        ] {
+            assert_eq!(setting(&server.url(), durability, question).await, answer, "{question}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Events: create, read, list, change, delete.
+
+use sqlx::AssertSqlSafe;
+use stampede_model::{Event, EventId, TicketId};
+
+use crate::rows;
+use crate::transaction::in_transaction;
+use crate::{Result, Store};
+
+/// What became of an event that was to be deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleted {
+    /// It is gone.
+    Gone,
+    /// There was none.
+    NotFound,
+    /// It stays, because so many tickets belong to it.
+    HasTickets(u64),
+}
+
+impl Store {
+    /// Writes a new event.
+    pub async fn insert_event(&self, event: &Event) -> Result<()> {
+        in_transaction!(self, async |db| {
+            let details = &event.details;
+            sqlx::query(
+                "INSERT INTO events (id, owner, name, location, starts_at, time_zone, currency, \
+                 primary_color, secondary_color, created_at, updated_at) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            )
+            .bind(event.id.to_string())
+            .bind(event.owner.as_str())
+            .bind(details.name.as_str())
+            .bind(details.location.as_str())
+            .bind(details.starts_at.map(|time| time.as_millisecond()))
+            .bind(details.time_zone.as_str())
+            .bind(details.currency.code())
+            .bind(details.branding.primary.to_string())
+            .bind(details.branding.secondary.to_string())
+            .bind(event.created_at.as_millisecond())
+            .bind(event.updated_at.as_millisecond())
+            .execute(db)
+            .await?;
+            Ok(())
+        })
+    }
+
+    /// One event.
+    pub async fn event(&self, id: EventId) -> Result<Option<Event>> {
+        let sql = format!("SELECT {} FROM events WHERE id = $1", rows::EVENT);
+        let row =
+            sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(&self.pool).await?;
+        Ok(row.as_ref().map(rows::event).transpose()?)
+    }
+
+    /// A page of events, newest first; `after` is the last id of the page before.
+    pub async fn events(
+        &self,
+        owner: Option<&str>,
+        after: Option<EventId>,
+        limit: u32,
+    ) -> Result<Vec<Event>> {
+        let mut conditions: Vec<(&str, String)> = Vec::new();
+        conditions.extend(owner.map(|owner| ("owner =", owner.to_owned())));
+        conditions.extend(after.map(|id| ("id <", id.to_string())));
+        let rows = self.page("events", rows::EVENT, conditions, "id DESC", limit).await?;
+        Ok(rows.iter().map(rows::event).collect::<sqlx::Result<_>>()?)
+    }
+
+    /// Writes what an organiser can change of an event; `false` when there is no such event.
+    pub async fn update_event(&self, event: &Event) -> Result<bool> {
+        in_transaction!(self, async |db| {
+            let details = &event.details;
+            let done = sqlx::query(
+                "UPDATE events SET name = $2, location = $3, starts_at = $4, time_zone = $5, \
+                 currency = $6, primary_color = $7, secondary_color = $8, updated_at = $9 \
+                 WHERE id = $1",
+            )
+            .bind(event.id.to_string())
+            .bind(details.name.as_str())
+            .bind(details.location.as_str())
+            .bind(details.starts_at.map(|time| time.as_millisecond()))
+            .bind(details.time_zone.as_str())
+            .bind(details.currency.code())
+            .bind(details.branding.primary.to_string())
+            .bind(details.branding.secondary.to_string())
+            .bind(event.updated_at.as_millisecond())
+            .execute(db)
+            .await?;
+            Ok(done.rows_affected() > 0)
+        })
+    }
+
+    /// Deletes an event that has no tickets.
+    pub async fn delete_event(&self, id: EventId) -> Result<Deleted> {
+        in_transaction!(self, async |db| {
+            if !self.hold_event(db, id).await? {
+                return Ok(Deleted::NotFound);
+            }
+            let count = sqlx::query("SELECT COUNT(*) AS tickets FROM tickets WHERE event_id = $1")
+                .bind(id.to_string())
+                .fetch_one(&mut *db)
+                .await?;
+            let tickets = rows::number(&count, "tickets")?;
+            if tickets > 0 {
+                return Ok(Deleted::HasTickets(tickets));
+            }
+            remove_event(db, id).await?;
+            Ok(Deleted::Gone)
+        })
+    }
+
+    /// Deletes an event with its batches and tickets, whose ids are returned.
+    pub async fn delete_event_with_tickets(&self, id: EventId) -> Result<Vec<TicketId>> {
+        let sql = format!(
+            "SELECT id FROM tickets WHERE event_id = $1 ORDER BY id {}",
+            self.dialect.to_change()
+        );
+        in_transaction!(self, async |db| {
+            self.hold_event(db, id).await?;
+            let tickets = sqlx::query(AssertSqlSafe(sql.as_str()))
+                .bind(id.to_string())
+                .fetch_all(&mut *db)
+                .await?;
+            sqlx::query("DELETE FROM tickets WHERE event_id = $1")
+                .bind(id.to_string())
+                .execute(&mut *db)
+                .await?;
+            remove_event(db, id).await?;
+            tickets.iter().map(|row| rows::parsed(row, "id")).collect()
+        })
+    }
+
+    /// Keeps orders away from an event until the transaction ends; `false` when there is none.
+    async fn hold_event(&self, db: &mut sqlx::AnyConnection, id: EventId) -> sqlx::Result<bool> {
+        let sql = format!("SELECT id FROM events WHERE id = $1 {}", self.dialect.to_change());
+        let row = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(db).await?;
+        Ok(row.is_some())
+    }
+}
+
+/// Removes an event whose tickets are gone, with the batches they were in.
+async fn remove_event(db: &mut sqlx::AnyConnection, id: EventId) -> sqlx::Result<()> {
+    for sql in ["DELETE FROM batches WHERE event_id = $1", "DELETE FROM events WHERE id = $1"] {
+        sqlx::query(sql).bind(id.to_string()).execute(&mut *db).await?;
+    }
+    Ok(())
+}

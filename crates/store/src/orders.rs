@@ -1,0 +1,169 @@
+//! Orders: a batch and all of its tickets, or nothing.
+
+use serde::Serialize;
+use sqlx::{AnyConnection, AssertSqlSafe};
+use stampede_model::{Batch, BatchId, Order, TicketId, Timestamp};
+
+use crate::rows;
+use crate::transaction::in_transaction;
+use crate::{Result, Store};
+
+/// What became of an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placed {
+    /// It is written.
+    New(Batch),
+    /// The same owner placed it before, under the same idempotency key; nothing was written.
+    Existing(Batch),
+    /// There is no such event (any more); nothing was written.
+    NoSuchEvent,
+}
+
+/// A ticket on its way into the database; the rest of its columns it shares with its order.
+#[derive(Serialize)]
+struct NewTicket<'a> {
+    id: TicketId,
+    position: u32,
+    name: &'a str,
+    email: Option<&'a str>,
+    seat: Option<&'a str>,
+    amount: Option<String>,
+    currency: Option<&'static str>,
+}
+
+impl Store {
+    /// Writes an order: all of it in one transaction, each ticket pending.
+    pub async fn place_order(&self, order: &Order) -> Result<Placed> {
+        let tickets = new_tickets(order);
+        let find_event =
+            format!("SELECT id FROM events WHERE id = $1 {}", self.dialect.to_refer_to());
+        let find_batch = format!(
+            "SELECT {} FROM batches WHERE owner = $1 AND idempotency_key = $2",
+            rows::BATCH
+        );
+        let insert_tickets = format!(
+            "INSERT INTO tickets (id, event_id, batch_id, owner, position, name, email, seat, \
+             price_amount, price_currency, status, created_at, updated_at) \
+             SELECT value ->> 'id', $2, $3, $4, CAST(value ->> 'position' AS BIGINT), \
+             value ->> 'name', value ->> 'email', value ->> 'seat', value ->> 'amount', \
+             value ->> 'currency', 'pending', $5, $5 FROM {}",
+            self.dialect.each_object("$1")
+        );
+        in_transaction!(self, async |db| {
+            let event = sqlx::query(AssertSqlSafe(find_event.as_str()))
+                .bind(order.event_id.to_string())
+                .fetch_optional(&mut *db)
+                .await?;
+            if event.is_none() {
+                return Ok(Placed::NoSuchEvent);
+            }
+            if !insert_batch(db, order).await? {
+                let existing = sqlx::query(AssertSqlSafe(find_batch.as_str()))
+                    .bind(order.owner.as_str())
+                    .bind(order.idempotency_key.as_deref())
+                    .fetch_one(&mut *db)
+                    .await?;
+                return Ok(Placed::Existing(rows::batch(&existing)?));
+            }
+            sqlx::query(AssertSqlSafe(insert_tickets.as_str()))
+                .bind(tickets.as_str())
+                .bind(order.event_id.to_string())
+                .bind(order.batch_id.to_string())
+                .bind(order.owner.as_str())
+                .bind(order.created_at.as_millisecond())
+                .execute(&mut *db)
+                .await?;
+            Ok(Placed::New(fetch_batch(db, order.batch_id).await?))
+        })
+    }
+
+    /// One batch.
+    pub async fn batch(&self, id: BatchId) -> Result<Option<Batch>> {
+        let sql = format!("SELECT {} FROM batches WHERE id = $1", rows::BATCH);
+        let row =
+            sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(&self.pool).await?;
+        Ok(row.as_ref().map(rows::batch).transpose()?)
+    }
+
+    /// Batches with a counter that changed at or after `since`, the longest unchanged first.
+    pub async fn batches_changed_since(&self, since: Timestamp, limit: u32) -> Result<Vec<Batch>> {
+        let sql = format!(
+            "SELECT {} FROM batches WHERE updated_at >= $1 ORDER BY updated_at, id LIMIT $2",
+            rows::BATCH
+        );
+        let found = sqlx::query(AssertSqlSafe(sql))
+            .bind(since.as_millisecond())
+            .bind(i64::from(limit))
+            .fetch_all(&self.pool)
+            .await?;
+        Ok(found.iter().map(rows::batch).collect::<sqlx::Result<_>>()?)
+    }
+
+    /// The tickets of a batch, in the order they were ordered.
+    pub async fn batch_ticket_ids(&self, id: BatchId) -> Result<Vec<TicketId>> {
+        let rows = sqlx::query("SELECT id FROM tickets WHERE batch_id = $1 ORDER BY position")
+            .bind(id.to_string())
+            .fetch_all(&self.pool)
+            .await?;
+        Ok(rows.iter().map(|row| rows::parsed(row, "id")).collect::<sqlx::Result<_>>()?)
+    }
+
+    /// Batches whose counters do not equal their tickets; empty unless somebody bypassed the triggers.
+    pub async fn drifted_batches(&self) -> Result<Vec<BatchId>> {
+        let rows = sqlx::query(
+            "SELECT batches.id FROM batches LEFT JOIN (SELECT batch_id, COUNT(*) AS total, \
+             SUM(CASE WHEN status = 'completed' THEN 1 ELSE 0 END) AS completed, \
+             SUM(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) AS failed, \
+             SUM(CASE WHEN status = 'void' THEN 1 ELSE 0 END) AS voided \
+             FROM tickets GROUP BY batch_id) AS counted ON counted.batch_id = batches.id \
+             WHERE batches.total <> COALESCE(counted.total, 0) \
+             OR batches.completed <> COALESCE(counted.completed, 0) \
+             OR batches.failed <> COALESCE(counted.failed, 0) \
+             OR batches.voided <> COALESCE(counted.voided, 0) ORDER BY batches.id",
+        )
+        .fetch_all(&self.pool)
+        .await?;
+        Ok(rows.iter().map(|row| rows::parsed(row, "id")).collect::<sqlx::Result<_>>()?)
+    }
+}
+
+/// Reads a batch inside a transaction that just changed it.
+pub(crate) async fn fetch_batch(db: &mut AnyConnection, id: BatchId) -> sqlx::Result<Batch> {
+    let sql = format!("SELECT {} FROM batches WHERE id = $1", rows::BATCH);
+    let row = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_one(db).await?;
+    rows::batch(&row)
+}
+
+/// Writes an empty batch; `false` when its owner used the idempotency key before. A transaction that
+/// is just writing the same key is waited for, so of two racing orders exactly one is new.
+async fn insert_batch(db: &mut AnyConnection, order: &Order) -> sqlx::Result<bool> {
+    let done = sqlx::query(
+        "INSERT INTO batches (id, event_id, owner, idempotency_key, created_at, updated_at) \
+         VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (owner, idempotency_key) DO NOTHING",
+    )
+    .bind(order.batch_id.to_string())
+    .bind(order.event_id.to_string())
+    .bind(order.owner.as_str())
+    .bind(order.idempotency_key.as_deref())
+    .bind(order.created_at.as_millisecond())
+    .execute(db)
+    .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+fn new_tickets(order: &Order) -> String {
+    let tickets: Vec<NewTicket<'_>> = order
+        .tickets
+        .iter()
+        .map(|ticket| NewTicket {
+            id: ticket.id,
+            position: ticket.index,
+            name: &ticket.holder.name,
+            email: ticket.holder.email.as_deref(),
+            seat: ticket.holder.seat.as_deref(),
+            amount: ticket.price.map(|price| price.amount()),
+            currency: ticket.price.map(|price| price.currency().code()),
+        })
+        .collect();
+    crate::tickets::to_json(&tickets)
+}

@@ -1,0 +1,269 @@
+//! Tickets: read, list, edit, withdraw, delete.
+//!
+//! Who moves a ticket from one state to another is drawn in `stampede_model::Ticket`'s file; making
+//! and failing, which come in crowds, are in `completion.rs`.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::Serialize;
+use sqlx::any::AnyRow;
+use sqlx::{AnyConnection, AssertSqlSafe};
+use stampede_model::{
+    Batch, BatchId, Event, EventId, Holder, Money, Ticket, TicketId, TicketStatus, Timestamp,
+};
+
+use crate::orders::fetch_batch;
+use crate::rows;
+use crate::transaction::in_transaction;
+use crate::{Result, Store};
+
+/// Which tickets to list; an empty filter means all.
+#[derive(Debug, Clone, Default)]
+pub struct TicketFilter {
+    /// Only of this user.
+    pub owner: Option<String>,
+    /// Only for this event.
+    pub event: Option<EventId>,
+    /// Only of this order.
+    pub batch: Option<BatchId>,
+    /// Only in this state.
+    pub status: Option<TicketStatus>,
+}
+
+/// What an organiser can change of a ticket; replaces the former values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TicketEdit {
+    /// Who it is for.
+    pub holder: Holder,
+    /// What it cost.
+    pub price: Option<Money>,
+}
+
+/// What became of a ticket that was to be edited.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edited {
+    /// It is changed and pending, for its PDF has to be made anew.
+    Changed(Box<Ticket>, Batch),
+    /// It was withdrawn and stays as it was.
+    Void,
+    /// There is none.
+    NotFound,
+}
+
+impl Store {
+    /// One ticket.
+    pub async fn ticket(&self, id: TicketId) -> Result<Option<Ticket>> {
+        let sql = format!("SELECT {} FROM tickets WHERE id = $1", rows::TICKET);
+        let row =
+            sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(&self.pool).await?;
+        Ok(row.as_ref().map(rows::ticket).transpose()?)
+    }
+
+    /// A page of tickets, oldest first; `after` is the last id of the page before.
+    pub async fn tickets(
+        &self,
+        filter: &TicketFilter,
+        after: Option<TicketId>,
+        limit: u32,
+    ) -> Result<Vec<Ticket>> {
+        let mut conditions: Vec<(&str, String)> = Vec::new();
+        conditions.extend(filter.owner.clone().map(|owner| ("owner =", owner)));
+        conditions.extend(filter.event.map(|id| ("event_id =", id.to_string())));
+        conditions.extend(filter.batch.map(|id| ("batch_id =", id.to_string())));
+        conditions.extend(filter.status.map(|status| ("status =", status.as_str().to_owned())));
+        conditions.extend(after.map(|id| ("id >", id.to_string())));
+        let rows = self.page("tickets", rows::TICKET, conditions, "id", limit).await?;
+        Ok(rows.iter().map(rows::ticket).collect::<sqlx::Result<_>>()?)
+    }
+
+    /// Many tickets at once, each with its event; ids without a ticket are left out.
+    pub async fn tickets_with_events(&self, ids: &[TicketId]) -> Result<Vec<(Ticket, Event)>> {
+        let tickets: Vec<Ticket> = self
+            .fetch_many("tickets", rows::TICKET, ids)
+            .await?
+            .iter()
+            .map(rows::ticket)
+            .collect::<sqlx::Result<_>>()?;
+        // Hundreds of tickets mostly share one event: it is sent once.
+        let event_ids: BTreeSet<EventId> = tickets.iter().map(|ticket| ticket.event_id).collect();
+        let events: HashMap<EventId, Event> = self
+            .fetch_many("events", rows::EVENT, &event_ids)
+            .await?
+            .iter()
+            .map(|row| rows::event(row).map(|event| (event.id, event)))
+            .collect::<sqlx::Result<_>>()?;
+        // An event that was deleted in between took its tickets with it.
+        let with_event = |ticket: Ticket| {
+            let event = events.get(&ticket.event_id)?.clone();
+            Some((ticket, event))
+        };
+        Ok(tickets.into_iter().filter_map(with_event).collect())
+    }
+
+    /// Tickets that have been pending and unchanged since before `unchanged_since`, oldest first; `after`
+    /// is the last id of the page before.
+    pub async fn pending_tickets(
+        &self,
+        unchanged_since: Timestamp,
+        after: Option<TicketId>,
+        limit: u32,
+    ) -> Result<Vec<Ticket>> {
+        // The status is written out, not bound: only so does the partial index apply.
+        let sql = format!(
+            "SELECT {} FROM tickets WHERE status = 'pending' AND id > $1 AND updated_at < $2 \
+             ORDER BY id LIMIT $3",
+            rows::TICKET
+        );
+        let rows = sqlx::query(AssertSqlSafe(sql))
+            .bind(after.map(|id| id.to_string()).unwrap_or_default())
+            .bind(unchanged_since.as_millisecond())
+            .bind(i64::from(limit))
+            .fetch_all(&self.pool)
+            .await?;
+        Ok(rows.iter().map(rows::ticket).collect::<sqlx::Result<_>>()?)
+    }
+
+    /// Changes a ticket, which is pending afterwards; one that is void stays as it is.
+    pub async fn edit_ticket(
+        &self,
+        id: TicketId,
+        edit: &TicketEdit,
+        now: Timestamp,
+    ) -> Result<Edited> {
+        let sql = format!(
+            "UPDATE tickets SET name = $3, email = $4, seat = $5, price_amount = $6, \
+             price_currency = $7, status = 'pending', error = NULL, updated_at = $2 \
+             WHERE id = $1 AND status <> 'void' RETURNING {}",
+            rows::TICKET
+        );
+        in_transaction!(self, async |db| {
+            let changed = sqlx::query(AssertSqlSafe(sql.as_str()))
+                .bind(id.to_string())
+                .bind(now.as_millisecond())
+                .bind(edit.holder.name.as_str())
+                .bind(edit.holder.email.as_deref())
+                .bind(edit.holder.seat.as_deref())
+                .bind(edit.price.map(|price| price.amount()))
+                .bind(edit.price.map(|price| price.currency().code()))
+                .fetch_all(&mut *db)
+                .await?;
+            match with_batch(db, &changed).await? {
+                Some((ticket, batch)) => Ok(Edited::Changed(Box::new(ticket), batch)),
+                None => Ok(fetch_ticket(db, id).await?.map_or(Edited::NotFound, |_| Edited::Void)),
+            }
+        })
+    }
+
+    /// Withdraws a ticket for good; doing it twice is doing it once. `None` when there is none.
+    pub async fn void_ticket(
+        &self,
+        id: TicketId,
+        now: Timestamp,
+    ) -> Result<Option<(Ticket, Batch)>> {
+        in_transaction!(self, async |db| {
+            sqlx::query(
+                "UPDATE tickets SET status = 'void', updated_at = $2 \
+                 WHERE id = $1 AND status <> 'void'",
+            )
+            .bind(id.to_string())
+            .bind(now.as_millisecond())
+            .execute(&mut *db)
+            .await?;
+            let row = fetch_ticket(db, id).await?;
+            with_batch(db, row.as_slice()).await
+        })
+    }
+
+    /// Makes a completed ticket pending again, because its file is missing, short or stale; `None`
+    /// when it was not completed (any more).
+    pub async fn mark_stale(&self, id: TicketId, now: Timestamp) -> Result<Option<Batch>> {
+        let sql = format!(
+            "UPDATE tickets SET status = 'pending', updated_at = $2 \
+             WHERE id = $1 AND status = 'completed' RETURNING {}",
+            rows::TICKET
+        );
+        in_transaction!(self, async |db| {
+            let changed = sqlx::query(AssertSqlSafe(sql.as_str()))
+                .bind(id.to_string())
+                .bind(now.as_millisecond())
+                .fetch_all(&mut *db)
+                .await?;
+            Ok(with_batch(db, &changed).await?.map(|(_, batch)| batch))
+        })
+    }
+
+    /// Deletes a ticket; the answer is its batch without it, `None` when there was no such ticket.
+    pub async fn delete_ticket(&self, id: TicketId, now: Timestamp) -> Result<Option<Batch>> {
+        in_transaction!(self, async |db| {
+            let gone = sqlx::query("DELETE FROM tickets WHERE id = $1 RETURNING batch_id")
+                .bind(id.to_string())
+                .fetch_all(&mut *db)
+                .await?;
+            let Some(row) = gone.first() else { return Ok(None) };
+            let batch_id: BatchId = rows::parsed(row, "batch_id")?;
+            // The trigger counted it out, but a row that is gone cannot tell the time.
+            sqlx::query("UPDATE batches SET updated_at = $2 WHERE id = $1 AND updated_at < $2")
+                .bind(batch_id.to_string())
+                .bind(now.as_millisecond())
+                .execute(&mut *db)
+                .await?;
+            fetch_batch(db, batch_id).await.map(Some)
+        })
+    }
+
+    /// One page of a table: the rows that meet all conditions (`column operator`, value).
+    pub(crate) async fn page(
+        &self,
+        table: &'static str,
+        columns: &'static str,
+        conditions: Vec<(&'static str, String)>,
+        order: &'static str,
+        limit: u32,
+    ) -> sqlx::Result<Vec<AnyRow>> {
+        let mut sql = format!("SELECT {columns} FROM {table} WHERE TRUE");
+        for (number, (condition, _)) in conditions.iter().enumerate() {
+            sql += &format!(" AND {condition} ${}", number + 2);
+        }
+        sql += &format!(" ORDER BY {order} LIMIT $1");
+        let mut query = sqlx::query(AssertSqlSafe(sql)).bind(i64::from(limit));
+        for (_, value) in conditions {
+            query = query.bind(value);
+        }
+        query.fetch_all(&self.pool).await
+    }
+
+    async fn fetch_many(
+        &self,
+        table: &'static str,
+        columns: &'static str,
+        ids: impl Serialize,
+    ) -> sqlx::Result<Vec<AnyRow>> {
+        let each = self.dialect.each_text("$1");
+        let sql = format!(
+            "SELECT {columns} FROM {table} WHERE id IN (SELECT value FROM {each}) ORDER BY id"
+        );
+        sqlx::query(AssertSqlSafe(sql)).bind(to_json(&ids)).fetch_all(&self.pool).await
+    }
+}
+
+/// Plain data as JSON, the form in which many rows go into one statement.
+pub(crate) fn to_json(rows: &impl Serialize) -> String {
+    // Structs of texts and numbers always serialise; an empty list would do nothing at all.
+    serde_json::to_string(rows).unwrap_or_else(|_| "[]".to_owned())
+}
+
+async fn fetch_ticket(db: &mut AnyConnection, id: TicketId) -> sqlx::Result<Option<AnyRow>> {
+    let sql = format!("SELECT {} FROM tickets WHERE id = $1", rows::TICKET);
+    sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(db).await
+}
+
+/// The first ticket of the rows, with its batch as it is after the change.
+async fn with_batch(
+    db: &mut AnyConnection,
+    changed: &[AnyRow],
+) -> sqlx::Result<Option<(Ticket, Batch)>> {
+    let Some(row) = changed.first() else { return Ok(None) };
+    let ticket = rows::ticket(row)?;
+    let batch = fetch_batch(db, ticket.batch_id).await?;
+    Ok(Some((ticket, batch)))
+}

@@ -1,0 +1,102 @@
+//! The counters of a batch are what its tickets say, after whatever has happened to them.
+
+use stampede_model::{Pdf, TicketId, TicketStatus};
+use stampede_store::{Completion, Durability, TicketEdit, TicketFilter};
+
+use crate::database::Database;
+use crate::samples::{assert_no_drift, at, completion, counts, failure, order, ordered};
+
+on_every_backend!(counters_never_drift_whatever_happens);
+
+/// Chance that can be repeated: a linear congruential generator.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+
+    fn some<T: Copy>(&mut self, from: &[T]) -> Vec<T> {
+        (0..1 + self.below(6)).map(|_| from[self.below(from.len())]).collect()
+    }
+}
+
+async fn counters_never_drift_whatever_happens(db: Database) {
+    let store = db.store().await;
+    let (event, one) = ordered(&store, 25).await;
+    let two = order(&event, 25);
+    store.place_order(&two).await.unwrap();
+    let tickets: Vec<TicketId> =
+        one.tickets.iter().chain(&two.tickets).map(|ticket| ticket.id).collect();
+
+    let players: Vec<_> = (1..=4)
+        .map(|seed| {
+            let url = db.url.clone();
+            let tickets = tickets.clone();
+            tokio::spawn(async move { play(&url, seed, &tickets).await })
+        })
+        .collect();
+    for player in players {
+        player.await.unwrap();
+    }
+
+    assert_no_drift(&store).await;
+    for batch in [one.batch_id, two.batch_id] {
+        let filter = TicketFilter { batch: Some(batch), ..TicketFilter::default() };
+        let left = store.tickets(&filter, None, 1_000).await.unwrap();
+        let with = |status| left.iter().filter(|ticket| ticket.status == status).count() as u64;
+        let recount = [
+            left.len() as u64,
+            with(TicketStatus::Completed),
+            with(TicketStatus::Failed),
+            with(TicketStatus::Void),
+        ];
+        assert_eq!(counts(&store, batch).await, recount);
+    }
+}
+
+/// Does a hundred things by chance, over a handle of its own.
+async fn play(url: &str, seed: u64, tickets: &[TicketId]) {
+    let store = stampede_store::Store::connect(&stampede_store::Config {
+        url: url.to_owned(),
+        durability: Durability::Relaxed,
+        max_connections: 2,
+    })
+    .await
+    .unwrap();
+    let mut dice = Dice(seed);
+    for step in 0..100 {
+        let now = at(100 + step);
+        let one = tickets[dice.below(tickets.len())];
+        match dice.below(20) {
+            0..8 => {
+                let pdf = Pdf { fingerprint: format!("f{}", dice.below(3)), size: 1 };
+                let group = dice.some(tickets).into_iter();
+                let group: Vec<_> =
+                    group.map(|id| Completion { pdf: pdf.clone(), ..completion(id) }).collect();
+                store.complete_tickets(&group).await.unwrap();
+            }
+            8..12 => {
+                let group: Vec<_> = dice.some(tickets).into_iter().map(failure).collect();
+                store.fail_tickets(&group).await.unwrap();
+            }
+            12..15 => {
+                if let Some(ticket) = store.ticket(one).await.unwrap() {
+                    let edit = TicketEdit { holder: ticket.holder, price: None };
+                    store.edit_ticket(one, &edit, now).await.unwrap();
+                }
+            }
+            15..18 => {
+                store.mark_stale(one, now).await.unwrap();
+            }
+            18 => {
+                store.void_ticket(one, now).await.unwrap();
+            }
+            _ => {
+                store.delete_ticket(one, now).await.unwrap();
+            }
+        }
+    }
+}

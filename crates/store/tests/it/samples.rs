@@ -1,0 +1,92 @@
+//! Events, orders and outcomes to test with.
+
+use std::time::Duration;
+
+use stampede_model::{
+    BatchId, Branding, Currency, Event, EventDetails, EventId, Holder, Money, Order, Pdf, Ticket,
+    TicketId, TicketStatus, Timestamp,
+};
+use stampede_store::{Completion, Failure, Placed, Store};
+
+/// A moment some seconds after a fixed one.
+pub(crate) fn at(second: u64) -> Timestamp {
+    "2026-11-16T10:00:00.123Z".parse::<Timestamp>().unwrap() + Duration::from_secs(second)
+}
+
+pub(crate) fn event(owner: &str) -> Event {
+    Event {
+        id: EventId::generate(),
+        owner: owner.into(),
+        details: EventDetails {
+            name: "Ночь \"музеев\" 🎟".into(),
+            location: "O'Hara's; DROP TABLE events".into(),
+            starts_at: Some(at(86_400)),
+            time_zone: "Europe/Moscow".into(),
+            currency: Currency::USD,
+            branding: Branding::default(),
+        },
+        created_at: at(0),
+        updated_at: at(0),
+    }
+}
+
+pub(crate) fn order(event: &Event, quantity: u32) -> Order {
+    let batch_id = BatchId::generate();
+    let ticket = |index| Ticket {
+        id: TicketId::generate(),
+        event_id: event.id,
+        batch_id,
+        owner: event.owner.clone(),
+        index,
+        holder: Holder {
+            name: format!("Zoë \\ \"{index}\""),
+            email: Some("zoe@example.com".into()),
+            seat: (index % 2 == 0).then(|| format!("A-{index}")),
+        },
+        price: Some(Money::parse("49.9", Currency::USD).unwrap()),
+        status: TicketStatus::Pending,
+        error: None,
+        pdf: None,
+        processed_by: None,
+        processed_at: None,
+        created_at: at(1),
+        updated_at: at(1),
+    };
+    Order {
+        batch_id,
+        event_id: event.id,
+        owner: event.owner.clone(),
+        tickets: (1..=quantity).map(ticket).collect(),
+        idempotency_key: None,
+        created_at: at(1),
+    }
+}
+
+/// Writes an event of Ann's and an order of so many tickets for it.
+pub(crate) async fn ordered(store: &Store, quantity: u32) -> (Event, Order) {
+    let event = event("ann");
+    store.insert_event(&event).await.unwrap();
+    let order = order(&event, quantity);
+    assert!(matches!(store.place_order(&order).await.unwrap(), Placed::New(_)));
+    (event, order)
+}
+
+pub(crate) fn completion(ticket_id: TicketId) -> Completion {
+    let pdf = Pdf { fingerprint: "f1".into(), size: 12_345 };
+    Completion { ticket_id, pdf, worker: "w1".into(), at: at(5) }
+}
+
+pub(crate) fn failure(ticket_id: TicketId) -> Failure {
+    Failure { ticket_id, reason: "no glyph for '𓀀'".into(), worker: "w1".into(), at: at(6) }
+}
+
+/// Total, completed, failed, voided.
+pub(crate) async fn counts(store: &Store, batch: BatchId) -> [u64; 4] {
+    let batch = store.batch(batch).await.unwrap().unwrap();
+    [batch.total, batch.completed, batch.failed, batch.voided]
+}
+
+/// What makes each failed conformance test worth reading: the counters are what the tickets say.
+pub(crate) async fn assert_no_drift(store: &Store) {
+    assert_eq!(store.drifted_batches().await.unwrap(), []);
+}

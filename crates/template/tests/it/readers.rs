@@ -1,0 +1,80 @@
+//! The outside programs that read PDFs back. A missing one fails the test with its install line.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// The text of a PDF, one printed line per line.
+pub(crate) fn text(pdf: &[u8]) -> String {
+    let folder = folder_with(pdf);
+    run("poppler-utils", "pdftotext", &["-layout", "ticket.pdf", "-"], folder.path())
+}
+
+/// The text of a PDF in the order it was drawn and without white space, for texts that were wrapped.
+pub(crate) fn unwrapped_text(pdf: &[u8]) -> String {
+    let folder = folder_with(pdf);
+    let text = run("poppler-utils", "pdftotext", &["-raw", "ticket.pdf", "-"], folder.path());
+    text.chars().filter(|c| !c.is_whitespace() && *c != '\u{200b}').collect()
+}
+
+/// A line of `pdfinfo`, such as `Pages`.
+pub(crate) fn info(pdf: &[u8], key: &str) -> Option<String> {
+    let folder = folder_with(pdf);
+    let all = run("poppler-utils", "pdfinfo", &["ticket.pdf"], folder.path());
+    let mut lines = all.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(name, _)| *name == key).map(|(_, value)| value.trim().to_owned())
+}
+
+/// The names of the fonts inside a PDF.
+pub(crate) fn fonts(pdf: &[u8]) -> String {
+    let folder = folder_with(pdf);
+    run("poppler-utils", "pdffonts", &["ticket.pdf"], folder.path())
+}
+
+/// The words of the page with their boxes in points: `(left, top, right, bottom, word)`.
+pub(crate) fn boxes(pdf: &[u8]) -> Vec<(f64, f64, f64, f64, String)> {
+    let folder = folder_with(pdf);
+    let html = run("poppler-utils", "pdftotext", &["-bbox", "ticket.pdf", "-"], folder.path());
+    html.lines().filter_map(|line| line.trim().strip_prefix("<word ")).map(word_box).collect()
+}
+
+/// What a scanner reads from the page printed at 150 dpi.
+pub(crate) fn scan(pdf: &[u8]) -> String {
+    let folder = folder_with(pdf);
+    let page = ["-r", "150", "-png", "-singlefile", "ticket.pdf", "page"];
+    run("poppler-utils", "pdftoppm", &page, folder.path());
+    let read = run("zbar-tools", "zbarimg", &["--quiet", "--raw", "page.png"], folder.path());
+    read.trim_end().to_owned()
+}
+
+fn word_box(line: &str) -> (f64, f64, f64, f64, String) {
+    let edge = |name: &str| -> f64 {
+        let (_, rest) = line.split_once(&format!("{name}=\"")).unwrap();
+        rest.split_once('"').unwrap().0.parse().unwrap()
+    };
+    let (_, word) = line.split_once('>').unwrap();
+    let word = word.trim_end_matches("</word>").to_owned();
+    (edge("xMin"), edge("yMin"), edge("xMax"), edge("yMax"), word)
+}
+
+fn folder_with(pdf: &[u8]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("ticket.pdf"), pdf).unwrap();
+    folder
+}
+
+fn run(package: &str, program: &str, arguments: &[&str], folder: &Path) -> String {
+    match Command::new(program).args(arguments).current_dir(folder).output() {
+        Ok(output) => {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{program} failed: {errors}");
+            String::from_utf8(output.stdout).unwrap()
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            panic!("{program} is needed: apt-get install -y {package}")
+        }
+        Err(error) => panic!("{program} could not be started: {error}"),
+    }
+}

@@ -1,0 +1,182 @@
+//! The real binary: started with settings, killed in parts, started again on the same data.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::client::Client;
+use crate::guarded::{Guarded, free_port};
+use crate::temp_dir;
+
+/// The admin key of every server under test.
+const ADMIN_KEY: &str = "the-admin-key-of-this-test";
+/// How often another port is tried before giving up.
+const PORTS: usize = 5;
+
+/// A running `stampede serve` with its own data directory.
+#[derive(Debug)]
+pub struct App {
+    // Declared before the folder: the server must be gone when the folder is removed.
+    server: Guarded,
+    binary: PathBuf,
+    settings: Vec<(String, String)>,
+    port: u16,
+    folder: TempDir,
+}
+
+impl App {
+    /// Starts the binary on a free port and waits until it is ready. Without settings it uses a
+    /// private Redis and SQLite.
+    pub async fn start(binary: impl Into<PathBuf>, settings: &[(&str, &str)]) -> Self {
+        let (binary, folder) = (binary.into(), temp_dir());
+        let mut settings: Vec<(String, String)> = settings
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let mut reason = String::new();
+        for _ in 0..PORTS {
+            let port = free_port();
+            match launch(&binary, folder.path(), port, &settings).await {
+                Ok(server) => {
+                    settings.sort();
+                    return Self { server, binary, settings, port, folder };
+                }
+                // Somebody else took the port meanwhile, or the settings are wrong.
+                Err(log) => reason = log,
+            }
+        }
+        panic!("the server does not start: {reason}")
+    }
+
+    /// Ends the server in good order.
+    pub async fn stop(&mut self) {
+        self.server.stop(Signal::TERM).await;
+    }
+
+    /// Kills the server process, not its workers, as `kill -9` does.
+    pub fn kill(&mut self) {
+        self.server.kill();
+    }
+
+    /// Starts a stopped or killed server again on the same data, with these settings changed.
+    pub async fn start_again(&mut self, changed: &[(&str, &str)]) {
+        for (name, value) in changed {
+            self.settings.retain(|(known, _)| known != name);
+            self.settings.push(((*name).to_owned(), (*value).to_owned()));
+        }
+        match launch(&self.binary, self.folder.path(), self.port, &self.settings).await {
+            Ok(server) => self.server = server,
+            Err(log) => panic!("the server does not start again: {log}"),
+        }
+    }
+
+    /// A client with the admin key.
+    pub fn admin(&self) -> Client {
+        self.client(ADMIN_KEY)
+    }
+
+    /// A client with any key.
+    pub fn client(&self, key: &str) -> Client {
+        Client::new(self.url(), Some(key))
+    }
+
+    /// A client without a key.
+    pub fn stranger(&self) -> Client {
+        Client::new(self.url(), None)
+    }
+
+    /// Where the server listens.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Its data directory.
+    pub fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// What it has written to its terminal so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Process ids of its workers.
+    pub fn workers(&self) -> Vec<u32> {
+        let children = fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| {
+            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+            (parent_of(pid)? == self.server.pid() && command.contains("\0worker\0")).then_some(pid)
+        });
+        children.collect()
+    }
+
+    /// Runs another command of the binary with the server's settings; returns success and output.
+    pub fn command(&self, arguments: &[&str]) -> (bool, String) {
+        let output = std::process::Command::new(&self.binary)
+            .args(arguments)
+            .envs(environment(self.folder.path(), self.port, &self.settings))
+            .env_remove("ADMIN_KEY")
+            .output()
+            .unwrap_or_else(|error| panic!("cannot run {}: {error}", self.binary.display()));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.success(), text + &String::from_utf8_lossy(&output.stderr))
+    }
+
+    /// Orders tickets as the admin; returns the order's answer.
+    pub async fn order(&self, order: Value) -> Value {
+        self.admin().post("/api/tickets", &order).await.expect(200)
+    }
+}
+
+/// Sends a signal such as `SIGKILL` to a process.
+pub fn kill(pid: u32) {
+    if let Some(pid) = Pid::from_raw(pid as i32) {
+        // It may have just ended by itself.
+        kill_process(pid, Signal::KILL).ok();
+    }
+}
+
+async fn launch(
+    binary: &Path,
+    folder: &Path,
+    port: u16,
+    settings: &[(String, String)],
+) -> Result<Guarded, String> {
+    // `env` replaces itself by the server, so the process id stays.
+    let mut command = vec!["env".to_owned()];
+    command.extend(
+        environment(folder, port, settings).iter().map(|(name, value)| format!("{name}={value}")),
+    );
+    command.extend([binary.display().to_string(), "serve".to_owned()]);
+    let mut server = Guarded::spawn(folder, Signal::KILL, &command);
+    let client = Client::new(format!("http://127.0.0.1:{port}"), None);
+    server
+        .ready(|_pid| {
+            let client = client.clone();
+            async move {
+                let answer = client.try_get("/ready").await?;
+                if answer.status == 200 { Ok(()) } else { Err(answer.body.to_string()) }
+            }
+        })
+        .await?;
+    Ok(server)
+}
+
+fn environment(folder: &Path, port: u16, settings: &[(String, String)]) -> Vec<(String, String)> {
+    let mut environment = vec![
+        ("DATA_DIR".to_owned(), folder.join("data").display().to_string()),
+        ("PORT".to_owned(), port.to_string()),
+        ("ADMIN_KEY".to_owned(), ADMIN_KEY.to_owned()),
+        ("WORKER_COUNT".to_owned(), "2".to_owned()),
+    ];
+    environment.extend(settings.iter().cloned());
+    environment
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}

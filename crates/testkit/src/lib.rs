@@ -1,0 +1,30 @@
+//! Test harness: real servers on free ports and in temporary folders, and the one way to wait.
+//!
+//! Nothing here ships. A server that a test needs and the machine lacks fails the test with the
+//! line that installs it; nothing is skipped silently.
+//!
+//! Adding a server? Start it through [`Guarded`](guarded::Guarded), so that it dies with the test.
+
+mod app;
+mod client;
+mod eventually;
+mod guarded;
+mod pdf;
+mod postgres;
+mod redis;
+
+pub use app::{App, kill};
+pub use client::{Answer, Client, send};
+pub use eventually::{Outcome, eventually};
+pub use pdf::{pdf_codes, pdf_pages, pdf_text};
+pub use postgres::Postgres;
+pub use redis::Redis;
+pub use tempfile::TempDir;
+
+/// Makes a temporary folder that is removed when the value is dropped.
+pub fn temp_dir() -> TempDir {
+    tempfile::Builder::new()
+        .prefix("stampede-")
+        .tempdir()
+        .unwrap_or_else(|error| panic!("cannot create a temporary folder: {error}"))
+}

@@ -1,0 +1,141 @@
+//! A real redis-server, as durable as Stampede asks operators to run it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::guarded::{Guarded, free_port, require};
+use crate::temp_dir;
+
+/// How often another port is tried before giving up.
+const PORTS: usize = 5;
+
+/// A redis-server with an append-only file and `noeviction`, on a free loopback port.
+#[derive(Debug)]
+pub struct Redis {
+    // Declared before the folder: the server must be gone when the folder is removed.
+    server: Guarded,
+    port: u16,
+    config: Vec<(String, String)>,
+    folder: TempDir,
+}
+
+impl Redis {
+    /// Starts an empty server.
+    pub async fn start() -> Self {
+        Self::with_config(&[]).await
+    }
+
+    /// Starts an empty server with some settings of `redis.conf` changed.
+    pub async fn with_config(settings: &[(&str, &str)]) -> Self {
+        let mut config: Vec<(String, String)> = Vec::new();
+        let defaults = [("appendonly", "yes"), ("save", ""), ("maxmemory-policy", "noeviction")];
+        for (name, value) in defaults.iter().chain(settings) {
+            config.retain(|(known, _)| known != name);
+            config.push(((*name).to_owned(), (*value).to_owned()));
+        }
+        let folder = temp_dir();
+        let mut reason = String::new();
+        for _ in 0..PORTS {
+            let port = free_port();
+            match launch(&folder, port, &config).await {
+                Ok(server) => {
+                    return Self { server, port, config, folder };
+                }
+                // Somebody else took the port meanwhile, or the settings are wrong.
+                Err(log) => reason = log,
+            }
+        }
+        panic!("redis-server does not start: {reason}")
+    }
+
+    /// The server's address for clients: `redis://127.0.0.1:port`.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Ends the server in good order; its data stays.
+    pub async fn stop(&mut self) {
+        self.server.stop(Signal::TERM).await;
+    }
+
+    /// Kills the server as a power failure would; what reached the disk stays.
+    pub fn kill(&mut self) {
+        self.server.kill();
+    }
+
+    /// Starts a stopped or killed server again: same port, same data.
+    pub async fn start_again(&mut self) {
+        match launch(&self.folder, self.port, &self.config).await {
+            Ok(server) => self.server = server,
+            Err(log) => panic!("redis-server does not start again: {log}"),
+        }
+    }
+
+    /// Stops the server in good order and starts it again.
+    pub async fn restart(&mut self) {
+        self.stop().await;
+        self.start_again().await;
+    }
+}
+
+async fn launch(
+    folder: &TempDir,
+    port: u16,
+    config: &[(String, String)],
+) -> Result<Guarded, String> {
+    let program = require(find_program(), "redis-server", "redis-server");
+    let mut command = vec![program.display().to_string()];
+    let place = [
+        ("port", port.to_string()),
+        ("bind", "127.0.0.1".into()),
+        ("dir", folder.path().display().to_string()),
+    ];
+    for (name, value) in &place {
+        command.extend([format!("--{name}"), value.clone()]);
+    }
+    for (name, value) in config {
+        command.extend([format!("--{name}"), value.clone()]);
+    }
+    let mut server = Guarded::spawn(folder.path(), Signal::KILL, &command);
+    server.ready(|pid| answers_as(pid, port)).await?;
+    Ok(server)
+}
+
+/// Asks for the process id, so that a stranger's server on the same port is not taken for ours.
+async fn answers_as(pid: u32, port: u16) -> Result<(), String> {
+    let conversation = async {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        stream.write_all(b"INFO server\r\nPING\r\nQUIT\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        std::io::Result::Ok(answer)
+    };
+    let answer = timeout(Duration::from_secs(5), conversation)
+        .await
+        .map_err(|_| "redis-server does not answer".to_owned())?
+        .map_err(|error| error.to_string())?;
+    if answer.contains(&format!("process_id:{pid}\r\n")) && answer.contains("+PONG") {
+        Ok(())
+    } else {
+        Err(format!("redis-server answers {:?}", answer.lines().last().unwrap_or_default()))
+    }
+}
+
+fn find_program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/local/bin"), PathBuf::from("/usr/bin")])
+        .map(|folder| folder.join("redis-server"))
+        .find(|program| program.is_file())
+}

@@ -1,0 +1,138 @@
+//! `generate-pdf`: load the ticket, typeset it, put the file, mark it completed.
+//!
+//! May run twice for one ticket (a crash, a lost lock): the same data gives the same bytes under the
+//! same name, and completing a completed ticket changes no counter.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use stampede_broker::{Job, JobContext, Outcome};
+use stampede_model::{GenerateTicket, Pdf, Ticket, TicketDocument, TicketStatus, Timestamp};
+use stampede_store::{Completion, Failure};
+
+use crate::completions::Finished;
+use crate::jobs::Jobs;
+
+/// How long a ticket waits when the database or the disk is away. Costs no attempt.
+const OUTAGE_PAUSE: Duration = Duration::from_secs(2);
+
+/// Measures the steps of one job; bench and Bull Board show them.
+struct Steps {
+    started: Instant,
+    last: Instant,
+    us: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Steps {
+    fn start() -> Self {
+        let now = Instant::now();
+        Self { started: now, last: now, us: serde_json::Map::new() }
+    }
+
+    fn done(&mut self, step: &str) {
+        self.us.insert(step.to_owned(), json!(self.last.elapsed().as_micros() as u64));
+        self.last = Instant::now();
+    }
+}
+
+impl Jobs {
+    pub(super) async fn generate_ticket(&self, job: &Job, context: &JobContext) -> Outcome {
+        let GenerateTicket { ticket_id, .. } = match GenerateTicket::parse(&job.data) {
+            Ok(payload) => payload,
+            Err(error) => return Outcome::Discard(error.to_string()),
+        };
+        let mut steps = Steps::start();
+        let environment = &self.environment;
+
+        // Progress is for watchers: the work does not wait for it, and does not fail with it.
+        let wanted = [ticket_id];
+        let (loaded, _) =
+            tokio::join!(environment.store.tickets_with_events(&wanted), context.progress(10));
+        let (ticket, event) = match loaded.map(|mut rows| rows.pop()) {
+            Ok(Some(row)) => row,
+            Ok(None) => return skipped("deleted"),
+            Err(error) => return outage_or_retry(&error),
+        };
+        if ticket.status == TicketStatus::Void {
+            return skipped("void");
+        }
+        steps.done("load");
+
+        let document = TicketDocument::new(&event, &ticket);
+        let fingerprint =
+            document.fingerprint(environment.typesetter.template().revision()).into_string();
+        let typesetter = environment.typesetter.clone();
+        let rendered = tokio::task::spawn_blocking(move || typesetter.render(&document)).await;
+        let bytes = match rendered {
+            Ok(Ok(bytes)) => bytes,
+            Ok(Err(error)) => return Outcome::Retry(error.to_string()),
+            Err(panic) => return Outcome::Retry(format!("typesetting panicked: {panic}")),
+        };
+        steps.done("render");
+
+        let path = Ticket::pdf_path(ticket_id);
+        let pdf_path = environment.files.location(&path).display().to_string();
+        let pdf = Pdf { fingerprint, size: bytes.len() as u64 };
+        if let Err(error) = environment.files.put(&path, bytes).await {
+            // A full disk or a lost mount: the tickets wait for the operator, they do not fail.
+            tracing::error!(ticket = %ticket_id, %error, retry_in = ?OUTAGE_PAUSE, "cannot write a PDF");
+            return Outcome::Snooze(OUTAGE_PAUSE);
+        }
+        steps.done("put");
+
+        let completion =
+            Completion { ticket_id, pdf, worker: self.worker.clone(), at: Timestamp::now() };
+        let finished =
+            Finished { completion, batch_id: ticket.batch_id, pdf_path: pdf_path.clone() };
+        if let Err(error) = self.completions.commit(finished).await {
+            return outage_or_retry(&error);
+        }
+        steps.done("commit");
+
+        Outcome::Done(json!({
+            "success": true,
+            "pdf_path": pdf_path,
+            "duration_ms": steps.started.elapsed().as_millis() as u64,
+            "steps_us": steps.us,
+        }))
+    }
+
+    /// All attempts are used up: the ticket is failed, with the reason, before its job is.
+    pub(super) async fn generate_ticket_failed(
+        &self,
+        job: &Job,
+        reason: &str,
+    ) -> Result<(), String> {
+        let Ok(GenerateTicket { ticket_id, .. }) = GenerateTicket::parse(&job.data) else {
+            // An unreadable payload names no ticket; the reconciler makes a new job for it.
+            return Ok(());
+        };
+        let failure = Failure {
+            ticket_id,
+            reason: reason.to_owned(),
+            worker: self.worker.clone(),
+            at: Timestamp::now(),
+        };
+        let failed =
+            self.environment.store.fail_tickets(&[failure]).await.map_err(|e| e.to_string())?;
+        if failed.changed.contains(&ticket_id) {
+            for batch in failed.batches {
+                self.announcer.ticket_failed(&batch, ticket_id, reason, &self.worker).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn skipped(why: &str) -> Outcome {
+    Outcome::Done(json!({ "success": true, "skipped": why }))
+}
+
+fn outage_or_retry(error: &stampede_store::Error) -> Outcome {
+    if error.is_outage() {
+        tracing::warn!(%error, retry_in = ?OUTAGE_PAUSE, "the database is away");
+        Outcome::Snooze(OUTAGE_PAUSE)
+    } else {
+        Outcome::Retry(error.to_string())
+    }
+}
