@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stampede_broker::{Broker, Channel, Queue};
+use stampede_broker::{Broker, Channel, Error, Queue};
 use stampede_files::Files;
 use stampede_model::{Batch, GenerateTicket, JobSpec, Ticket, TicketId};
 use stampede_store::Store;
 
-/// How long a request waits for Redis to take its jobs; the reconciler does it later otherwise.
-const ENQUEUE_PATIENCE: Duration = Duration::from_secs(5);
+/// An order is answered when its jobs are on the queue, or after this time.
+const ANSWER_AFTER: Duration = Duration::from_millis(250);
+/// How long a request waits for Redis to take one job; the reconciler does it later otherwise.
+const ENQUEUE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a request may ask for at most.
 #[derive(Debug, Clone)]
@@ -41,31 +43,29 @@ impl App {
     /// Puts the jobs of a committed order on the queue and tells outside readers.
     ///
     /// The order stands whatever happens here: jobs that do not get through, because Redis is away or
-    /// this process dies, are put on the queue by the reconciler. Runs to its end even when the
-    /// client hangs up.
+    /// this process dies, are put on the queue by the reconciler. A large order is enqueued while its
+    /// client already has the answer; a client that hangs up changes nothing.
     pub(crate) async fn enqueue_order(&self, batch: Batch, tickets: Vec<Ticket>) {
         let app = self.clone();
         let task = tokio::spawn(async move {
             fail_point("order-committed").await;
-            let jobs: Vec<JobSpec> = tickets.iter().map(GenerateTicket::spec).collect();
-            let ids: Vec<TicketId> = tickets.iter().map(|ticket| ticket.id).collect();
-            app.tickets.enqueue(&jobs).await?;
-            app.broker.batch_mirror().put(&batch, &ids).await?;
-            let created = serde_json::json!({
-                "batchId": batch.id, "userId": batch.owner, "quantity": batch.total,
-            });
-            app.broker.publish(Channel::BatchCreated, &[created]).await
+            if let Err(error) = app.try_enqueue_order(&batch, &tickets).await {
+                tracing::warn!(%error, batch = %batch.id, "order kept, but not enqueued; the reconciler will");
+            }
         });
-        match tokio::time::timeout(ENQUEUE_PATIENCE, task).await {
-            Ok(Ok(Ok(()))) => {}
-            Ok(Ok(Err(error))) => {
-                tracing::warn!(%error, "order kept, but not enqueued; the reconciler will");
-            }
-            Ok(Err(error)) => tracing::error!(%error, "enqueueing an order panicked"),
-            Err(_) => {
-                tracing::warn!("enqueueing an order takes long and goes on in the background")
-            }
-        }
+        // Not in time is not an error, and a panic has been reported already.
+        let _ = tokio::time::timeout(ANSWER_AFTER, task).await;
+    }
+
+    async fn try_enqueue_order(&self, batch: &Batch, tickets: &[Ticket]) -> Result<(), Error> {
+        let ids: Vec<TicketId> = tickets.iter().map(|ticket| ticket.id).collect();
+        self.broker.batch_mirror().put(batch, &ids).await?;
+        let jobs: Vec<JobSpec> = tickets.iter().map(GenerateTicket::spec).collect();
+        self.tickets.enqueue(&jobs).await?;
+        let created = serde_json::json!({
+            "batchId": batch.id, "userId": batch.owner, "quantity": batch.total,
+        });
+        self.broker.publish(Channel::BatchCreated, &[created]).await
     }
 
     /// Puts one ticket on the queue again although it was made before.

@@ -1,10 +1,11 @@
 //! Reading requests: ids from paths, JSON from bodies, every mistake named with its field.
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use stampede_model::{Currency, Limit, Money, check_email, check_text};
 use std::str::FromStr;
@@ -24,6 +25,20 @@ impl<T: FromStr + Send> FromRequestParts<App> for Id<T> {
             .and_then(|Path(text)| text.parse().ok())
             .map(Id)
             .ok_or_else(|| Problem::not_found("it was"))
+    }
+}
+
+/// Parameters of the query.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        match Query::from_request_parts(parts, app).await {
+            Ok(Query(params)) => Ok(Self(params)),
+            Err(error) => Err(Problem::new(StatusCode::BAD_REQUEST, error.body_text())),
+        }
     }
 }
 

@@ -71,8 +71,17 @@ impl Queue {
     /// Adds jobs. Ids that exist already are left as they are, so doing this twice is harmless.
     pub async fn enqueue(&self, jobs: &[JobSpec]) -> Result<(), Error> {
         for chunk in jobs.chunks(CHUNK) {
-            self.bull.add_bulk(chunk.iter().map(bulk_job).collect()).await?;
+            match self.add(chunk).await {
+                // That a connection broke while nobody used it shows only now; it is mended already.
+                Err(error) if error.is_outage() => self.add(chunk).await?,
+                added => added?,
+            }
         }
+        Ok(())
+    }
+
+    async fn add(&self, jobs: &[JobSpec]) -> Result<(), Error> {
+        self.bull.add_bulk(jobs.iter().map(bulk_job).collect()).await?;
         Ok(())
     }
 
@@ -87,7 +96,7 @@ impl Queue {
         self.enqueue(jobs).await
     }
 
-    /// Removes a job that is not being worked on; `false` when it is, or when there is none.
+    /// Removes a job, unless it is being worked on: then the answer is `false`.
     pub async fn remove(&self, job_id: &str) -> Result<bool, Error> {
         Ok(self.bull.remove(job_id).await?)
     }

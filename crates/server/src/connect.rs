@@ -27,6 +27,7 @@ pub(crate) async fn store(settings: &Settings, durability: Durability) -> Result
     };
     patiently(settings.start_timeout, stampede_store::Error::is_outage, || Store::connect(&config))
         .await
+        .context("DATABASE_URL")
 }
 
 /// Connects to Redis.

@@ -101,8 +101,12 @@ fn cause(error: &sqlx::Error) -> Cause {
             Some(code) => cause_of_code(&code),
             None => Cause::Statement,
         },
-        E::Io(_) | E::Tls(_) | E::PoolTimedOut | E::PoolClosed | E::WorkerCrashed => Cause::Away,
-        E::Protocol(_) => Cause::Away,
+        E::Io(_)
+        | E::Tls(_)
+        | E::PoolTimedOut
+        | E::PoolClosed
+        | E::WorkerCrashed
+        | E::Protocol(_) => Cause::Away,
         E::ColumnDecode { .. } | E::Decode(_) | E::ColumnNotFound(_) | E::TypeNotFound { .. } => {
             Cause::Value
         }

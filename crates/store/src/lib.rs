@@ -2,7 +2,7 @@
 //!
 //! The store is the truth: whatever travels on a queue can be lost and is made again from here.
 //! Every query exists once. Both databases have the same tables and columns, speak through
-//! [`sqlx::Any`], and what they say differently is in [`dialect`]; bulk data goes in as one JSON
+//! `sqlx::Any`, and what they say differently is in `dialect.rs`; bulk data goes in as one JSON
 //! text, because that is the one form of "many rows" both understand.
 //!
 //! The counters of a batch are kept by triggers in the database (see `migrations/`), in the same

@@ -66,9 +66,14 @@ impl Store {
         after: Option<TicketId>,
         limit: u32,
     ) -> Result<Vec<Ticket>> {
+        // The narrowest filter is to choose the index; the wider ones are hidden from the planner by
+        // an empty text, or one batch would be searched through everything its owner has.
+        let event = if filter.batch.is_some() { "event_id || '' =" } else { "event_id =" };
+        let narrowed = filter.batch.is_some() || filter.event.is_some();
+        let owner = if narrowed { "owner || '' =" } else { "owner =" };
         let mut conditions: Vec<(&str, String)> = Vec::new();
-        conditions.extend(filter.owner.clone().map(|owner| ("owner =", owner)));
-        conditions.extend(filter.event.map(|id| ("event_id =", id.to_string())));
+        conditions.extend(filter.owner.clone().map(|name| (owner, name)));
+        conditions.extend(filter.event.map(|id| (event, id.to_string())));
         conditions.extend(filter.batch.map(|id| ("batch_id =", id.to_string())));
         conditions.extend(filter.status.map(|status| ("status =", status.as_str().to_owned())));
         conditions.extend(after.map(|id| ("id >", id.to_string())));

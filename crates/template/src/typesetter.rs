@@ -18,7 +18,7 @@ use crate::bundle::Bundle;
 use crate::{Error, Template, qr};
 
 /// After this many renderings the cache is swept.
-const SWEEP_EVERY: usize = 32;
+const SWEEP_EVERY: usize = 8;
 
 /// A cached result goes at the second sweep in a row that finds it unused.
 const SWEEPS_SURVIVED: usize = 2;

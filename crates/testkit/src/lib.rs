@@ -3,7 +3,7 @@
 //! Nothing here ships. A server that a test needs and the machine lacks fails the test with the
 //! line that installs it; nothing is skipped silently.
 //!
-//! Adding a server? Start it through [`Guarded`](guarded::Guarded), so that it dies with the test.
+//! Adding a server? Start it through `Guarded`, so that it dies with the test.
 
 mod app;
 mod client;

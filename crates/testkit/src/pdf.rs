@@ -21,12 +21,12 @@ pub fn pdf_pages(pdf: &[u8]) -> usize {
         .unwrap_or_else(|| panic!("pdfinfo says no page count: {text}"))
 }
 
-/// What the QR codes on the first page say, read from an image of 150 dots per inch.
+/// What the QR codes on the first page say, read from an image as coarse as a cheap scanner's.
 pub fn pdf_codes(pdf: &[u8]) -> Vec<String> {
     let folder = temp_dir();
     let image = folder.path().join("page");
     let name = image.display().to_string();
-    run("pdftoppm", "poppler-utils", &["-r", "150", "-singlefile", "-gray", "-", &name], pdf);
+    run("pdftoppm", "poppler-utils", &["-r", "80", "-singlefile", "-gray", "-", &name], pdf);
     codes_in(&image.with_extension("pgm"))
 }
 

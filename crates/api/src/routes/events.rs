@@ -1,7 +1,7 @@
 //! `/api/events`: create, list, read, update, delete.
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use stampede_store::Deleted;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::input::{Body, Fields, Id, as_text};
+use crate::input::{Body, Fields, Id, Params, as_text};
 use crate::problem::Problem;
 use crate::routes::Paging;
 
@@ -51,7 +51,7 @@ pub(crate) async fn create(
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(paging): Query<Paging>,
+    Params(paging): Params<Paging>,
 ) -> Result<Json<Value>, Problem> {
     let owner = caller.0.visible_owner();
     let events = app.store.events(owner, paging.after(), paging.limit()).await?;
@@ -100,7 +100,7 @@ pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<EventId>,
-    Query(options): Query<DeleteOptions>,
+    Params(options): Params<DeleteOptions>,
 ) -> Result<StatusCode, Problem> {
     let event = find(&app, id).await?;
     caller.must_change(&event.owner)?;

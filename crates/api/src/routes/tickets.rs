@@ -1,7 +1,7 @@
 //! `/api/tickets`: list, read, update, withdraw, delete. Ordering is in `orders.rs`.
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use stampede_store::{Edited, TicketEdit, TicketFilter};
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::input::{Body, Fields, Id, as_text};
+use crate::input::{Body, Fields, Id, Params, as_text};
 use crate::problem::Problem;
 use crate::routes::{Paging, events};
 
@@ -24,8 +24,8 @@ pub(crate) struct Filter {
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(filter): Query<Filter>,
-    Query(paging): Query<Paging>,
+    Params(filter): Params<Filter>,
+    Params(paging): Params<Paging>,
 ) -> Result<Json<Value>, Problem> {
     let unknown = |name: &str| {
         Problem::new(StatusCode::BAD_REQUEST, format!("{name} in the query is not valid"))

@@ -50,7 +50,7 @@ async fn a_marker_that_comes_while_a_consumer_stops_wakes_another() {
     stopping.running.ask_to_stop();
     let start = Instant::now();
     stage.enqueue(&[job("a")]).await;
-    staying.run().await.is_done();
+    staying.run().await.completes();
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     stopping.running.stop().await;
 }
@@ -62,7 +62,7 @@ async fn stopping_lets_running_jobs_end_and_takes_no_more() {
     stage.enqueue(&jobs(2)).await;
     let run = played.run().await;
     played.running.ask_to_stop();
-    run.is_done();
+    run.completes();
     stage.until_completed(1).await;
     played.runs_nothing_else();
     played.running.stop().await;
@@ -90,7 +90,7 @@ async fn a_job_that_outlasts_the_drain_is_handed_back_and_costs_no_attempt() {
     for _ in 0..2 {
         let run = next.run().await;
         assert_eq!(run.job.attempts_made, 0);
-        run.is_done();
+        run.completes();
     }
     stage.until_completed(2).await;
     assert_eq!(stage.field("job-0", "atm").await.as_deref(), Some("1"));
@@ -107,7 +107,7 @@ async fn an_idle_consumer_gets_jobs_that_another_handed_back() {
     stage.until_idle(1).await;
     let start = Instant::now();
     stopping.running.stop().await;
-    idle.run().await.is_done();
+    idle.run().await.completes();
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
 

@@ -38,6 +38,6 @@ async fn an_unreadable_job_does_not_hold_up_the_queue() {
     add(&stage, "bytes", b"{\"name\":\"\xff\xfe\"}", "not json").await;
     let run = played.run().await;
     assert_eq!((run.job.id.as_str(), run.job.attempts), ("bytes", 1));
-    run.is_done();
+    run.completes();
     stage.until_completed(1).await;
 }

@@ -2,6 +2,7 @@
 //!
 //! Tests play the handler themselves: every run arrives as a value and ends when the test answers
 //! (`stage.rs`), so that nothing depends on how long anything takes.
+#![allow(clippy::unwrap_used)]
 
 mod connection;
 mod consumer;

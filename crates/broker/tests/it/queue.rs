@@ -17,7 +17,7 @@ async fn vip_jobs_come_first() {
     for id in ["vip", "job-0", "job-1", "job-2"] {
         let run = played.run().await;
         assert_eq!(run.job.id, id);
-        run.is_done();
+        run.completes();
     }
 }
 
@@ -39,22 +39,22 @@ async fn a_job_added_twice_runs_once() {
 async fn a_finished_job_can_be_made_to_run_once_more() {
     let stage = Stage::start().await;
     let mut played = stage.play(config("w"));
-    stage.enqueue(&[job("done"), job("failed")]).await;
-    played.run().await.is_done();
+    stage.enqueue(&[job("fine"), job("broken")]).await;
+    played.run().await.completes();
     played.run().await.ends(Outcome::Discard("broken".into()));
     played.failure().await.settles(Ok(()));
     stage.until("one of each", |counts| counts.completed == 1 && counts.failed == 1).await;
 
-    stage.queue.enqueue_again(&[job("done"), job("failed"), job("new")]).await.unwrap();
+    stage.queue.enqueue_again(&[job("fine"), job("broken"), job("new")]).await.unwrap();
     let running = played.run().await;
-    assert_eq!((running.job.id.as_str(), running.job.attempts_made), ("done", 0));
+    assert_eq!((running.job.id.as_str(), running.job.attempts_made), ("fine", 0));
     // It runs, the others wait: doing it once more changes nothing.
-    stage.queue.enqueue_again(&[job("done"), job("failed"), job("new")]).await.unwrap();
-    running.is_done();
-    for id in ["failed", "new"] {
+    stage.queue.enqueue_again(&[job("fine"), job("broken"), job("new")]).await.unwrap();
+    running.completes();
+    for id in ["broken", "new"] {
         let run = played.run().await;
         assert_eq!(run.job.id, id);
-        run.is_done();
+        run.completes();
     }
     stage.until("all done", |counts| counts.completed == 3 && counts.failed == 0).await;
     played.runs_nothing_else();
@@ -64,14 +64,14 @@ async fn a_finished_job_can_be_made_to_run_once_more() {
 async fn counts_and_presence_tell_where_jobs_are() {
     let stage = Stage::start().await;
     let mut played = stage.play(config("w"));
-    stage.enqueue(&[job("completed"), job("failed"), job("delayed"), job("active")]).await;
-    played.run().await.is_done();
+    stage.enqueue(&[job("done"), job("broken"), job("later"), job("now")]).await;
+    played.run().await.completes();
     played.run().await.ends(Outcome::Discard("broken".into()));
     played.failure().await.settles(Ok(()));
     played.run().await.ends(Outcome::Snooze(Duration::from_secs(60)));
     let active = played.run().await;
-    assert_eq!(active.job.id, "active");
-    stage.enqueue(&[job("prioritized"), JobSpec { priority: 0, ..job("waiting") }]).await;
+    assert_eq!(active.job.id, "now");
+    stage.enqueue(&[job("next"), JobSpec { priority: 0, ..job("first") }]).await;
 
     let counts = serde_json::to_value(stage.queue.counts().await.unwrap()).unwrap();
     let one_each = serde_json::json!({
@@ -80,21 +80,21 @@ async fn counts_and_presence_tell_where_jobs_are() {
     assert_eq!(counts, one_each);
 
     let expected = [
-        ("completed", Presence::Finished),
-        ("failed", Presence::Finished),
-        ("delayed", Presence::Live),
-        ("active", Presence::Live),
-        ("prioritized", Presence::Live),
-        ("waiting", Presence::Live),
+        ("done", Presence::Finished),
+        ("broken", Presence::Finished),
+        ("later", Presence::Live),
+        ("now", Presence::Live),
+        ("next", Presence::Live),
+        ("first", Presence::Live),
         ("unknown", Presence::Missing),
     ];
     let found = stage.queue.presence(&expected.map(|(id, _)| id)).await.unwrap();
     assert_eq!(found, expected.map(|(_, presence)| presence));
 
-    assert!(!stage.queue.remove("active").await.unwrap(), "it is being worked on");
-    assert!(stage.queue.remove("waiting").await.unwrap());
+    assert!(!stage.queue.remove("now").await.unwrap(), "it is being worked on");
+    assert!(stage.queue.remove("first").await.unwrap());
     assert_eq!(stage.queue.counts().await.unwrap().waiting, 0);
-    active.is_done();
+    active.completes();
 }
 
 #[tokio::test]

@@ -27,9 +27,9 @@ async fn the_jobs_of_a_crashed_worker_come_back_at_once() {
     again.sort();
     assert_eq!(again, crashed);
     assert_eq!(one.job.attempts_made, 0);
-    one.is_done();
-    two.is_done();
-    other.is_done();
+    one.completes();
+    two.completes();
+    other.completes();
     stage.until_completed(3).await;
     assert_eq!(stage.queue.reclaim_crashed("crashing").await.unwrap(), 0);
 }

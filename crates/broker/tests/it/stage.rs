@@ -212,7 +212,7 @@ impl Call<Answer> {
         let _ = self.answer.send(Answer::Panic(message));
     }
 
-    pub(crate) fn is_done(self) {
+    pub(crate) fn completes(self) {
         self.ends(Outcome::Done(json!("fine")));
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use stampede_api::{App, Limits};
 use stampede_cluster::{Supervisor, SupervisorConfig};
 use stampede_model::GenerateTicket;
-use stampede_store::{Durability, Store};
+use stampede_store::Durability;
 use stampede_worker::Reconciler;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -29,6 +29,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     let files = connect::files(&settings).await?;
     let store = connect::store(&settings, Durability::EveryCommit).await?;
     store.migrate().await?;
+    let admin_key = ensure_admin_key(&settings, &store).await?;
     let local_redis = match settings.redis {
         Redis::Private => Some(LocalRedis::start(&settings.data_dir).await?),
         Redis::At(_) => None,
@@ -68,7 +69,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
                 stop.cancel();
             }
         });
-        greet(&settings, &store, address).await?;
+        greet(&settings, admin_key, address);
     }
 
     stop.cancelled().await;
@@ -111,9 +112,9 @@ fn supervisor_config(settings: &Settings, redis_url: &str) -> Result<SupervisorC
 }
 
 /// Tells the person at the terminal where to look.
-async fn greet(settings: &Settings, store: &Store, address: SocketAddr) -> Result<()> {
+fn greet(settings: &Settings, admin_key: AdminKey, address: SocketAddr) {
     let workers = if settings.mode.works() { settings.worker_count } else { 0 };
-    let key = match ensure_admin_key(settings, store).await? {
+    let key = match admin_key {
         AdminKey::New(key) => format!("{key}\n              (shown only now: keep it)"),
         AdminKey::Preset => "the one in ADMIN_KEY".to_owned(),
         AdminKey::Known => {
@@ -128,5 +129,4 @@ async fn greet(settings: &Settings, store: &Store, address: SocketAddr) -> Resul
     println!("  PDFs        {}", settings.public_path.join("tickets").display());
     println!("  Try         stampede demo --tickets 200");
     println!();
-    Ok(())
 }

@@ -59,12 +59,12 @@ CREATE TABLE tickets (
     processed_by TEXT,
     processed_at BIGINT,
     created_at BIGINT NOT NULL,
-    updated_at BIGINT NOT NULL,
-    UNIQUE (batch_id, position)
+    updated_at BIGINT NOT NULL
 );
 
 CREATE INDEX tickets_of_owner ON tickets (owner, id);
 CREATE INDEX tickets_of_event ON tickets (event_id, id);
+CREATE INDEX tickets_of_batch ON tickets (batch_id, id);
 CREATE INDEX tickets_pending ON tickets (id, updated_at) WHERE status = 'pending';
 
 CREATE TABLE keys (
@@ -111,7 +111,7 @@ BEGIN
         UPDATE batches
         SET total = batches.total + delta.total,
             completed = batches.completed + delta.completed,
-            failed = batches.failed + delta.failed,
+            failed = batches.failed,
             voided = batches.voided + delta.voided,
             revision = batches.revision + 1,
             updated_at = GREATEST(batches.updated_at, delta.updated_at)

@@ -56,12 +56,12 @@ CREATE TABLE tickets (
     processed_by TEXT,
     processed_at INTEGER,
     created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL,
-    UNIQUE (batch_id, position)
+    updated_at INTEGER NOT NULL
 ) STRICT;
 
 CREATE INDEX tickets_of_owner ON tickets (owner, id);
 CREATE INDEX tickets_of_event ON tickets (event_id, id);
+CREATE INDEX tickets_of_batch ON tickets (batch_id, id);
 CREATE INDEX tickets_pending ON tickets (id, updated_at) WHERE status = 'pending';
 
 CREATE TABLE keys (

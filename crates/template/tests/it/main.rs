@@ -1,6 +1,8 @@
 //! Renders tickets and reads them back with the tools a customer's reader is made of:
 //! poppler for the page and its text, zbar for the QR code.
 
+#![allow(clippy::unwrap_used, reason = "in a test, a panic is the message")]
+
 mod confinement;
 mod failures;
 mod page;

@@ -19,7 +19,7 @@ async fn a_job_that_takes_longer_than_its_lock_is_run_once() {
         assert_eq!(stage.ask::<Option<String>>("GET @a:lock").await.as_deref(), Some("slow:0"));
     })
     .await;
-    run.is_done();
+    run.completes();
     stage.until_completed(1).await;
     played.runs_nothing_else();
     other.runs_nothing_else();
@@ -40,7 +40,7 @@ async fn a_lock_taken_by_another_cancels_the_handler() {
     stage.enqueue(&[job("b")]).await;
     let next = played.run().await;
     assert_eq!(next.job.id, "b", "the slot is free again");
-    next.is_done();
+    next.completes();
     stage.until_completed(1).await;
 }
 
@@ -54,7 +54,7 @@ async fn a_vanished_lock_cancels_the_handler_and_the_job_runs_again() {
     run.dropped().await;
     let again = played.run().await;
     assert_eq!((again.job.id.as_str(), again.job.attempts_made), ("a", 0));
-    again.is_done();
+    again.completes();
     stage.until_completed(1).await;
 }
 
@@ -73,7 +73,7 @@ async fn a_vanished_worker_is_noticed_by_the_stalled_check() {
     let again = next.run().await;
     assert_eq!(again.job.id, "a");
     assert_eq!(stage.field("a", "stc").await.unwrap(), "1");
-    again.is_done();
+    again.completes();
     stage.until_completed(1).await;
 }
 
@@ -85,16 +85,16 @@ async fn a_finish_counts_as_long_as_nobody_else_took_the_job() {
     let run = played.run().await;
     // As after a pause of the whole machine that outlasted the lock.
     stage.ask::<()>("DEL @a:lock").await;
-    run.is_done();
+    run.completes();
     let next = played.run().await;
     assert_eq!(next.job.id, "b");
     stage.until_completed(1).await;
 
     // This one is taken over before it ends.
     stage.ask::<()>("SET @b:lock thief").await;
-    next.is_done();
+    next.completes();
     stage.enqueue(&[job("c")]).await;
-    played.run().await.is_done();
+    played.run().await.completes();
     stage.until_completed(2).await;
     assert_eq!(stage.ask::<String>("GET @b:lock").await, "thief");
     assert_eq!(stage.ask::<Vec<String>>("LRANGE @active 0 -1").await, ["b"]);

@@ -16,7 +16,7 @@ async fn quickest_start(stage: &Stage, played: &mut Played, round: &str) -> Dura
         stage.enqueue(&[job(&format!("{round}-{number}"))]).await;
         let run = played.run().await;
         quickest = quickest.min(run.at - start);
-        run.is_done();
+        run.completes();
     }
     quickest
 }
@@ -41,13 +41,13 @@ async fn a_delayed_job_starts_on_time() {
     let connection = bullmq::redis_connection::RedisConnection::new_managed_only(&options).await;
     let queue = bullmq::Queue::with_connection("tickets", connection.unwrap(), Default::default());
     let options = JobOptions::new().job_id("later").delay(Duration::from_millis(700));
-    let later = bullmq::BulkJob::with_options("x", &serde_json::json!({}), options);
+    let later = bullmq::BulkJob::with_options("x", serde_json::json!({}), options);
     let start = Instant::now();
     queue.await.unwrap().add_bulk(vec![later]).await.unwrap();
     let run = played.run().await;
     let waited = run.at - start;
     assert!((698..1_500).contains(&waited.as_millis()), "{waited:?}");
-    run.is_done();
+    run.completes();
     stage.until_completed(1).await;
 }
 
@@ -66,7 +66,7 @@ async fn a_retry_is_on_time_though_the_other_slot_sleeps() {
     first.ends(Outcome::Retry("not yet".into()));
     let next = played.run().await;
     assert_eq!(next.job.id, "b");
-    next.is_done();
+    next.completes();
     let again = played.run().await;
     assert_eq!(again.job.id, "a");
     let waited = again.at - start;

@@ -98,7 +98,7 @@ async fn a_retry_without_back_off_comes_at_once() {
     assert_eq!(again.job.attempts_made, 1);
     assert_eq!(stage.field("a", "failedReason").await.unwrap(), "once");
     assert_eq!(trace(&stage, "a").await, json!(["once"]));
-    again.is_done();
+    again.completes();
     stage.until_completed(1).await;
 }
 
@@ -127,7 +127,7 @@ async fn a_snoozed_job_costs_no_attempt() {
         assert_eq!(run.job.attempts_made, 0);
         run.ends(Outcome::Snooze(Duration::from_millis(100)));
     }
-    played.run().await.is_done();
+    played.run().await.completes();
     stage.until_completed(1).await;
     assert_eq!(stage.field("a", "atm").await.unwrap(), "1");
     assert_eq!(stage.field("a", "failedReason").await, None);
@@ -152,6 +152,6 @@ async fn a_panic_is_a_failed_attempt_and_the_slot_goes_on() {
     );
 
     stage.enqueue(&[job("b")]).await;
-    played.run().await.is_done();
+    played.run().await.completes();
     stage.until_completed(1).await;
 }
