@@ -111,7 +111,7 @@ BEGIN
         UPDATE batches
         SET total = batches.total + delta.total,
             completed = batches.completed + delta.completed,
-            failed = batches.failed,
+            failed = batches.failed + delta.failed,
             voided = batches.voided + delta.voided,
             revision = batches.revision + 1,
             updated_at = GREATEST(batches.updated_at, delta.updated_at)
