@@ -1,8 +1,9 @@
 //! A private redis-server in the data directory, for running without any setting.
 //!
 //! It listens on loopback with a random password, keeps an append-only file, and is restarted when
-//! it dies. If the server is killed, its Redis is left behind; the next start ends that one first.
-//! A lock on the data directory keeps two servers from doing this to each other.
+//! it dies. It ends with the server in whatever way that ends: a small shell beside it reads a pipe
+//! that only the server holds, and when the pipe closes, tells Redis to end. A lock on the data
+//! directory keeps two servers from sharing it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -15,21 +16,37 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use stampede_broker::Broker;
-use tokio::process::{Child, Command};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 /// How long Redis may take to start (it reads its data first) or to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
+/// Becomes Redis, after starting a watcher that ends it when our end of the pipe closes. A word on
+/// the pipe means that Redis has ended by itself, and that its process id may be somebody else's.
+const SCRIPT: &str = r#"
+exec 3<&0
+{ read -r word <&3 || kill -TERM $$; } &
+exec redis-server redis.conf 3<&- </dev/null
+"#;
+
 /// A running private Redis.
 pub(crate) struct LocalRedis {
     folder: PathBuf,
     url: String,
-    child: Child,
+    process: Process,
     _lock: File,
+}
+
+/// The process, and the pipe that keeps it alive.
+struct Process {
+    child: Child,
+    pipe: Option<ChildStdin>,
 }
 
 impl LocalRedis {
@@ -45,13 +62,19 @@ impl LocalRedis {
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
         let lock = lock(data_dir)?;
         end_leftover(&folder).await?;
-        let password = hex::encode(rand::random::<[u8; 24]>());
-        let port = former_port(&folder).filter(|port| is_free(*port)).map_or_else(free_port, Ok)?;
+        let former = Self::known_url(data_dir).and_then(|url| Url::parse(&url).ok());
+        let password = match former.as_ref().and_then(Url::password) {
+            Some(password) => password.to_owned(),
+            None => hex::encode(rand::random::<[u8; 24]>()),
+        };
+        // The same address as last time, if it can be had: others may have noted it.
+        let port = former.and_then(|url| url.port()).filter(|port| is_free(*port));
+        let port = port.map_or_else(free_port, Ok)?;
         write_config(&folder, port, &password)?;
         let url = format!("redis://:{password}@127.0.0.1:{port}/0");
         write_private(&folder.join("url"), &url)?;
-        let child = launch(&folder, &url).await?;
-        Ok(Self { folder, url, child, _lock: lock })
+        let process = launch(&folder, &url).await?;
+        Ok(Self { folder, url, process, _lock: lock })
     }
 
     /// How to reach it, password included.
@@ -68,19 +91,17 @@ impl LocalRedis {
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         loop {
             tokio::select! {
-                status = self.child.wait() => {
+                status = self.process.child.wait() => {
+                    self.process.dismiss_watcher().await;
                     tracing::error!(?status, "the private Redis ended by itself and is started again");
                 }
-                () = stop.cancelled() => {
-                    terminate(&mut self.child).await;
-                    return;
-                }
+                () = stop.cancelled() => return self.process.end().await,
             }
             while !stop.is_cancelled() {
                 tokio::time::sleep(RESTART_PAUSE).await;
                 match launch(&self.folder, &self.url).await {
-                    Ok(child) => {
-                        self.child = child;
+                    Ok(process) => {
+                        self.process = process;
                         break;
                     }
                     Err(error) => tracing::error!("{error:#}"),
@@ -141,25 +162,26 @@ fn is_redis(pid: Pid) -> bool {
         .is_ok_and(|command| command.contains("redis-server"))
 }
 
-async fn launch(folder: &Path, url: &str) -> Result<Child> {
-    let mut child = Command::new("redis-server")
-        .arg("redis.conf")
+async fn launch(folder: &Path, url: &str) -> Result<Process> {
+    let missing = "no REDIS_URL is set, and redis-server cannot be started. \
+                   Install it (apt-get install redis-server), or set REDIS_URL";
+    std::process::Command::new("redis-server").arg("--version").output().context(missing)?;
+    let mut child = Command::new("sh")
+        .args(["-c", SCRIPT])
         .current_dir(folder)
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         // Ctrl-C in the terminal is for us; Redis goes last, when the workers have drained.
         .process_group(0)
         .spawn()
-        .context(
-            "no REDIS_URL is set, and redis-server cannot be started. \
-             Install it (apt-get install redis-server), or set REDIS_URL",
-        )?;
+        .context("cannot start a shell")?;
+    let pipe = child.stdin.take();
     let config = stampede_broker::Config { url: url.to_owned() };
     let give_up = Instant::now() + PATIENCE;
     loop {
         match Broker::connect(&config).await {
-            Ok(_) => return Ok(child),
+            Ok(_) => return Ok(Process { child, pipe }),
             Err(error) => {
                 let log = folder.join("redis.log");
                 if let Some(status) = child.try_wait()? {
@@ -174,12 +196,20 @@ async fn launch(folder: &Path, url: &str) -> Result<Child> {
     }
 }
 
-async fn terminate(child: &mut Child) {
-    if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(pid as i32)) {
-        let _ = kill_process(pid, Signal::TERM);
+impl Process {
+    /// Ends Redis in good order: closing the pipe is the sign.
+    async fn end(&mut self) {
+        self.pipe = None;
+        if tokio::time::timeout(PATIENCE, self.child.wait()).await.is_err() {
+            let _ = self.child.kill().await;
+        }
     }
-    if tokio::time::timeout(PATIENCE, child.wait()).await.is_err() {
-        let _ = child.kill().await;
+
+    /// Redis is gone; its watcher must not signal whoever has its process id by now.
+    async fn dismiss_watcher(&mut self) {
+        if let Some(mut pipe) = self.pipe.take() {
+            let _ = pipe.write_all(b"ended\n").await;
+        }
     }
 }
 
@@ -199,12 +229,6 @@ fn write_private(path: &Path, content: &str) -> Result<()> {
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(content.as_bytes())?;
     Ok(())
-}
-
-/// The same port as last time, if it can be had: bookmarks of Bull Board and others keep working.
-fn former_port(folder: &Path) -> Option<u16> {
-    let url = std::fs::read_to_string(folder.join("url")).ok()?;
-    url::Url::parse(&url).ok()?.port()
 }
 
 fn is_free(port: u16) -> bool {

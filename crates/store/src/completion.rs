@@ -20,6 +20,8 @@ use crate::{Result, Store};
 pub struct Completion {
     /// The ticket.
     pub ticket_id: TicketId,
+    /// The ticket's `updated_at` when it was read to make the PDF.
+    pub seen: Timestamp,
     /// What was put into the files.
     pub pdf: Pdf,
     /// Who made it.
@@ -60,19 +62,23 @@ struct Change<'a> {
     fingerprint: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<i64>,
     worker: &'a str,
     at: i64,
 }
 
 impl Store {
     /// Records PDFs that are in the files: pending and failed tickets become completed, a completed
-    /// one takes the new PDF if it differs; void and deleted ones are left alone.
+    /// one takes the new PDF if it differs; void and deleted ones are left alone, and so are those
+    /// that were changed after they were read, because their PDF shows what they said before.
     pub async fn complete_tickets(&self, completions: &[Completion]) -> Result<Outcome> {
         let changes = completions.iter().map(|done| Change {
             ticket_id: done.ticket_id,
             reason: None,
             fingerprint: Some(&done.pdf.fingerprint),
             size: Some(done.pdf.size),
+            seen: Some(done.seen.as_millisecond()),
             worker: &done.worker,
             at: done.at.as_millisecond(),
         });
@@ -80,7 +86,8 @@ impl Store {
             changes,
             "status = 'completed', error = NULL, pdf_fingerprint = change.fingerprint, \
              pdf_size = change.size",
-            "(tickets.status IN ('pending', 'failed') OR tickets.status = 'completed' \
+            "tickets.updated_at <= change.seen \
+             AND (tickets.status IN ('pending', 'failed') OR tickets.status = 'completed' \
              AND (tickets.pdf_fingerprint <> change.fingerprint OR tickets.pdf_size <> change.size))",
         )
         .await
@@ -93,6 +100,7 @@ impl Store {
             reason: Some(&failure.reason),
             fingerprint: None,
             size: None,
+            seen: None,
             worker: &failure.worker,
             at: failure.at.as_millisecond(),
         });
@@ -124,6 +132,7 @@ impl Store {
              processed_at = change.at, updated_at = change.at \
              FROM (SELECT value ->> 'ticket_id' AS ticket_id, value ->> 'reason' AS reason, \
              value ->> 'fingerprint' AS fingerprint, CAST(value ->> 'size' AS BIGINT) AS size, \
+             CAST(value ->> 'seen' AS BIGINT) AS seen, \
              value ->> 'worker' AS worker, CAST(value ->> 'at' AS BIGINT) AS at FROM {}) AS change \
              WHERE tickets.id = change.ticket_id AND {condition} RETURNING id",
             self.dialect.each_object("$1")

@@ -105,10 +105,20 @@ impl App {
 
     /// Process ids of its workers.
     pub fn workers(&self) -> Vec<u32> {
+        self.children("\0worker\0")
+    }
+
+    /// Process id of its private Redis, if it runs.
+    pub fn private_redis(&self) -> Option<u32> {
+        self.children("redis-server").pop()
+    }
+
+    /// Its child processes whose command line contains this.
+    fn children(&self, command: &str) -> Vec<u32> {
         let children = fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| {
             let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
-            (parent_of(pid)? == self.server.pid() && command.contains("\0worker\0")).then_some(pid)
+            let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+            (parent_of(pid)? == self.server.pid() && line.contains(command)).then_some(pid)
         });
         children.collect()
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use stampede_model::BatchId;
-use stampede_store::{Completion, Error, Store};
+use stampede_store::{Completion, Error, Outcome, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -25,9 +25,17 @@ pub(crate) struct Finished {
     pub(crate) pdf_path: String,
 }
 
+/// What became of a finished ticket.
+pub(crate) enum Recorded {
+    /// The store has it.
+    Now,
+    /// The store refused it: the ticket was changed, withdrawn, deleted or completed meanwhile.
+    Not,
+}
+
 struct Waiting {
     finished: Finished,
-    done: oneshot::Sender<Result<(), Arc<Error>>>,
+    done: oneshot::Sender<Result<Recorded, Arc<Error>>>,
 }
 
 /// Hands finished tickets to the committing task. Cheap to clone.
@@ -44,7 +52,7 @@ impl Completions {
     }
 
     /// Returns when the ticket is recorded as completed, or why it could not be.
-    pub(crate) async fn commit(&self, finished: Finished) -> Result<(), Arc<Error>> {
+    pub(crate) async fn commit(&self, finished: Finished) -> Result<Recorded, Arc<Error>> {
         let (done, answer) = oneshot::channel();
         let gone = || Arc::new(Error::Unavailable("the committing task has ended".to_owned()));
         self.line.send(Waiting { finished, done }).await.map_err(|_| gone())?;
@@ -60,9 +68,13 @@ async fn commit_groups(store: Store, announcer: Announcer, mut line: mpsc::Recei
         let completions: Vec<Completion> =
             finished.iter().map(|finished| finished.completion.clone()).collect();
         let result = store.complete_tickets(&completions).await.map_err(Arc::new);
-        for done in waiting {
+        for (finished, done) in finished.iter().zip(waiting) {
+            let recorded = |outcome: &Outcome| {
+                let found = outcome.changed.binary_search(&finished.completion.ticket_id);
+                found.map_or(Recorded::Not, |_| Recorded::Now)
+            };
             // Whoever does not wait any more has lost the job's lock; the record stands all the same.
-            let _ = done.send(result.as_ref().map(|_| ()).map_err(Arc::clone));
+            let _ = done.send(result.as_ref().map(recorded).map_err(Arc::clone));
         }
         if let Ok(outcome) = &result {
             announcer.tickets_completed(outcome, &finished).await;

@@ -172,9 +172,9 @@ impl Running {
     }
 
     /// Ends it without a farewell, as the death of its process would.
-    pub(crate) async fn crash(self) {
+    pub(crate) async fn crash(&mut self) {
         self.task.abort();
-        let _ = self.task.await;
+        let _ = (&mut self.task).await;
     }
 }
 
@@ -241,6 +241,12 @@ impl Played {
     pub(crate) async fn failure(&mut self) -> Call<Result<(), String>> {
         let failure = tokio::time::timeout(SOON, self.failures.recv()).await;
         failure.expect("a job should fail").expect("the consumer should live")
+    }
+
+    /// Waits until the handler itself is dropped, because nothing is left that could use it.
+    pub(crate) async fn is_gone(&mut self) {
+        let gone = tokio::time::timeout(SOON, self.runs.recv()).await;
+        assert!(gone.expect("something still uses the handler").is_none());
     }
 
     /// That no job is running that the test has not seen.

@@ -21,6 +21,8 @@ use crate::{connect, logging};
 /// A job whose worker vanished without a trace is taken over after this long.
 const LOCK: Duration = Duration::from_secs(15);
 const STALLED_INTERVAL: Duration = Duration::from_secs(5);
+/// How long a worker without a supervisor may take to end its jobs.
+const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn run(settings: Settings) -> Result<()> {
     logging::start(&settings);
@@ -77,4 +79,8 @@ async fn stop_with_supervisor(stop: CancellationToken) {
         tracing::warn!("the supervisor is gone; ending");
         stop.cancel();
     }
+    // Redis may be gone with it, and then nothing can be handed back; the locks expire.
+    tokio::time::sleep(ORPHAN_PATIENCE).await;
+    tracing::warn!("ended without handing back everything");
+    std::process::exit(1);
 }

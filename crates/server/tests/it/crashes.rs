@@ -93,6 +93,19 @@ async fn a_redis_restarted_in_the_middle_of_an_order_loses_nothing() {
 }
 
 #[tokio::test]
+async fn a_private_redis_that_dies_is_started_again_with_its_data() {
+    let app = start(&[]).await;
+    let event = create_event(&app).await;
+    let order = app.order(json!({ "target": event, "quantity": 300, "name": "Crowd" })).await;
+    let batch_id = text(&order["batchId"]);
+    in_the_middle(&app, &batch_id).await;
+    let redis = app.private_redis().expect("a private Redis runs");
+    kill(redis);
+    assert_all_ready(&app, &batch_id, 300).await;
+    assert!(app.private_redis().is_some_and(|pid| pid != redis));
+}
+
+#[tokio::test]
 async fn a_redis_that_comes_back_empty_is_filled_again() {
     let mut redis = Redis::with_config(&[("appendonly", "no")]).await;
     let url = redis.url();

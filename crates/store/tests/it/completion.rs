@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use stampede_model::{Pdf, TicketId, TicketStatus};
-use stampede_store::{Completion, Durability, Outcome};
+use stampede_store::{Completion, Durability, Outcome, TicketEdit};
 
 use crate::database::Database;
 use crate::samples::{assert_no_drift, at, completion, counts, failure, ordered};
@@ -12,6 +12,7 @@ on_every_backend!(
     completing_twice_counts_once,
     another_pdf_replaces_the_former_without_counting,
     a_failed_ticket_can_still_be_completed,
+    a_ticket_changed_since_it_was_read_is_not_completed,
     only_a_pending_ticket_can_fail,
     one_commit_may_span_batches_and_strangers,
     racing_group_commits_with_overlapping_tickets_count_each_once,
@@ -65,6 +66,19 @@ async fn a_failed_ticket_can_still_be_completed(db: Database) {
     assert_eq!([completed.batches[0].failed, completed.batches[0].completed], [0, 1]);
     assert!(completed.batches[0].revision > failed.batches[0].revision);
     assert_eq!(store.ticket(id).await.unwrap().unwrap().error, None);
+}
+
+async fn a_ticket_changed_since_it_was_read_is_not_completed(db: Database) {
+    let store = db.store().await;
+    let (_, order) = ordered(&store, 1).await;
+    let read = store.ticket(order.tickets[0].id).await.unwrap().unwrap();
+    let edit = TicketEdit { holder: read.holder.clone(), price: None };
+    store.edit_ticket(read.id, &edit, at(3)).await.unwrap();
+    let late = Completion { seen: read.updated_at, ..completion(read.id) };
+    assert_eq!(store.complete_tickets(&[late]).await.unwrap().changed, []);
+    assert_eq!(store.ticket(read.id).await.unwrap().unwrap().status, TicketStatus::Pending);
+    let current = Completion { seen: at(3), ..completion(read.id) };
+    assert_eq!(store.complete_tickets(&[current]).await.unwrap().changed, [read.id]);
 }
 
 async fn only_a_pending_ticket_can_fail(db: Database) {

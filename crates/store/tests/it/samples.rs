@@ -73,7 +73,7 @@ pub(crate) async fn ordered(store: &Store, quantity: u32) -> (Event, Order) {
 
 pub(crate) fn completion(ticket_id: TicketId) -> Completion {
     let pdf = Pdf { fingerprint: "f1".into(), size: 12_345 };
-    Completion { ticket_id, pdf, worker: "w1".into(), at: at(5) }
+    Completion { ticket_id, seen: at(1_000), pdf, worker: "w1".into(), at: at(5) }
 }
 
 pub(crate) fn failure(ticket_id: TicketId) -> Failure {

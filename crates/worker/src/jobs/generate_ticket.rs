@@ -7,14 +7,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stampede_broker::{Job, JobContext, Outcome};
-use stampede_model::{GenerateTicket, Pdf, Ticket, TicketDocument, TicketStatus, Timestamp};
+use stampede_model::{
+    GenerateTicket, Pdf, Ticket, TicketDocument, TicketId, TicketStatus, Timestamp,
+};
 use stampede_store::{Completion, Failure};
 
-use crate::completions::Finished;
+use crate::completions::{Finished, Recorded};
 use crate::jobs::Jobs;
 
 /// How long a ticket waits when the database or the disk is away. Costs no attempt.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(2);
+
+/// When to look again at a ticket that was changed while its PDF was made.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Measures the steps of one job; bench and Bull Board show them.
 struct Steps {
@@ -61,6 +66,9 @@ impl Jobs {
         let document = TicketDocument::new(&event, &ticket);
         let fingerprint =
             document.fingerprint(environment.typesetter.template().revision()).into_string();
+        if ticket.status == TicketStatus::Completed && self.has_file(&ticket, &fingerprint).await {
+            return skipped("made before");
+        }
         let typesetter = environment.typesetter.clone();
         let rendered = tokio::task::spawn_blocking(move || typesetter.render(&document)).await;
         let bytes = match rendered {
@@ -80,12 +88,24 @@ impl Jobs {
         }
         steps.done("put");
 
-        let completion =
-            Completion { ticket_id, pdf, worker: self.worker.clone(), at: Timestamp::now() };
+        let completion = Completion {
+            ticket_id,
+            seen: ticket.updated_at,
+            pdf: pdf.clone(),
+            worker: self.worker.clone(),
+            at: Timestamp::now(),
+        };
         let finished =
             Finished { completion, batch_id: ticket.batch_id, pdf_path: pdf_path.clone() };
-        if let Err(error) = self.completions.commit(finished).await {
-            return outage_or_retry(&error);
+        match self.completions.commit(finished).await {
+            Ok(Recorded::Now) => {}
+            Ok(Recorded::Not) if self.is_recorded(ticket_id, &pdf).await => {}
+            Ok(Recorded::Not) => {
+                // Changed meanwhile: what we have put there says what the ticket said before.
+                let _ = environment.files.delete(&path).await;
+                return Outcome::Snooze(LOOK_AGAIN);
+            }
+            Err(error) => return outage_or_retry(&error),
         }
         steps.done("commit");
 
@@ -95,6 +115,21 @@ impl Jobs {
             "duration_ms": steps.started.elapsed().as_millis() as u64,
             "steps_us": steps.us,
         }))
+    }
+
+    /// Whether the PDF that the ticket should have is already in the files.
+    async fn has_file(&self, ticket: &Ticket, fingerprint: &str) -> bool {
+        let Some(pdf) = ticket.pdf.as_ref().filter(|pdf| pdf.fingerprint == fingerprint) else {
+            return false;
+        };
+        let size = self.environment.files.size(&Ticket::pdf_path(ticket.id)).await;
+        matches!(size, Ok(Some(size)) if size == pdf.size)
+    }
+
+    /// Whether the store has exactly this PDF: the job ran before, up to its last step.
+    async fn is_recorded(&self, id: TicketId, pdf: &Pdf) -> bool {
+        let ticket = self.environment.store.ticket(id).await;
+        matches!(ticket, Ok(Some(ticket)) if ticket.status == TicketStatus::Completed && ticket.pdf.as_ref() == Some(pdf))
     }
 
     /// All attempts are used up: the ticket is failed, with the reason, before its job is.
