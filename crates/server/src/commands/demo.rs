@@ -180,7 +180,7 @@ pub(crate) fn sample_holder(number: u32) -> Value {
         ["Bērziņa", "Петров", "O’Connor", "Ковальчук", "Müller", "García", "Lindqvist"];
     let n = number as usize;
     let (row, place) = (number / 20, number % 20 + 1);
-    let seat = if number % 10 == 0 {
+    let seat = if number.is_multiple_of(10) {
         "VIP".to_owned()
     } else {
         format!("Row {} · Seat {place}", row + 1)
@@ -189,7 +189,7 @@ pub(crate) fn sample_holder(number: u32) -> Value {
         "name": format!("{} {}", FIRST[n % FIRST.len()], LAST[n % LAST.len()]),
         "email": format!("guest{number}@example.com"),
         "seat": seat,
-        "price": if number % 10 == 0 { "120.00" } else { "49.90" },
+        "price": if number.is_multiple_of(10) { "120.00" } else { "49.90" },
     })
 }
 

@@ -1,5 +1,8 @@
 //! The whole of Stampede: the real binary, real worker processes, real servers.
 
+// A test that cannot go on says so by panicking.
+#![allow(clippy::unwrap_used)]
+
 mod access;
 mod bad_input;
 mod commands;
