@@ -11,7 +11,7 @@ run: install-run build
 
 build:
 	cargo build --release --locked --bin stampede
-	@mkdir -p bin && ln -sf "$(CARGO_TARGET_DIR)/release/stampede" bin/stampede
+	@mkdir -p bin && cp -f "$(CARGO_TARGET_DIR)/release/stampede" bin/stampede.new && mv -f bin/stampede.new bin/stampede
 
 ## test: everything that must hold: format, lints, all tests
 test: install-test lint
@@ -28,7 +28,7 @@ install-run:
 	@scripts/install cargo cc redis-server
 
 install-test:
-	@scripts/install cargo cc redis-server postgres pdftotext zbarimg cargo-nextest
+	@scripts/install cargo rustfmt clippy cc redis-server postgres pdftotext zbarimg cargo-nextest
 
 clean:
 	rm -rf bin "$(CARGO_TARGET_DIR)"

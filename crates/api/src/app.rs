@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use stampede_broker::{Broker, Channel, Error, Queue};
 use stampede_files::Files;
-use stampede_model::{Batch, GenerateTicket, JobSpec, Ticket, TicketId};
+use stampede_model::{Batch, GenerateTicket, JobSpec, Ticket, TicketId, Timestamp};
 use stampede_store::Store;
 
 /// An order is answered when its jobs are on the queue, or after this time.
 const ANSWER_AFTER: Duration = Duration::from_millis(250);
 /// How long a request waits for Redis to take one job; the reconciler does it later otherwise.
 const ENQUEUE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long a request waits for what it could do without.
+const BEST_EFFORT: Duration = Duration::from_secs(1);
 
 /// What a request may ask for at most.
 #[derive(Debug, Clone)]
@@ -83,9 +86,35 @@ impl App {
 
     /// Tells outside readers that the counters of a batch changed.
     pub(crate) async fn mirror(&self, batch: &Batch) {
-        if let Err(error) = self.broker.batch_mirror().update(batch).await {
-            tracing::debug!(%error, batch = %batch.id, "could not write the state of a batch");
+        best_effort("writing the state of a batch", self.broker.batch_mirror().update(batch)).await;
+    }
+
+    /// Tells outside readers that a ticket was taken out of a batch.
+    pub(crate) async fn mirror_shrunk(&self, batch: &Batch) {
+        if let Ok(tickets) = self.store.batch_ticket_ids(batch.id).await {
+            let put = self.broker.batch_mirror();
+            best_effort("writing the state of a batch", put.put(batch, &tickets)).await;
         }
+    }
+
+    /// Takes a job off the queue; one without its ticket would end by itself.
+    pub(crate) async fn forget_job(&self, ticket: TicketId) {
+        best_effort("taking a job off the queue", self.tickets.remove(&ticket.to_string())).await;
+    }
+}
+
+/// The present, as precise as the store keeps it.
+pub(crate) fn now() -> Timestamp {
+    let now = Timestamp::now();
+    Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
+}
+
+/// For what only spares others work: a Redis that is away or hangs must not hold up the answer.
+async fn best_effort<T>(what: &str, attempt: impl Future<Output = Result<T, Error>>) {
+    match tokio::time::timeout(BEST_EFFORT, attempt).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "{what} failed"),
+        Err(_) => tracing::debug!("{what} takes too long"),
     }
 }
 

@@ -9,9 +9,13 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use stampede_model::{Currency, Limit, Money, check_email, check_text};
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::app::App;
 use crate::problem::{FieldError, Problem};
+
+/// A body has to arrive within this time.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// An id from the path. What is not an id names nothing, so it answers 404 like any unknown id.
 pub(crate) struct Id<T>(pub(crate) T);
@@ -24,7 +28,7 @@ impl<T: FromStr + Send> FromRequestParts<App> for Id<T> {
         text.ok()
             .and_then(|Path(text)| text.parse().ok())
             .map(Id)
-            .ok_or_else(|| Problem::not_found("it was"))
+            .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "not found"))
     }
 }
 
@@ -56,14 +60,29 @@ impl FromRequest<App> for Body {
             ));
         }
         let limit = app.limits.body_bytes;
-        let bytes = axum::body::to_bytes(request.into_body(), limit).await.map_err(|_| {
-            Problem::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("the body may have at most {limit} bytes"),
-            )
-        })?;
+        let reading = axum::body::to_bytes(request.into_body(), limit);
+        let bytes = match tokio::time::timeout(BODY_PATIENCE, reading).await {
+            Ok(Ok(bytes)) => bytes,
+            Ok(Err(error)) if is_too_long(&error) => {
+                let detail = format!("the body may have at most {limit} bytes");
+                return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail));
+            }
+            Ok(Err(error)) => {
+                let detail = format!("the body cannot be read: {error}");
+                return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
+            }
+            Err(_) => {
+                let detail = format!("the body did not arrive within {BODY_PATIENCE:?}");
+                return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail));
+            }
+        };
         parse(&bytes).map(Self)
     }
+}
+
+fn is_too_long(error: &axum::Error) -> bool {
+    std::error::Error::source(error)
+        .is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>())
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -119,6 +138,22 @@ impl<'a> Fields<'a> {
             field: format!("{}{name}", self.path),
             message: message.to_string(),
         });
+    }
+
+    /// Whether a field is given as `null`: to be cleared.
+    pub(crate) fn is_cleared(&self, name: &str) -> bool {
+        self.object.get(name).is_some_and(Value::is_null)
+    }
+
+    /// Refuses a request that names none of the fields that could be changed: most likely a typo.
+    pub(crate) fn must_name_one_of(&mut self, names: &[&str]) {
+        if !names.iter().any(|name| self.object.contains_key(*name)) {
+            let list = names.join(", ");
+            self.errors.push(FieldError {
+                field: "body".to_owned(),
+                message: format!("changes nothing; fields that can be changed: {list}"),
+            });
+        }
     }
 
     /// Reads a field with a function of its own; mistakes are noted, absence is not one.

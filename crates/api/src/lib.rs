@@ -5,18 +5,12 @@
 
 mod app;
 mod auth;
+mod connections;
 mod input;
 mod problem;
 mod router;
 mod routes;
 
 pub use app::{App, Limits};
+pub use connections::run;
 pub use router::router;
-
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
-
-/// Serves on `listener` until `stop`, then lets running requests end.
-pub async fn run(listener: TcpListener, app: App, stop: CancellationToken) -> std::io::Result<()> {
-    axum::serve(listener, router(app)).with_graceful_shutdown(stop.cancelled_owned()).await
-}

@@ -32,7 +32,7 @@ impl Problem {
         Self { status, detail: detail.into(), fields: Vec::new(), retry_after_s: None }
     }
 
-    /// 404, naming what was looked for. The word before the colon is what seed clients compare.
+    /// 404, in the words of seed 000: `Event not found`.
     pub(crate) fn not_found(what: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("{what} not found"))
     }
@@ -57,6 +57,12 @@ impl Problem {
     pub(crate) fn not_ready(ticket: TicketId, retry_after_s: u32) -> Self {
         let detail = format!("the PDF of ticket {ticket} is not ready yet");
         Self { retry_after_s: Some(retry_after_s), ..Self::new(StatusCode::CONFLICT, detail) }
+    }
+
+    /// 409 when others keep changing the same record.
+    pub(crate) fn busy(what: &str) -> Self {
+        let detail = format!("{what} is being changed by others at the same time; try again");
+        Self { retry_after_s: Some(1), ..Self::new(StatusCode::CONFLICT, detail) }
     }
 
     /// 503 when something we need is away.

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use axum::Router;
-use axum::response::IntoResponse;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::StatusCode;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::timeout::TimeoutLayer;
 use tower_http::trace::{DefaultOnResponse, TraceLayer};
 use tracing::Level;
 
@@ -17,6 +18,17 @@ use crate::routes::{batches, events, health, orders, pdf, tickets};
 
 /// No request may take longer; the slowest, an order of 100,000 tickets, takes a few seconds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Answers for a request that does not come to an end.
+async fn limit_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let detail = format!("the request took longer than {REQUEST_TIMEOUT:?} and was ended");
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).into_response()
+        }
+    }
+}
 
 /// The API as a service.
 pub fn router(app: App) -> Router {
@@ -32,7 +44,7 @@ pub fn router(app: App) -> Router {
         )
         .route("/api/tickets/{id}/pdf", get(pdf::download))
         .route("/api/batches/{id}", get(batches::read))
-        .fallback(async || Problem::not_found("no such route: it was"))
+        .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is no such route"))
         .method_not_allowed_fallback(async || {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this route does not know that method")
         })
@@ -44,7 +56,7 @@ pub fn router(app: App) -> Router {
                 .unwrap_or_default();
             Problem::internal(&format!("panicked: {cause}")).into_response()
         }))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, REQUEST_TIMEOUT))
+        .layer(middleware::from_fn(limit_time))
         .layer(TraceLayer::new_for_http().on_response(DefaultOnResponse::new().level(Level::DEBUG)))
         .with_state(app)
 }

@@ -7,10 +7,16 @@ pub(crate) mod orders;
 pub(crate) mod pdf;
 pub(crate) mod tickets;
 
+use http::StatusCode;
 use serde::Deserialize;
+
+use crate::problem::Problem;
 
 /// How many records a listing returns unless told otherwise, and at most.
 const PAGE: (u32, u32) = (100, 1_000);
+
+/// How often a change is tried when others change the same record at the same time.
+const CHANGE_TRIES: u32 = 10;
 
 /// `?limit=…&after=…` of a listing.
 #[derive(Debug, Deserialize)]
@@ -19,14 +25,20 @@ pub(crate) struct Paging {
     after: Option<String>,
 }
 
+/// 400 for a parameter of the query.
+fn invalid_param(name: &str) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, format!("{name} in the query is not valid"))
+}
+
 impl Paging {
     fn limit(&self) -> u32 {
         self.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1)
     }
 
-    /// The id to go on after; what is not an id is ignored, as an unknown one would be.
-    fn after<T: std::str::FromStr>(&self) -> Option<T> {
-        self.after.as_deref().and_then(|text| text.parse().ok())
+    /// The id to go on after.
+    fn after<T: std::str::FromStr>(&self) -> Result<Option<T>, Problem> {
+        let parse = |text: &String| text.parse().map_err(|_| invalid_param("after"));
+        self.after.as_ref().map(parse).transpose()
     }
 
     /// The `after` of the next page; `None` on the last.

@@ -140,6 +140,9 @@ fn check_server(url: &str, info: &str) -> Result<(), Error> {
             return Err(Error::TooOld { url: url.to_owned(), version: version.to_owned() });
         }
     }
+    if field("loading") == Some("1") {
+        return Err(Error::Loading { url: url.to_owned() });
+    }
     match field("maxmemory_policy") {
         Some("noeviction") | None => Ok(()),
         Some(policy) => {
@@ -174,6 +177,8 @@ mod tests {
         let error = check_server("redis://host", info).unwrap_err().to_string();
         assert!(error.contains("allkeys-lru") && error.contains("CONFIG SET"), "{error}");
         check_server("", &info.replace("allkeys-lru", "noeviction")).unwrap();
+        let loading = "redis_version:7.0.15\r\nloading:1\r\nmaxmemory_policy:noeviction\r\n";
+        assert!(matches!(check_server("", loading), Err(Error::Loading { .. })));
         let old = "redis_version:5.0.9\r\nmaxmemory_policy:noeviction\r\n";
         assert!(matches!(check_server("", old), Err(Error::TooOld { .. })));
     }

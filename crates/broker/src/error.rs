@@ -13,6 +13,12 @@ pub enum Error {
         /// What the network said.
         reason: String,
     },
+    /// It is there, but still reads its data.
+    #[error("Redis at {url} is still loading its data")]
+    Loading {
+        /// Where, without the password.
+        url: String,
+    },
     /// Redis may throw jobs away when memory is short.
     #[error(
         "Redis at {url} has maxmemory-policy {policy}, so it may delete jobs when its memory is full. \
@@ -62,7 +68,7 @@ impl Error {
     /// The connection is the problem, not what was asked; the same call may work later.
     pub fn is_outage(&self) -> bool {
         let redis = match self {
-            Self::Unreachable { .. } => return true,
+            Self::Unreachable { .. } | Self::Loading { .. } => return true,
             Self::Redis(error) | Self::BullMq(bullmq::Error::Redis(error)) => error,
             _ => return false,
         };

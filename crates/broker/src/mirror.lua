@@ -1,6 +1,6 @@
 -- Writes `batch:{id}` unless a newer revision stands there. See mirror.rs.
 -- KEYS[1] the key; ARGV[1] revision; ARGV[2] JSON fields without the closing brace;
--- ARGV[3] JSON list of tickets, or '' to keep the one that stands there; ARGV[4] seconds to keep, 0 for ever.
+-- ARGV[3] JSON list of tickets, or '' to keep the one that stands there; ARGV[4] seconds to keep.
 -- Returns 1, or 0 when there is no list to keep.
 local old = redis.call('GET', KEYS[1])
 if old then
@@ -19,8 +19,5 @@ elseif old then
 else
   return 0
 end
-redis.call('SET', KEYS[1], '{"revision":' .. ARGV[1] .. ',' .. string.sub(ARGV[2], 2) .. tail)
-if ARGV[4] ~= '0' then
-  redis.call('EXPIRE', KEYS[1], ARGV[4])
-end
+redis.call('SET', KEYS[1], '{"revision":' .. ARGV[1] .. ',' .. string.sub(ARGV[2], 2) .. tail, 'EX', ARGV[4])
 return 1

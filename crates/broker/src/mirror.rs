@@ -14,8 +14,8 @@ use stampede_model::{Batch, TicketId};
 use crate::Error;
 use crate::names::batch_key;
 
-/// A finished batch stays readable for a week; one in progress for ever.
-const KEEP_FINISHED_S: u64 = 7 * 24 * 3600;
+/// A finished batch stays readable for a week, one in progress for a month after its last change.
+const KEEP_S: (u64, u64) = (7 * 24 * 3600, 30 * 24 * 3600);
 
 static UPDATE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("mirror.lua")));
 
@@ -62,7 +62,7 @@ impl BatchMirror {
             .arg(batch.revision)
             .arg(head)
             .arg(tickets)
-            .arg(if batch.pending() == 0 { KEEP_FINISHED_S } else { 0 })
+            .arg(if batch.pending() == 0 { KEEP_S.0 } else { KEEP_S.1 })
             .invoke_async(&mut self.redis.clone())
             .await?;
         Ok(known)

@@ -13,6 +13,7 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -77,7 +78,7 @@ impl Supervisor {
 
     /// Keeps the workers alive until `stop`, then drains them; returns when all have ended.
     pub async fn run(self, stop: CancellationToken) {
-        let supervisor = std::sync::Arc::new(self);
+        let supervisor = Arc::new(self);
         let mut workers = JoinSet::new();
         for number in 0..supervisor.config.workers {
             workers.spawn(supervisor.clone().keep_alive(number, stop.clone()));
@@ -85,7 +86,7 @@ impl Supervisor {
         workers.join_all().await;
     }
 
-    async fn keep_alive(self: std::sync::Arc<Self>, number: usize, stop: CancellationToken) {
+    async fn keep_alive(self: Arc<Self>, number: usize, stop: CancellationToken) {
         let id = format!("{}-worker-{number}", self.config.node);
         let mut pause = BACK_OFF.0;
         while !stop.is_cancelled() {
@@ -95,7 +96,8 @@ impl Supervisor {
                 Ok(mut child) => {
                     // Held apart: waiting for a child closes a pipe that is left in it.
                     let _pipe = child.stdin.take();
-                    self.announce(&id).await;
+                    // Redis may hang; that must not keep us from watching the child.
+                    tokio::spawn(self.clone().announce(id.clone()));
                     tokio::select! {
                         status = child.wait() => match status {
                             Ok(status) => tracing::warn!(worker = id, %status, "a worker ended by itself"),
@@ -103,7 +105,11 @@ impl Supervisor {
                         },
                         () = stop.cancelled() => self.drain(&id, &mut child).await,
                     }
-                    self.reclaim(&id, &token).await;
+                    let reclaim = tokio::spawn(self.clone().reclaim(id.clone(), token));
+                    if stop.is_cancelled() {
+                        // Nobody will restart it, so this is the last chance to tell the queue.
+                        let _ = tokio::time::timeout(KILL_MARGIN, reclaim).await;
+                    }
                 }
                 Err(error) => tracing::error!(
                     worker = id, %error, program = %self.config.program.display(), "cannot start a worker"
@@ -123,6 +129,7 @@ impl Supervisor {
 
     fn spawn(&self, id: &str, token: &str) -> std::io::Result<Child> {
         Command::new(&self.config.program)
+            .arg0("stampede")
             .args(&self.config.args)
             .envs(self.config.env.iter().map(|(name, value)| (name, value)))
             .env(WorkerEnv::ID, id)
@@ -147,10 +154,10 @@ impl Supervisor {
     }
 
     /// What the worker still held goes back to its queues at once, not when its locks expire.
-    async fn reclaim(&self, id: &str, token: &str) {
+    async fn reclaim(self: Arc<Self>, id: String, token: String) {
         for name in &self.config.queues {
             let reclaimed = match self.broker.queue(name).await {
-                Ok(queue) => queue.reclaim_crashed(token).await,
+                Ok(queue) => queue.reclaim_crashed(&token).await,
                 Err(error) => Err(error),
             };
             match reclaimed {
@@ -168,7 +175,7 @@ impl Supervisor {
         }
     }
 
-    async fn announce(&self, id: &str) {
+    async fn announce(self: Arc<Self>, id: String) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let message = json!({
             "workerId": id,

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::{Deserialize, Serialize};
 
 use crate::{Currency, EventId, Timestamp};
@@ -45,9 +47,17 @@ pub struct EventDetails {
 impl EventDetails {
     /// The start as printed on a ticket: `Saturday, 21 November 2026, 19:30`.
     pub fn printed_start(&self) -> Option<String> {
-        let zoned = self.starts_at?.in_tz(&self.time_zone).ok()?;
+        let zoned = self.starts_at?.to_zoned(time_zone(&self.time_zone)?);
         Some(zoned.strftime("%A, %-d %B %Y, %H:%M").to_string())
     }
+}
+
+/// The rules of a time zone by its IANA name, from the database that is part of this program: what
+/// is installed on a machine must not change what its tickets say.
+pub fn time_zone(name: &str) -> Option<TimeZone> {
+    static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+    let is_place = name.contains('/') || matches!(name, "UTC" | "GMT");
+    if is_place && name != "Etc/Unknown" { ZONES.get(name).ok() } else { None }
 }
 
 /// The two colours of the gradient on a ticket; the defaults are those of seed 000.
@@ -109,6 +119,24 @@ mod tests {
         assert_eq!("#667EEA".parse::<HexColor>().unwrap().to_string(), "#667eea");
         for text in ["", "667eea", "#667ee", "#667eeaa", "#zzzzzz", "red\"); panic("] {
             assert!(text.parse::<HexColor>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn time_zones_are_places_and_come_from_this_program() {
+        for name in ["Europe/Riga", "America/Argentina/Ushuaia", "UTC", "Etc/GMT+3"] {
+            assert!(time_zone(name).is_some(), "{name}");
+        }
+        for name in [
+            "localtime",
+            "posixrules",
+            "Factory",
+            "Etc/Unknown",
+            "Mars/Olympus",
+            "../etc/passwd",
+            "",
+        ] {
+            assert!(time_zone(name).is_none(), "{name}");
         }
     }
 

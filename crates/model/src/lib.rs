@@ -16,12 +16,12 @@ mod ticket;
 pub use access::{KeyHash, Principal, Role};
 pub use batch::{Batch, BatchStatus};
 pub use document::{Fingerprint, TicketDocument};
-pub use event::{Branding, Event, EventDetails, HexColor};
+pub use event::{Branding, Event, EventDetails, HexColor, time_zone};
 pub use id::{BatchId, EventId, KeyId, ParseIdError, TicketId};
 pub use job::{Backoff, GenerateTicket, JobSpec, PayloadError};
 pub use money::{Currency, Money, MoneyError};
 pub use text::{Limit, TextError, check_email, check_text};
-pub use ticket::{Holder, Order, Pdf, Ticket, TicketStatus};
+pub use ticket::{Holder, Idempotency, Order, Pdf, Ticket, TicketStatus};
 
 /// A moment in time; stored and sent with millisecond precision.
 pub use jiff::Timestamp;

@@ -87,6 +87,12 @@ pub struct Money {
 impl Money {
     /// Reads an amount such as `49.9`; refuses what the currency cannot express.
     pub fn parse(amount: &str, currency: Currency) -> Result<Self, MoneyError> {
+        let starts_and_ends_in_digits =
+            amount.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit())
+                && amount.ends_with(|c: char| c.is_ascii_digit());
+        if !starts_and_ends_in_digits || amount.contains('_') {
+            return Err(MoneyError::NotANumber);
+        }
         let mut amount = Decimal::from_str_exact(amount)
             .or_else(|_| Decimal::from_scientific(amount))
             .map_err(|_| MoneyError::NotANumber)?;
@@ -160,6 +166,9 @@ mod tests {
             ("NaN", "USD"),
             ("", "USD"),
             ("12,50", "EUR"),
+            ("1_0", "EUR"),
+            ("5.", "EUR"),
+            (".5", "EUR"),
             ("1e40", "USD"),
             ("1000000000001", "USD"),
         ] {

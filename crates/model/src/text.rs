@@ -1,5 +1,10 @@
 //! What a text typed by a person may contain before it reaches a ticket.
 
+use unicode_normalization::char::is_combining_mark;
+
+/// Marks on one letter; Vietnamese and vocalised Hebrew need three.
+const MAX_MARKS: usize = 4;
+
 /// How long a text may be, in characters.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit(pub usize);
@@ -29,6 +34,12 @@ pub enum TextError {
         /// What was given.
         length: usize,
     },
+    /// Only characters that leave no mark on paper.
+    #[error("must have at least one visible character")]
+    Invisible,
+    /// So many marks on one letter that they would cover the lines above.
+    #[error("has more than {MAX_MARKS} combining marks on one letter")]
+    TooManyMarks,
     /// A character that has no place in a line of text.
     #[error("contains U+{:04X}, a control character that cannot be printed", *.0 as u32)]
     Unprintable(char),
@@ -47,10 +58,20 @@ pub fn check_text(text: &str, limit: Limit) -> Result<String, TextError> {
     if length > limit.0 {
         return Err(TextError::TooLong { limit: limit.0, length });
     }
-    match text.chars().find(|c| is_unprintable(*c)) {
-        Some(c) => Err(TextError::Unprintable(c)),
-        None => Ok(text.to_owned()),
+    if let Some(c) = text.chars().find(|c| is_unprintable(*c)) {
+        return Err(TextError::Unprintable(c));
     }
+    if text.chars().all(is_invisible) {
+        return Err(TextError::Invisible);
+    }
+    let mut marks = 0;
+    for c in text.chars() {
+        marks = if is_combining_mark(c) { marks + 1 } else { 0 };
+        if marks > MAX_MARKS {
+            return Err(TextError::TooManyMarks);
+        }
+    }
+    Ok(text.to_owned())
 }
 
 /// Checks an e-mail address: one `@`, something on both sides, no spaces. More only a mail can tell.
@@ -67,6 +88,16 @@ pub fn check_email(text: &str) -> Result<String, TextError> {
         }
         _ => Err(TextError::NotAnEmail),
     }
+}
+
+/// Characters without a shape of their own: spaces, joiners, direction marks, combining marks.
+fn is_invisible(c: char) -> bool {
+    c.is_whitespace()
+        || is_combining_mark(c)
+        || matches!(c,
+            '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{180B}'..='\u{180F}'
+            | '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{2064}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}'
+            | '\u{FFA0}')
 }
 
 /// Control characters, line and paragraph separators, private-use and non-characters, and the
@@ -114,6 +145,9 @@ mod tests {
             "contains U+202E, a control character that cannot be printed"
         );
         assert!(check_text(&"x".repeat(10_000), Limit::NAME).is_err());
+        assert_eq!(check_text("\u{200B}\u{200E}", Limit::NAME), Err(TextError::Invisible));
+        let zalgo = format!("Z{}", "\u{301}".repeat(20));
+        assert_eq!(check_text(&zalgo, Limit::NAME), Err(TextError::TooManyMarks));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! ```
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::{BatchId, EventId, Money, TicketId, Timestamp};
 
@@ -90,13 +91,31 @@ pub struct Ticket {
     pub updated_at: Timestamp,
 }
 
-/// What is known of a PDF in the files: enough to notice that it is stale or short.
+/// What is known of a PDF in the files: enough to notice that it is stale, short or damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pdf {
     /// [`crate::Fingerprint`] of what it was made from, as text.
     pub fingerprint: String,
     /// Its size in bytes.
     pub size: u64,
+    /// The first 128 bits of the SHA-256 of its bytes, as hexadecimal text.
+    pub checksum: String,
+}
+
+impl Pdf {
+    /// Describes a PDF that was made from what the fingerprint says.
+    pub fn of(fingerprint: String, bytes: &[u8]) -> Self {
+        Self { fingerprint, size: bytes.len() as u64, checksum: checksum(bytes) }
+    }
+
+    /// Whether these are its bytes.
+    pub fn matches(&self, bytes: &[u8]) -> bool {
+        self.size == bytes.len() as u64 && self.checksum == checksum(bytes)
+    }
+}
+
+fn checksum(bytes: &[u8]) -> String {
+    hex::encode(&Sha256::digest(bytes)[..16])
 }
 
 impl Ticket {
@@ -130,14 +149,33 @@ pub struct Order {
     /// The tickets, in order.
     pub tickets: Vec<Ticket>,
     /// A second order of the same owner with the same key is the same order.
-    pub idempotency_key: Option<String>,
+    pub idempotency: Option<Idempotency>,
     /// When it was placed.
     pub created_at: Timestamp,
+}
+
+/// How a client marks an order that it may send twice, and how a different one is noticed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    /// Chosen by the client; unique among the orders of one owner.
+    pub key: String,
+    /// Hash of what was asked: the same key with another request is a mistake of the client.
+    pub request: String,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pdf_knows_its_own_bytes() {
+        let pdf = Pdf::of("f".into(), b"%PDF-1.7");
+        assert_eq!((pdf.size, pdf.checksum.len()), (8, 32));
+        assert!(pdf.matches(b"%PDF-1.7"));
+        for other in [b"%PDF-1.6".as_slice(), b"%PDF-1.", b""] {
+            assert!(!pdf.matches(other), "{other:?}");
+        }
+    }
 
     #[test]
     fn vip_is_a_word_of_its_own() {

@@ -11,7 +11,8 @@ use stampede_model::Role;
 ///   stampede                         start here, then in another terminal:
 ///   stampede demo --tickets 200      order 200 tickets and watch them being made
 ///
-/// Every setting is an environment variable and a flag; the flag wins.
+/// Settings are environment variables; those below are flags too, and the flag wins. Only as variables:
+/// REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB, ADMIN_KEY, STORAGE_TYPE, NFS_PATH.
 #[derive(Debug, Parser)]
 #[command(name = "stampede", version, verbatim_doc_comment)]
 pub(crate) struct Cli {

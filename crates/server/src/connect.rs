@@ -24,6 +24,7 @@ pub(crate) async fn store(settings: &Settings, durability: Durability) -> Result
         url: settings.database_url.clone(),
         durability,
         max_connections: CONNECTIONS,
+        ..stampede_store::Config::default()
     };
     patiently(settings.start_timeout, stampede_store::Error::is_outage, || Store::connect(&config))
         .await
@@ -33,10 +34,24 @@ pub(crate) async fn store(settings: &Settings, durability: Durability) -> Result
 /// Connects to Redis.
 pub(crate) async fn broker(settings: &Settings, url: &str) -> Result<Broker> {
     let config = stampede_broker::Config { url: url.to_owned() };
-    patiently(settings.start_timeout, stampede_broker::Error::is_outage, || {
-        Broker::connect(&config)
-    })
-    .await
+    loop {
+        let connected =
+            patiently(settings.start_timeout, stampede_broker::Error::is_outage, || {
+                Broker::connect(&config)
+            });
+        match connected.await {
+            // One that reads its data is as good as there; how long that takes depends on its size.
+            Err(error) if is_loading(&error) => {
+                tracing::info!("{error}; waiting");
+                tokio::time::sleep(RETRY_PAUSE).await;
+            }
+            result => return result,
+        }
+    }
+}
+
+fn is_loading(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(stampede_broker::Error::Loading { .. }))
 }
 
 /// Opens the folder of PDFs.

@@ -9,6 +9,9 @@ use crate::settings::Settings;
 /// The user that presets and first keys belong to.
 const ADMIN_USER: &str = "admin";
 
+/// Keys shorter than this are warned about.
+const SHORT_KEY: usize = 16;
+
 /// How the administrator gets in.
 pub(crate) enum AdminKey {
     /// Just made; shown now and never again.
@@ -21,8 +24,12 @@ pub(crate) enum AdminKey {
 
 /// Makes sure that there is an admin key.
 pub(crate) async fn ensure_admin_key(settings: &Settings, store: &Store) -> Result<AdminKey> {
+    let preset = settings.admin_key.as_deref().map(KeyHash::of);
+    store.preset_admin_key(preset.as_ref(), Timestamp::now()).await?;
     if let Some(key) = &settings.admin_key {
-        store.preset_admin_key(&KeyHash::of(key), Timestamp::now()).await?;
+        if key.len() < SHORT_KEY {
+            tracing::warn!("ADMIN_KEY has fewer than {SHORT_KEY} characters and may be guessed");
+        }
         return Ok(AdminKey::Preset);
     }
     if store.has_admin_key().await? {

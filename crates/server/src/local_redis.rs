@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use stampede_broker::Broker;
+use stampede_broker::{Broker, Error};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::Instant;
@@ -148,8 +148,7 @@ async fn end_leftover(folder: &Path) -> Result<()> {
     let give_up = Instant::now() + PATIENCE;
     while test_kill_process(pid).is_ok() {
         if Instant::now() > give_up {
-            let _ = kill_process(pid, Signal::KILL);
-            bail!("the Redis left behind (process {}) does not end", pid.as_raw_nonzero());
+            bail!("the Redis left behind (process {}) does not end; kill it", pid.as_raw_nonzero());
         }
         tokio::time::sleep(POLL).await;
     }
@@ -178,10 +177,12 @@ async fn launch(folder: &Path, url: &str) -> Result<Process> {
         .context("cannot start a shell")?;
     let pipe = child.stdin.take();
     let config = stampede_broker::Config { url: url.to_owned() };
-    let give_up = Instant::now() + PATIENCE;
+    let mut give_up = Instant::now() + PATIENCE;
     loop {
         match Broker::connect(&config).await {
             Ok(_) => return Ok(Process { child, pipe }),
+            // It answers; how long it reads depends on how much there is.
+            Err(Error::Loading { .. }) => give_up = Instant::now() + PATIENCE,
             Err(error) => {
                 let log = folder.join("redis.log");
                 if let Some(status) = child.try_wait()? {

@@ -12,6 +12,7 @@ mod connect;
 mod keys;
 mod local_redis;
 mod logging;
+mod sample;
 mod settings;
 
 use std::process::ExitCode;

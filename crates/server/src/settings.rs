@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
@@ -92,7 +92,18 @@ pub(crate) struct Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}: {}", self.name, self.value, self.right)
+        write!(f, "{}={}: {}", self.name, without_secret(&self.value), self.right)
+    }
+}
+
+/// Whatever stands before an `@` may be a password.
+fn without_secret(value: &str) -> String {
+    match value.rsplit_once('@') {
+        Some((before, after)) => match before.split_once("://") {
+            Some((scheme, _)) => format!("{scheme}://***@{after}"),
+            None => format!("***@{after}"),
+        },
+        None => value.to_owned(),
     }
 }
 
@@ -144,7 +155,6 @@ impl Reader<'_> {
     /// A setting of the product that this version cannot honour: better to stop than to ignore it.
     fn refuse(&mut self, name: &'static str, right: &str) {
         if let Some(value) = self.variable(name) {
-            let value = if name.ends_with("URI") { "…".to_owned() } else { value };
             self.mistakes.push(Mistake { name, value, right: right.to_owned() });
         }
     }
@@ -272,10 +282,13 @@ impl Settings {
                 args.log_level.as_deref(),
                 "info".to_owned(),
                 |value| {
-                    EnvFilter::try_new(value)
-                        .map(|_| value.to_owned())
-                        .map_err(|_| "must be error, warn, info, debug or trace".to_owned())
-                },
+                    if value.split(',').all(is_log_directive) && EnvFilter::try_new(value).is_ok() {
+                    return Ok(value.to_owned());
+                }
+                Err("must be error, warn, info, debug, trace or off, or a list of these such as \
+                     info,stampede_broker=debug"
+                    .to_owned())
+            },
             ),
             log_format: reader.read(
                 "LOG_FORMAT",
@@ -293,8 +306,31 @@ impl Settings {
         if reader.mistakes.is_empty() { Ok(settings) } else { Err(reader.mistakes) }
     }
 
+    /// Variables of the product that are set, but that this version does not use yet.
+    pub(crate) fn unused_variables(environment: Environment<'_>) -> Vec<&'static str> {
+        const UNUSED: [&str; 11] = [
+            "MIN_WORKERS",
+            "MAX_WORKERS",
+            "IS_COORDINATOR",
+            "WORKER_POOL_SIZE",
+            "WORKER_QUEUE_SIZE",
+            "S3_BUCKET",
+            "S3_REGION",
+            "S3_ENDPOINT",
+            "CDN_URL",
+            "JWT_SECRET",
+            "SENTRY_DSN",
+        ];
+        let is_set = |name: &&str| environment(name).is_some_and(|value| !value.trim().is_empty());
+        UNUSED.into_iter().filter(|name| is_set(name)).collect()
+    }
+
     /// The settings as variables for a worker process; flags given to the server reach it this way.
-    pub(crate) fn worker_env(&self, redis_url: &str) -> Vec<(String, String)> {
+    pub(crate) fn worker_env(
+        &self,
+        redis_url: &str,
+        template: Option<&Path>,
+    ) -> Vec<(String, String)> {
         let mut env: Vec<(&str, String)> = vec![
             ("REDIS_URL", redis_url.to_owned()),
             ("DATABASE_URL", self.database_url.clone()),
@@ -310,7 +346,7 @@ impl Settings {
                 if self.log_format == LogFormat::Json { "json" } else { "text" }.to_owned(),
             ),
         ];
-        if let Some(template) = &self.ticket_template {
+        if let Some(template) = template {
             env.push(("TICKET_TEMPLATE", template.display().to_string()));
         }
         env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
@@ -356,6 +392,12 @@ fn read_admin_key(reader: &mut Reader<'_>) -> Option<String> {
     let right = "must be visible ASCII characters without spaces".to_owned();
     reader.mistakes.push(Mistake { name: "ADMIN_KEY", value: "…".to_owned(), right });
     None
+}
+
+/// A level, or a module with its level. A bare word would be taken for a module and silence the rest.
+fn is_log_directive(directive: &str) -> bool {
+    let level = directive.rsplit('=').next().unwrap_or_default().trim();
+    ["error", "warn", "info", "debug", "trace", "off"].contains(&level)
 }
 
 fn read_database(value: &str) -> Result<String, String> {
@@ -427,6 +469,31 @@ mod tests {
             assert!(text.contains(part), "{part} is not in:\n{text}");
         }
         assert_eq!(mistakes.len(), 6);
+    }
+
+    #[test]
+    fn secrets_in_wrong_values_are_not_shown() {
+        for value in ["mysql://u:secret@h/db", "http://:secret@h", "u:secret@h"] {
+            let shown = without_secret(value);
+            assert!(
+                !shown.contains("secret") && shown.ends_with(value.rsplit('@').next().unwrap()),
+                "{shown}"
+            );
+        }
+        assert_eq!(without_secret("localhost:6379"), "localhost:6379");
+    }
+
+    #[test]
+    fn a_log_level_that_would_silence_everything_is_refused() {
+        for (level, fine) in [
+            ("verbose", false),
+            ("info", true),
+            ("warn,stampede_broker=debug", true),
+            ("x=loud", false),
+        ] {
+            let args = SettingArgs { log_level: Some(level.into()), ..SettingArgs::default() };
+            assert_eq!(Settings::resolve(&args, &none).is_ok(), fine, "{level}");
+        }
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use sqlx::ConnectOptions;
 use sqlx::any::AnyConnectOptions;
-use sqlx::sqlite::SqliteConnectOptions;
 use url::Url;
 
 use crate::dialect::Dialect;
@@ -23,7 +22,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Reads `sqlite:/path/to/file` or `postgres://user:password@host:port/database`.
+    /// Reads `sqlite:/path/to/file` (also written `sqlite:///path/to/file`) or `postgres://user:password@host:port/database`.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         match text.split_once(':').map(|(scheme, _)| scheme) {
             Some("sqlite") => Self::sqlite(text),
@@ -36,23 +35,20 @@ impl Address {
         }
     }
 
+    /// What follows the scheme is a path and nothing else: no parameters, nothing is decoded.
     fn sqlite(text: &str) -> Result<Self> {
-        let options: SqliteConnectOptions = text.parse().map_err(|error| {
-            Error::unusable(format!("the database address {text} is wrong: {error}"))
-        })?;
-        let file = options.get_filename().to_owned();
-        let in_memory = text.contains(":memory:") || text.contains("mode=memory");
-        if in_memory || file.file_name().is_none() {
+        let path = text.strip_prefix("sqlite://").or(text.strip_prefix("sqlite:")).unwrap_or(text);
+        let file = PathBuf::from(path);
+        if path == ":memory:" || path.ends_with('/') || file.file_name().is_none() {
             return Err(Error::unusable(format!(
                 "the database address {text} names no file, but records must outlive the process; \
                  use one like sqlite:/var/lib/stampede/stampede.db"
             )));
         }
-        let url = options.create_if_missing(true).to_url_lossy();
         Ok(Self {
             dialect: Dialect::Sqlite,
-            options: options_for(&url)?,
-            shown: format!("sqlite:{}", file.display()),
+            options: options_for(&driver_url(path)?)?,
+            shown: format!("sqlite:{path}"),
             file: Some(file),
         })
     }
@@ -84,6 +80,16 @@ impl Address {
     }
 }
 
+/// The driver reads addresses of its own kind. With every character in disguise, the slashes too, it
+/// finds no parameters, special names or dots to tidy up in them.
+fn driver_url(path: &str) -> Result<Url> {
+    let from_here = if path.starts_with('/') { "" } else { "./" };
+    let hidden: String =
+        from_here.bytes().chain(path.bytes()).map(|byte| format!("%{byte:02X}")).collect();
+    Url::parse(&format!("sqlite:{hidden}?mode=rwc"))
+        .map_err(|error| Error::unusable(format!("the database path {path} is wrong: {error}")))
+}
+
 fn options_for(url: &Url) -> Result<AnyConnectOptions> {
     AnyConnectOptions::from_url(url)
         // The driver logs every statement at debug level otherwise, holders' names included.
@@ -101,7 +107,7 @@ mod tests {
             ("postgres://ann:s3cret@db:5432/st?password=s3cret", "postgres://ann@db:5432/st"),
             ("postgresql://db/st", "postgresql://db/st"),
             ("sqlite:/var/x.db", "sqlite:/var/x.db"),
-            ("sqlite:///var/a%20b.db?mode=rw", "sqlite:/var/a b.db"),
+            ("sqlite:///var/a%20b.db?mode=rw", "sqlite:/var/a%20b.db?mode=rw"),
             ("sqlite:x.db", "sqlite:x.db"),
         ] {
             assert_eq!(Address::parse(text).map(|address| address.shown).unwrap(), shown);
@@ -110,9 +116,15 @@ mod tests {
 
     #[test]
     fn what_is_no_address_of_a_lasting_database_is_refused_with_an_example() {
-        for text in
-            ["", "s3cret", "mysql://x/y", "postgres://[s3cret", "sqlite::memory:", "sqlite:"]
-        {
+        for text in [
+            "",
+            "s3cret",
+            "mysql://x/y",
+            "postgres://[s3cret",
+            "sqlite::memory:",
+            "sqlite:",
+            "sqlite:/var/",
+        ] {
             let Err(error) = Address::parse(text) else { panic!("{text} was accepted") };
             assert!(matches!(error, Error::Unusable(_)), "{error}");
             assert!(error.to_string().contains("like"), "{error}");

@@ -63,6 +63,8 @@ struct Change<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    checksum: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<i64>,
     worker: &'a str,
     at: i64,
@@ -78,6 +80,7 @@ impl Store {
             reason: None,
             fingerprint: Some(&done.pdf.fingerprint),
             size: Some(done.pdf.size),
+            checksum: Some(&done.pdf.checksum),
             seen: Some(done.seen.as_millisecond()),
             worker: &done.worker,
             at: done.at.as_millisecond(),
@@ -85,10 +88,11 @@ impl Store {
         self.commit_group(
             changes,
             "status = 'completed', error = NULL, pdf_fingerprint = change.fingerprint, \
-             pdf_size = change.size",
-            "tickets.updated_at <= change.seen \
+             pdf_size = change.size, pdf_checksum = change.checksum",
+            "tickets.updated_at = change.seen \
              AND (tickets.status IN ('pending', 'failed') OR tickets.status = 'completed' \
-             AND (tickets.pdf_fingerprint <> change.fingerprint OR tickets.pdf_size <> change.size))",
+             AND (tickets.pdf_fingerprint <> change.fingerprint OR tickets.pdf_size <> change.size \
+             OR tickets.pdf_checksum <> change.checksum))",
         )
         .await
     }
@@ -100,6 +104,7 @@ impl Store {
             reason: Some(&failure.reason),
             fingerprint: None,
             size: None,
+            checksum: None,
             seen: None,
             worker: &failure.worker,
             at: failure.at.as_millisecond(),
@@ -129,12 +134,14 @@ impl Store {
         let values = to_json(&changes.values().collect::<Vec<_>>());
         let update = format!(
             "UPDATE tickets SET {assignments}, processed_by = change.worker, \
-             processed_at = change.at, updated_at = change.at \
+             processed_at = change.at, updated_at = {} \
              FROM (SELECT value ->> 'ticket_id' AS ticket_id, value ->> 'reason' AS reason, \
              value ->> 'fingerprint' AS fingerprint, CAST(value ->> 'size' AS BIGINT) AS size, \
+             value ->> 'checksum' AS checksum, \
              CAST(value ->> 'seen' AS BIGINT) AS seen, \
              value ->> 'worker' AS worker, CAST(value ->> 'at' AS BIGINT) AS at FROM {}) AS change \
              WHERE tickets.id = change.ticket_id AND {condition} RETURNING id",
+            self.dialect.later("change.at", "tickets.updated_at"),
             self.dialect.each_object("$1")
         );
         in_transaction!(self, async |db| {

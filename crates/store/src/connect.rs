@@ -1,21 +1,28 @@
 //! Opening a database, bringing it up to date, and letting it go.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::{AnyConnection, AnyPool, ConnectOptions, Connection};
+use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, ConnectOptions, Connection};
 use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::address::Address;
 use crate::dialect::Dialect;
 use crate::error::is_contention;
+use crate::file::{make_file, make_folder};
+use crate::lease::Limits;
 use crate::{Error, Result};
 
 /// How long anything waits for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long bringing the tables up to date may take, waiting for another process that does so included.
+const MIGRATE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 static SQLITE_MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 static POSTGRES_MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
@@ -29,6 +36,21 @@ pub struct Config {
     pub durability: Durability,
     /// Connections of this process; at least one.
     pub max_connections: u32,
+    /// How long a read may take before the caller gets `Unavailable`; a write transaction gets three
+    /// times as long, an order six times.
+    pub statement_timeout: Duration,
+}
+
+impl Default for Config {
+    /// Everything but the address, which has to be given.
+    fn default() -> Self {
+        Self {
+            url: String::new(),
+            durability: Durability::EveryCommit,
+            max_connections: 4,
+            statement_timeout: Duration::from_secs(10),
+        }
+    }
 }
 
 /// What a commit promises.
@@ -49,6 +71,7 @@ pub struct Store {
     /// SQLite has one writer at a time. Writers of this process queue here, in order and without
     /// polling the file's lock, which only other processes then compete for.
     pub(crate) turn: Option<Arc<Mutex<()>>>,
+    pub(crate) limits: Limits,
     shown: Arc<str>,
 }
 
@@ -57,38 +80,43 @@ impl Store {
     pub async fn connect(config: &Config) -> Result<Self> {
         install_default_drivers();
         let address = Address::parse(&config.url)?;
-        if let Some(folder) = address.folder() {
-            tokio::fs::create_dir_all(folder).await.map_err(|error| {
-                Error::unusable(format!(
-                    "cannot create the folder {} for the database: {error}; choose a folder that \
-                     this user may write to",
-                    folder.display()
-                ))
-            })?;
-        }
+        make_place(&address).await?;
         // The pool would answer every failure with "timed out"; the first connection tells why.
         first_connection(&address.options, address.dialect)
             .await
             .map_err(|error| Error::connecting(&address.shown, error))?;
 
-        let settings = address.dialect.session_settings(config.durability);
+        let limits = Limits::new(config.statement_timeout);
+        let settings: Arc<str> = address.dialect.session_settings(config.durability, limits).into();
         let mut options = AnyPoolOptions::new()
             .max_connections(config.max_connections.max(1))
             .acquire_timeout(CONNECT_TIMEOUT)
+            .test_before_acquire(false)
             .after_connect(move |connection, _| {
+                let settings = settings.clone();
                 Box::pin(async move {
-                    sqlx::raw_sql(settings).execute(connection).await?;
+                    sqlx::raw_sql(AssertSqlSafe(settings)).execute(connection).await?;
                     Ok(())
                 })
             });
-        if address.dialect == Dialect::Sqlite {
+        options = match address.dialect {
             // A file does not go away like a server does.
-            options = options.test_before_acquire(false).idle_timeout(None).max_lifetime(None);
-        }
+            Dialect::Sqlite => options.idle_timeout(None).max_lifetime(None),
+            // The pool's own test would wait for a silent server as long as it takes.
+            Dialect::Postgres => options.before_acquire(move |connection, _| {
+                Box::pin(async move {
+                    match timeout(limits.ping, connection.ping()).await {
+                        Ok(answer) => answer.map(|()| true),
+                        Err(_) => Err(silent(limits.ping)),
+                    }
+                })
+            }),
+        };
         Ok(Self {
             pool: options.connect_lazy_with(address.options),
             dialect: address.dialect,
             turn: (address.dialect == Dialect::Sqlite).then(Arc::default),
+            limits,
             shown: address.shown.into(),
         })
     }
@@ -97,29 +125,62 @@ impl Store {
     pub async fn migrate(&self) -> Result<()> {
         // A connection of its own, closed afterwards: a failed migration keeps its lock otherwise.
         let mut connection = self.pool.acquire().await?.detach();
-        let result = match self.dialect {
-            Dialect::Sqlite => migrate_sqlite(&mut connection).await,
-            Dialect::Postgres => migrate_postgres(&mut connection).await,
+        let work = async {
+            match self.dialect {
+                Dialect::Sqlite => migrate_sqlite(&mut connection).await,
+                Dialect::Postgres => migrate_postgres(&mut connection).await,
+            }
         };
+        let result = timeout(MIGRATE_TIMEOUT, work).await;
+        let result = result.map_err(|_| Error::no_answer(MIGRATE_TIMEOUT))?;
         connection.close().await.ok();
         result.map_err(|error| Error::migrating(&self.shown, error))
     }
 
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<()> {
-        let answer = timeout(CONNECT_TIMEOUT, sqlx::query("SELECT 1").execute(&self.pool)).await;
-        let failure = match answer {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no answer within {} s", CONNECT_TIMEOUT.as_secs()),
+        let question = async {
+            let mut lease = self.lease().await?;
+            let answer = sqlx::query("SELECT 1").execute(&mut *lease).await;
+            lease.give_back();
+            answer.map(|_| ())
         };
-        Err(Error::Unavailable(format!("the database {} does not answer: {failure}", self.shown)))
+        let limit = CONNECT_TIMEOUT.min(self.limits.read);
+        let answer = timeout(limit, question).await.unwrap_or_else(|_| Err(silent(limit)));
+        answer.map_err(|error| {
+            Error::Unavailable(format!("the database {} does not answer: {error}", self.shown))
+        })
     }
 
     /// Waits for running operations and closes all connections.
     pub async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// Makes the folder and the file of the database, when it is one that has them.
+async fn make_place(address: &Address) -> Result<()> {
+    let Some(path) = address.file.clone() else { return Ok(()) };
+    let folder = address.folder().map(Path::to_owned);
+    let make = move || -> Result<()> {
+        if let Some(folder) = folder {
+            make_folder(&folder).map_err(|error| {
+                Error::unusable(format!(
+                    "cannot create the folder {} for the database: {error}; choose a folder that \
+                     this user may write to",
+                    folder.display()
+                ))
+            })?;
+        }
+        make_file(&path).map_err(|error| {
+            Error::unusable(format!(
+                "cannot create the database {}: {error}; choose a folder that this user may write to",
+                path.display()
+            ))
+        })
+    };
+    // It ends in no other way than by its own result, unless the process is shutting down.
+    spawn_blocking(make).await.unwrap_or_else(|error| Err(Error::Unavailable(error.to_string())))
 }
 
 /// Connects once, to learn whether that works, and turns on SQLite's write-ahead log.
@@ -141,15 +202,15 @@ async fn first_connection(options: &AnyConnectOptions, dialect: Dialect) -> sqlx
                 sleep(Duration::from_millis(20)).await;
             }
             Ok(result) => return result,
-            Err(_) => {
-                let reason = format!("no answer within {} s", CONNECT_TIMEOUT.as_secs());
-                return Err(sqlx::Error::Io(std::io::Error::new(
-                    std::io::ErrorKind::TimedOut,
-                    reason,
-                )));
-            }
+            Err(_) => return Err(silent(CONNECT_TIMEOUT)),
         }
     }
+}
+
+/// What is told of a database that keeps silent.
+fn silent(limit: Duration) -> sqlx::Error {
+    let reason = format!("no answer within {limit:?}");
+    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, reason))
 }
 
 // Both use `run_direct`, what `run` calls: the future of `run` is not `Send` for a borrowed connection.
@@ -165,9 +226,12 @@ async fn migrate_sqlite(connection: &mut AnyConnection) -> std::result::Result<(
 
 /// The driver takes an advisory lock, for which a long migration of another process may be waited.
 async fn migrate_postgres(connection: &mut AnyConnection) -> std::result::Result<(), MigrateError> {
-    sqlx::raw_sql("SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0")
-        .execute(&mut *connection)
-        .await?;
+    sqlx::raw_sql(
+        "SET lock_timeout = 0; SET statement_timeout = 0; \
+         SET idle_in_transaction_session_timeout = 0",
+    )
+    .execute(&mut *connection)
+    .await?;
     POSTGRES_MIGRATIONS.run_direct(None, &mut *connection, false).await
 }
 
@@ -179,7 +243,7 @@ mod tests {
     use super::*;
 
     async fn setting(url: &str, durability: Durability, question: &'static str) -> String {
-        let config = Config { url: url.to_owned(), durability, max_connections: 1 };
+        let config = Config { url: url.to_owned(), durability, ..Config::default() };
         let store = Store::connect(&config).await.unwrap();
         let row = sqlx::query(question).fetch_one(&store.pool).await.unwrap();
         row.try_get::<String, _>(0)
@@ -209,6 +273,7 @@ mod tests {
             (Durability::EveryCommit, "SHOW synchronous_commit", "on"),
             (Durability::Relaxed, "SHOW synchronous_commit", "off"),
             (Durability::EveryCommit, "SHOW lock_timeout", "10s"),
+            (Durability::EveryCommit, "SHOW statement_timeout", "65s"),
         ] {
             assert_eq!(setting(&server.url(), durability, question).await, answer, "{question}");
         }

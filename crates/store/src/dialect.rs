@@ -1,6 +1,7 @@
 //! The few things the two databases say differently.
 
 use crate::Durability;
+use crate::lease::Limits;
 
 /// Which database is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,23 +14,28 @@ pub(crate) enum Dialect {
 
 impl Dialect {
     /// Settings every new connection gets.
-    pub(crate) fn session_settings(self, durability: Durability) -> &'static str {
-        match (self, durability) {
-            (Self::Sqlite, Durability::EveryCommit) => {
-                "PRAGMA busy_timeout = 10000; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL"
-            }
-            (Self::Sqlite, Durability::Relaxed) => {
-                "PRAGMA busy_timeout = 10000; PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL"
-            }
-            // `synchronous_commit` stays as the server has it: it may be stricter than `on`. A
-            // process that was frozen must not hold its locks for ever.
-            (Self::Postgres, Durability::EveryCommit) => {
-                "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'"
-            }
-            (Self::Postgres, Durability::Relaxed) => {
+    pub(crate) fn session_settings(self, durability: Durability, limits: Limits) -> String {
+        match self {
+            Self::Sqlite => format!(
+                "PRAGMA busy_timeout = 10000; PRAGMA foreign_keys = ON; PRAGMA synchronous = {}",
+                match durability {
+                    Durability::EveryCommit => "FULL",
+                    Durability::Relaxed => "NORMAL",
+                }
+            ),
+            // A process that was frozen or cut off must not hold its locks for ever. The driver
+            // cannot keep a connection alive by itself, so the server does it.
+            Self::Postgres => format!(
                 "SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'; \
-                 SET synchronous_commit = off"
-            }
+                 SET statement_timeout = {}; SET tcp_keepalives_idle = 30; \
+                 SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3{}",
+                limits.on_server().as_millis(),
+                match durability {
+                    // As the server has it: it may be stricter than `on`.
+                    Durability::EveryCommit => "",
+                    Durability::Relaxed => "; SET synchronous_commit = off",
+                }
+            ),
         }
     }
 
@@ -57,6 +63,18 @@ impl Dialect {
             Self::Sqlite => format!("json_each({parameter})"),
             Self::Postgres => format!("jsonb_array_elements_text({parameter}::jsonb)"),
         }
+    }
+
+    /// The next `updated_at` of a row: now, but later than the last one in any case. So it is a
+    /// version too, even for two changes within one millisecond or by clocks that differ.
+    pub(crate) fn later(self, now: &str, last: &str) -> String {
+        format!(
+            "{}({now}, {last} + 1)",
+            match self {
+                Self::Sqlite => "MAX",
+                Self::Postgres => "GREATEST",
+            }
+        )
     }
 
     /// Ends a `SELECT` whose rows the transaction is going to change or remove.

@@ -1,5 +1,7 @@
 //! What can go wrong, by what a caller can do about it.
 
+use std::time::Duration;
+
 use sqlx::migrate::MigrateError;
 
 /// Why an operation failed.
@@ -26,7 +28,10 @@ enum Cause {
     Contention,
     /// Out of reach, overloaded, shutting down, disk full.
     Away,
-    /// Password, rights, missing database or file.
+    /// A file that cannot be opened or written: a wrong path when it never could, a disk that went
+    /// away or turned read-only when it could before.
+    File,
+    /// Password, rights, missing database.
     Setup,
     /// A value that does not decode.
     Value,
@@ -44,6 +49,11 @@ impl Error {
         Self::Unusable(message.into())
     }
 
+    /// Nothing came back in time; what was asked may have been done or not.
+    pub(crate) fn no_answer(limit: Duration) -> Self {
+        Self::Unavailable(format!("the database does not answer: nothing within {limit:?}"))
+    }
+
     /// The failure of a first connection, told to the operator.
     pub(crate) fn connecting(shown: &str, error: sqlx::Error) -> Self {
         match cause(&error) {
@@ -51,10 +61,12 @@ impl Error {
                 "cannot reach the database {shown}: {error}; check that it runs, that this machine \
                  may connect to it, and that the address is right"
             )),
-            Cause::Setup | Cause::Value | Cause::Statement => Self::Unusable(format!(
-                "cannot open the database {shown}: {error}; check that it exists, the user and \
+            Cause::File | Cause::Setup | Cause::Value | Cause::Statement => {
+                Self::Unusable(format!(
+                    "cannot open the database {shown}: {error}; check that it exists, the user and \
                  password, and that this user may write there"
-            )),
+                ))
+            }
         }
     }
 
@@ -82,7 +94,9 @@ impl From<sqlx::Error> for Error {
             Cause::Contention => Self::Unavailable(format!(
                 "the database is busy with other writers: {error}; try again"
             )),
-            Cause::Away => Self::Unavailable(format!("the database does not answer: {error}")),
+            Cause::Away | Cause::File => {
+                Self::Unavailable(format!("the database does not answer: {error}"))
+            }
             Cause::Value => Self::Corrupt(error.to_string()),
             Cause::Setup | Cause::Statement => Self::Refused(Box::new(error)),
         }
@@ -121,8 +135,9 @@ fn cause_of_code(code: &str) -> Cause {
         return match code {
             // Serialization failure, deadlock, lock timeout.
             "40001" | "40P01" | "55P03" => Cause::Contention,
-            // Shutting down, crashed, starting up; read-only because it became a replica.
-            "57P01" | "57P02" | "57P03" | "25006" | "25P03" => Cause::Away,
+            // Statement timeout (nobody else cancels ours), shutting down, crashed, starting up;
+            // read-only because it became a replica.
+            "57014" | "57P01" | "57P02" | "57P03" | "25006" | "25P03" => Cause::Away,
             // Wrong password or role, no such database, no right.
             "3D000" | "42501" => Cause::Setup,
             _ => match &code[..2] {
@@ -139,8 +154,10 @@ fn cause_of_code(code: &str) -> Cause {
         Ok(5 | 6) => Cause::Contention,
         // IOERR, FULL.
         Ok(10 | 13) => Cause::Away,
-        // PERM, READONLY, CANTOPEN, AUTH, NOTADB.
-        Ok(3 | 8 | 14 | 23 | 26) => Cause::Setup,
+        // READONLY, CANTOPEN.
+        Ok(8 | 14) => Cause::File,
+        // PERM, AUTH, NOTADB.
+        Ok(3 | 23 | 26) => Cause::Setup,
         // CORRUPT.
         Ok(11) => Cause::Value,
         _ => Cause::Statement,
@@ -156,13 +173,16 @@ mod tests {
         for (code, expected) in [
             ("40P01", Cause::Contention),
             ("53300", Cause::Away),
+            ("57014", Cause::Away),
             ("57P01", Cause::Away),
             ("28P01", Cause::Setup),
             ("23505", Cause::Statement),
             ("5", Cause::Contention),
             ("517", Cause::Contention),
             ("13", Cause::Away),
-            ("14", Cause::Setup),
+            ("14", Cause::File),
+            ("1032", Cause::File),
+            ("26", Cause::Setup),
             ("1555", Cause::Statement),
         ] {
             assert_eq!(cause_of_code(code), expected, "{code}");

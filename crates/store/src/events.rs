@@ -1,7 +1,7 @@
 //! Events: create, read, list, change, delete.
 
 use sqlx::AssertSqlSafe;
-use stampede_model::{Event, EventId, TicketId};
+use stampede_model::{Event, EventId, TicketId, Timestamp};
 
 use crate::rows;
 use crate::transaction::in_transaction;
@@ -48,8 +48,8 @@ impl Store {
     /// One event.
     pub async fn event(&self, id: EventId) -> Result<Option<Event>> {
         let sql = format!("SELECT {} FROM events WHERE id = $1", rows::EVENT);
-        let row =
-            sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(&self.pool).await?;
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string());
+        let row = self.fetch_optional(query).await?;
         Ok(row.as_ref().map(rows::event).transpose()?)
     }
 
@@ -67,26 +67,30 @@ impl Store {
         Ok(rows.iter().map(rows::event).collect::<sqlx::Result<_>>()?)
     }
 
-    /// Writes what an organiser can change of an event; `false` when there is no such event.
-    pub async fn update_event(&self, event: &Event) -> Result<bool> {
+    /// Writes what an organiser can change of an event whose `updated_at` was `seen`; `false` when it
+    /// has changed since, or is gone. The new `updated_at` is later than `seen` in any case.
+    pub async fn update_event(&self, event: &Event, seen: Timestamp) -> Result<bool> {
+        let sql = format!(
+            "UPDATE events SET name = $2, location = $3, starts_at = $4, time_zone = $5, \
+             currency = $6, primary_color = $7, secondary_color = $8, updated_at = {} \
+             WHERE id = $1 AND updated_at = $10",
+            self.dialect.later("$9", "updated_at")
+        );
         in_transaction!(self, async |db| {
             let details = &event.details;
-            let done = sqlx::query(
-                "UPDATE events SET name = $2, location = $3, starts_at = $4, time_zone = $5, \
-                 currency = $6, primary_color = $7, secondary_color = $8, updated_at = $9 \
-                 WHERE id = $1",
-            )
-            .bind(event.id.to_string())
-            .bind(details.name.as_str())
-            .bind(details.location.as_str())
-            .bind(details.starts_at.map(|time| time.as_millisecond()))
-            .bind(details.time_zone.as_str())
-            .bind(details.currency.code())
-            .bind(details.branding.primary.to_string())
-            .bind(details.branding.secondary.to_string())
-            .bind(event.updated_at.as_millisecond())
-            .execute(db)
-            .await?;
+            let done = sqlx::query(AssertSqlSafe(sql.as_str()))
+                .bind(event.id.to_string())
+                .bind(details.name.as_str())
+                .bind(details.location.as_str())
+                .bind(details.starts_at.map(|time| time.as_millisecond()))
+                .bind(details.time_zone.as_str())
+                .bind(details.currency.code())
+                .bind(details.branding.primary.to_string())
+                .bind(details.branding.secondary.to_string())
+                .bind(event.updated_at.as_millisecond())
+                .bind(seen.as_millisecond())
+                .execute(db)
+                .await?;
             Ok(done.rows_affected() > 0)
         })
     }

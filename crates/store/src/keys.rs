@@ -1,6 +1,6 @@
 //! API keys: only their hashes are kept.
 
-use sqlx::Row;
+use sqlx::AnyConnection;
 use stampede_model::{KeyHash, KeyId, Principal, Role, Timestamp};
 
 use crate::rows;
@@ -40,13 +40,11 @@ impl Store {
 
     /// Who holds a key; `None` when it is unknown or revoked.
     pub async fn principal(&self, hash: &KeyHash) -> Result<Option<Principal>> {
-        let row = sqlx::query(
+        let query = sqlx::query(
             "SELECT id, owner, role FROM keys WHERE hash = $1 AND revoked_at IS NULL \
              ORDER BY id LIMIT 1",
-        )
-        .bind(hash.as_str())
-        .fetch_optional(&self.pool)
-        .await?;
+        );
+        let row = self.fetch_optional(query.bind(hash.as_str())).await?;
         Ok(row.as_ref().map(rows::principal).transpose()?)
     }
 
@@ -66,32 +64,46 @@ impl Store {
 
     /// Whether anybody holds a valid admin key.
     pub async fn has_admin_key(&self) -> Result<bool> {
-        let row = sqlx::query(
-            "SELECT COUNT(*) AS admins FROM keys WHERE role = $1 AND revoked_at IS NULL",
-        )
-        .bind(Role::Admin.as_str())
-        .fetch_one(&self.pool)
-        .await?;
-        Ok(row.try_get::<i64, _>("admins")? > 0)
+        let query =
+            sqlx::query("SELECT id FROM keys WHERE role = $1 AND revoked_at IS NULL LIMIT 1");
+        let row = self.fetch_optional(query.bind(Role::Admin.as_str())).await?;
+        Ok(row.is_some())
     }
 
     /// Makes the given key the one preset admin key; a former preset key is worthless from now on.
-    pub async fn preset_admin_key(&self, hash: &KeyHash, now: Timestamp) -> Result<()> {
+    /// `None` means that there is none any more.
+    pub async fn preset_admin_key(&self, hash: Option<&KeyHash>, now: Timestamp) -> Result<()> {
         in_transaction!(self, async |db| {
-            sqlx::query(
-                "INSERT INTO keys (id, hash, owner, role, label, created_at) \
-                 VALUES ($1, $2, 'admin', $3, 'preset', $4) \
-                 ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, revoked_at = NULL, \
-                 created_at = excluded.created_at \
-                 WHERE keys.hash <> excluded.hash OR keys.revoked_at IS NOT NULL",
-            )
-            .bind(PRESET)
-            .bind(hash.as_str())
-            .bind(Role::Admin.as_str())
-            .bind(now.as_millisecond())
-            .execute(db)
-            .await?;
-            Ok(())
+            match hash {
+                Some(hash) => preset(db, hash, now).await,
+                None => revoke_preset(db, now).await,
+            }
         })
     }
+}
+
+async fn preset(db: &mut AnyConnection, hash: &KeyHash, now: Timestamp) -> sqlx::Result<()> {
+    sqlx::query(
+        "INSERT INTO keys (id, hash, owner, role, label, created_at) \
+         VALUES ($1, $2, 'admin', $3, 'preset', $4) \
+         ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, revoked_at = NULL, \
+         created_at = excluded.created_at \
+         WHERE keys.hash <> excluded.hash OR keys.revoked_at IS NOT NULL",
+    )
+    .bind(PRESET)
+    .bind(hash.as_str())
+    .bind(Role::Admin.as_str())
+    .bind(now.as_millisecond())
+    .execute(db)
+    .await?;
+    Ok(())
+}
+
+async fn revoke_preset(db: &mut AnyConnection, now: Timestamp) -> sqlx::Result<()> {
+    sqlx::query("UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
+        .bind(PRESET)
+        .bind(now.as_millisecond())
+        .execute(db)
+        .await?;
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Orders: a batch and all of its tickets, or nothing.
 
 use serde::Serialize;
-use sqlx::{AnyConnection, AssertSqlSafe};
+use sqlx::{AnyConnection, AssertSqlSafe, Row};
 use stampede_model::{Batch, BatchId, Order, TicketId, Timestamp};
 
 use crate::rows;
@@ -15,6 +15,8 @@ pub enum Placed {
     New(Batch),
     /// The same owner placed it before, under the same idempotency key; nothing was written.
     Existing(Batch),
+    /// The same owner asked for something else under the same idempotency key; nothing was written.
+    OtherRequest,
     /// There is no such event (any more); nothing was written.
     NoSuchEvent,
 }
@@ -38,7 +40,8 @@ impl Store {
         let find_event =
             format!("SELECT id FROM events WHERE id = $1 {}", self.dialect.to_refer_to());
         let find_batch = format!(
-            "SELECT {} FROM batches WHERE owner = $1 AND idempotency_key = $2",
+            "SELECT {}, idempotency_request FROM batches \
+             WHERE owner = $1 AND idempotency_key = $2",
             rows::BATCH
         );
         let insert_tickets = format!(
@@ -49,7 +52,7 @@ impl Store {
              value ->> 'currency', 'pending', $5, $5 FROM {}",
             self.dialect.each_object("$1")
         );
-        in_transaction!(self, async |db| {
+        in_transaction!(self, [self.limits.order], async |db| {
             let event = sqlx::query(AssertSqlSafe(find_event.as_str()))
                 .bind(order.event_id.to_string())
                 .fetch_optional(&mut *db)
@@ -60,10 +63,15 @@ impl Store {
             if !insert_batch(db, order).await? {
                 let existing = sqlx::query(AssertSqlSafe(find_batch.as_str()))
                     .bind(order.owner.as_str())
-                    .bind(order.idempotency_key.as_deref())
+                    .bind(order.idempotency.as_ref().map(|mark| mark.key.as_str()))
                     .fetch_one(&mut *db)
                     .await?;
-                return Ok(Placed::Existing(rows::batch(&existing)?));
+                let request: Option<String> = existing.try_get("idempotency_request")?;
+                return if request.as_ref() == order.idempotency.as_ref().map(|mark| &mark.request) {
+                    Ok(Placed::Existing(rows::batch(&existing)?))
+                } else {
+                    Ok(Placed::OtherRequest)
+                };
             }
             sqlx::query(AssertSqlSafe(insert_tickets.as_str()))
                 .bind(tickets.as_str())
@@ -80,37 +88,33 @@ impl Store {
     /// One batch.
     pub async fn batch(&self, id: BatchId) -> Result<Option<Batch>> {
         let sql = format!("SELECT {} FROM batches WHERE id = $1", rows::BATCH);
-        let row =
-            sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(&self.pool).await?;
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string());
+        let row = self.fetch_optional(query).await?;
         Ok(row.as_ref().map(rows::batch).transpose()?)
     }
 
-    /// Batches with a counter that changed at or after `since`, the longest unchanged first.
+    /// Batches with a counter that changed at or after `since`, the last changed first.
     pub async fn batches_changed_since(&self, since: Timestamp, limit: u32) -> Result<Vec<Batch>> {
         let sql = format!(
-            "SELECT {} FROM batches WHERE updated_at >= $1 ORDER BY updated_at, id LIMIT $2",
+            "SELECT {} FROM batches WHERE updated_at >= $1 ORDER BY updated_at DESC, id DESC LIMIT $2",
             rows::BATCH
         );
-        let found = sqlx::query(AssertSqlSafe(sql))
-            .bind(since.as_millisecond())
-            .bind(i64::from(limit))
-            .fetch_all(&self.pool)
-            .await?;
+        let query =
+            sqlx::query(AssertSqlSafe(sql)).bind(since.as_millisecond()).bind(i64::from(limit));
+        let found = self.fetch_all(query).await?;
         Ok(found.iter().map(rows::batch).collect::<sqlx::Result<_>>()?)
     }
 
     /// The tickets of a batch, in the order they were ordered.
     pub async fn batch_ticket_ids(&self, id: BatchId) -> Result<Vec<TicketId>> {
-        let rows = sqlx::query("SELECT id FROM tickets WHERE batch_id = $1 ORDER BY position")
-            .bind(id.to_string())
-            .fetch_all(&self.pool)
-            .await?;
+        let query = sqlx::query("SELECT id FROM tickets WHERE batch_id = $1 ORDER BY position");
+        let rows = self.fetch_all(query.bind(id.to_string())).await?;
         Ok(rows.iter().map(|row| rows::parsed(row, "id")).collect::<sqlx::Result<_>>()?)
     }
 
     /// Batches whose counters do not equal their tickets; empty unless somebody bypassed the triggers.
     pub async fn drifted_batches(&self) -> Result<Vec<BatchId>> {
-        let rows = sqlx::query(
+        let query = sqlx::query(
             "SELECT batches.id FROM batches LEFT JOIN (SELECT batch_id, COUNT(*) AS total, \
              SUM(CASE WHEN status = 'completed' THEN 1 ELSE 0 END) AS completed, \
              SUM(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) AS failed, \
@@ -120,9 +124,8 @@ impl Store {
              OR batches.completed <> COALESCE(counted.completed, 0) \
              OR batches.failed <> COALESCE(counted.failed, 0) \
              OR batches.voided <> COALESCE(counted.voided, 0) ORDER BY batches.id",
-        )
-        .fetch_all(&self.pool)
-        .await?;
+        );
+        let rows = self.fetch_all(query).await?;
         Ok(rows.iter().map(|row| rows::parsed(row, "id")).collect::<sqlx::Result<_>>()?)
     }
 }
@@ -138,13 +141,15 @@ pub(crate) async fn fetch_batch(db: &mut AnyConnection, id: BatchId) -> sqlx::Re
 /// is just writing the same key is waited for, so of two racing orders exactly one is new.
 async fn insert_batch(db: &mut AnyConnection, order: &Order) -> sqlx::Result<bool> {
     let done = sqlx::query(
-        "INSERT INTO batches (id, event_id, owner, idempotency_key, created_at, updated_at) \
-         VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT (owner, idempotency_key) DO NOTHING",
+        "INSERT INTO batches (id, event_id, owner, idempotency_key, idempotency_request, \
+         created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6) \
+         ON CONFLICT (owner, idempotency_key) DO NOTHING",
     )
     .bind(order.batch_id.to_string())
     .bind(order.event_id.to_string())
     .bind(order.owner.as_str())
-    .bind(order.idempotency_key.as_deref())
+    .bind(order.idempotency.as_ref().map(|mark| mark.key.as_str()))
+    .bind(order.idempotency.as_ref().map(|mark| mark.request.as_str()))
     .bind(order.created_at.as_millisecond())
     .execute(db)
     .await?;

@@ -21,8 +21,8 @@ pub(crate) const BATCH: &str =
 
 /// The columns [`ticket`] reads.
 pub(crate) const TICKET: &str = "id, event_id, batch_id, owner, position, name, email, seat, \
-     price_amount, price_currency, status, error, pdf_fingerprint, pdf_size, processed_by, \
-     processed_at, created_at, updated_at";
+     price_amount, price_currency, status, error, pdf_fingerprint, pdf_size, pdf_checksum, \
+     processed_by, processed_at, created_at, updated_at";
 
 /// Reads the columns [`EVENT`].
 pub(crate) fn event(row: &AnyRow) -> sqlx::Result<Event> {
@@ -116,7 +116,8 @@ fn price(row: &AnyRow) -> sqlx::Result<Option<Money>> {
 
 fn pdf(row: &AnyRow) -> sqlx::Result<Option<Pdf>> {
     let Some(fingerprint) = value(row, "pdf_fingerprint")? else { return Ok(None) };
-    Ok(Some(Pdf { fingerprint, size: number(row, "pdf_size")? }))
+    let (size, checksum) = (number(row, "pdf_size")?, value(row, "pdf_checksum")?);
+    Ok(Some(Pdf { fingerprint, size, checksum }))
 }
 
 fn time(row: &AnyRow, column: &str) -> sqlx::Result<Timestamp> {

@@ -44,6 +44,8 @@ pub struct TicketEdit {
 pub enum Edited {
     /// It is changed and pending, for its PDF has to be made anew.
     Changed(Box<Ticket>, Batch),
+    /// It is not any more what the editor saw, and stays as it is.
+    ChangedMeanwhile,
     /// It was withdrawn and stays as it was.
     Void,
     /// There is none.
@@ -54,8 +56,8 @@ impl Store {
     /// One ticket.
     pub async fn ticket(&self, id: TicketId) -> Result<Option<Ticket>> {
         let sql = format!("SELECT {} FROM tickets WHERE id = $1", rows::TICKET);
-        let row =
-            sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(&self.pool).await?;
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string());
+        let row = self.fetch_optional(query).await?;
         Ok(row.as_ref().map(rows::ticket).transpose()?)
     }
 
@@ -119,26 +121,28 @@ impl Store {
              ORDER BY id LIMIT $3",
             rows::TICKET
         );
-        let rows = sqlx::query(AssertSqlSafe(sql))
+        let query = sqlx::query(AssertSqlSafe(sql))
             .bind(after.map(|id| id.to_string()).unwrap_or_default())
             .bind(unchanged_since.as_millisecond())
-            .bind(i64::from(limit))
-            .fetch_all(&self.pool)
-            .await?;
+            .bind(i64::from(limit));
+        let rows = self.fetch_all(query).await?;
         Ok(rows.iter().map(rows::ticket).collect::<sqlx::Result<_>>()?)
     }
 
-    /// Changes a ticket, which is pending afterwards; one that is void stays as it is.
+    /// Changes a ticket whose `updated_at` was `seen`; it is pending afterwards. One that is void
+    /// stays as it is.
     pub async fn edit_ticket(
         &self,
         id: TicketId,
         edit: &TicketEdit,
+        seen: Timestamp,
         now: Timestamp,
     ) -> Result<Edited> {
         let sql = format!(
             "UPDATE tickets SET name = $3, email = $4, seat = $5, price_amount = $6, \
-             price_currency = $7, status = 'pending', error = NULL, updated_at = $2 \
-             WHERE id = $1 AND status <> 'void' RETURNING {}",
+             price_currency = $7, status = 'pending', error = NULL, updated_at = {} \
+             WHERE id = $1 AND status <> 'void' AND updated_at = $8 RETURNING {}",
+            self.dialect.later("$2", "updated_at"),
             rows::TICKET
         );
         in_transaction!(self, async |db| {
@@ -150,12 +154,17 @@ impl Store {
                 .bind(edit.holder.seat.as_deref())
                 .bind(edit.price.map(|price| price.amount()))
                 .bind(edit.price.map(|price| price.currency().code()))
+                .bind(seen.as_millisecond())
                 .fetch_all(&mut *db)
                 .await?;
-            match with_batch(db, &changed).await? {
-                Some((ticket, batch)) => Ok(Edited::Changed(Box::new(ticket), batch)),
-                None => Ok(fetch_ticket(db, id).await?.map_or(Edited::NotFound, |_| Edited::Void)),
+            if let Some((ticket, batch)) = with_batch(db, &changed).await? {
+                return Ok(Edited::Changed(Box::new(ticket), batch));
             }
+            let Some(row) = fetch_ticket(db, id).await? else { return Ok(Edited::NotFound) };
+            Ok(match rows::ticket(&row)?.status {
+                TicketStatus::Void => Edited::Void,
+                _ => Edited::ChangedMeanwhile,
+            })
         })
     }
 
@@ -165,15 +174,17 @@ impl Store {
         id: TicketId,
         now: Timestamp,
     ) -> Result<Option<(Ticket, Batch)>> {
+        let sql = format!(
+            "UPDATE tickets SET status = 'void', updated_at = {} \
+             WHERE id = $1 AND status <> 'void'",
+            self.dialect.later("$2", "updated_at")
+        );
         in_transaction!(self, async |db| {
-            sqlx::query(
-                "UPDATE tickets SET status = 'void', updated_at = $2 \
-                 WHERE id = $1 AND status <> 'void'",
-            )
-            .bind(id.to_string())
-            .bind(now.as_millisecond())
-            .execute(&mut *db)
-            .await?;
+            sqlx::query(AssertSqlSafe(sql.as_str()))
+                .bind(id.to_string())
+                .bind(now.as_millisecond())
+                .execute(&mut *db)
+                .await?;
             let row = fetch_ticket(db, id).await?;
             with_batch(db, row.as_slice()).await
         })
@@ -183,8 +194,9 @@ impl Store {
     /// when it was not completed (any more).
     pub async fn mark_stale(&self, id: TicketId, now: Timestamp) -> Result<Option<Batch>> {
         let sql = format!(
-            "UPDATE tickets SET status = 'pending', updated_at = $2 \
+            "UPDATE tickets SET status = 'pending', updated_at = {} \
              WHERE id = $1 AND status = 'completed' RETURNING {}",
+            self.dialect.later("$2", "updated_at"),
             rows::TICKET
         );
         in_transaction!(self, async |db| {
@@ -224,7 +236,7 @@ impl Store {
         conditions: Vec<(&'static str, String)>,
         order: &'static str,
         limit: u32,
-    ) -> sqlx::Result<Vec<AnyRow>> {
+    ) -> Result<Vec<AnyRow>> {
         let mut sql = format!("SELECT {columns} FROM {table} WHERE TRUE");
         for (number, (condition, _)) in conditions.iter().enumerate() {
             sql += &format!(" AND {condition} ${}", number + 2);
@@ -234,7 +246,7 @@ impl Store {
         for (_, value) in conditions {
             query = query.bind(value);
         }
-        query.fetch_all(&self.pool).await
+        self.fetch_all(query).await
     }
 
     async fn fetch_many(
@@ -242,12 +254,12 @@ impl Store {
         table: &'static str,
         columns: &'static str,
         ids: impl Serialize,
-    ) -> sqlx::Result<Vec<AnyRow>> {
+    ) -> Result<Vec<AnyRow>> {
         let each = self.dialect.each_text("$1");
         let sql = format!(
             "SELECT {columns} FROM {table} WHERE id IN (SELECT value FROM {each}) ORDER BY id"
         );
-        sqlx::query(AssertSqlSafe(sql)).bind(to_json(&ids)).fetch_all(&self.pool).await
+        self.fetch_all(sqlx::query(AssertSqlSafe(sql)).bind(to_json(&ids))).await
     }
 }
 

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use sqlx::{Any, AnyConnection, Transaction};
+use sqlx::{Any, Transaction};
 use tokio::sync::MutexGuard;
 use tokio::time::sleep;
 
@@ -21,22 +21,34 @@ use crate::error::is_contention;
 const TRIES: u32 = 5;
 
 /// Runs the block in a transaction that is committed when it succeeds and undone when it does not.
-/// It may run several times, so it must not have effects outside the database.
+/// It may run several times, so it must not have effects outside the database; the time in brackets
+/// is for all of them.
 macro_rules! in_transaction {
-    ($store:expr, async |$db:ident| $work:block) => {{
-        let mut tries = $crate::transaction::Tries::default();
-        loop {
-            let result = $crate::transaction::attempt(async {
-                let mut transaction = $store.begin_write().await?;
-                let $db = transaction.connection();
-                let result = $crate::transaction::attempt(async { $work }).await;
-                transaction.end(result).await
-            });
-            match result.await {
-                Err(error) if tries.are_left_after(&error).await => {}
-                result => break result.map_err($crate::Error::from),
+    ($store:expr, async |$db:ident| $work:block) => {
+        $crate::transaction::in_transaction!($store, [$store.limits.write], async |$db| $work)
+    };
+    ($store:expr, [$limit:expr], async |$db:ident| $work:block) => {{
+        let work = async {
+            let mut tries = $crate::transaction::Tries::default();
+            loop {
+                let result = $crate::transaction::attempt(async {
+                    // Dropped in the reverse order: undone before the next writer gets its turn.
+                    let _turn = $store.turn_to_write().await;
+                    let mut lease = $store.lease().await?;
+                    let mut transaction = lease.begin($store.dialect).await?;
+                    let $db: &mut sqlx::AnyConnection = &mut transaction;
+                    let result = $crate::transaction::attempt(async { $work }).await;
+                    let result = $crate::transaction::end(transaction, result).await;
+                    lease.give_back();
+                    result
+                });
+                match result.await {
+                    Err(error) if tries.are_left_after(&error).await => {}
+                    result => break result,
+                }
             }
-        }
+        };
+        $crate::lease::within($limit, work).await
     }};
 }
 pub(crate) use in_transaction;
@@ -63,40 +75,27 @@ impl Tries {
     }
 }
 
-/// A transaction that writes.
-pub(crate) struct WriteTransaction<'s> {
-    // Declared before the turn: undone before the next writer gets it.
-    transaction: Transaction<'static, Any>,
-    _turn: Option<MutexGuard<'s, ()>>,
-}
-
-impl WriteTransaction<'_> {
-    /// For the statements.
-    pub(crate) fn connection(&mut self) -> &mut AnyConnection {
-        &mut self.transaction
-    }
-
-    /// Commits what succeeded, undoes what did not.
-    pub(crate) async fn end<T>(self, result: sqlx::Result<T>) -> sqlx::Result<T> {
-        match result {
-            Ok(value) => self.transaction.commit().await.map(|()| value),
-            Err(error) => {
-                // The error that counts is the first one; a lost connection rolls back by itself.
-                self.transaction.rollback().await.ok();
-                Err(error)
-            }
+/// Commits what succeeded, undoes what did not.
+pub(crate) async fn end<T>(
+    transaction: Transaction<'_, Any>,
+    result: sqlx::Result<T>,
+) -> sqlx::Result<T> {
+    match result {
+        Ok(value) => transaction.commit().await.map(|()| value),
+        Err(error) => {
+            // The error that counts is the first one; a lost connection rolls back by itself.
+            transaction.rollback().await.ok();
+            Err(error)
         }
     }
 }
 
 impl Store {
-    /// Waits for this process's turn to write and opens a transaction.
-    pub(crate) async fn begin_write(&self) -> sqlx::Result<WriteTransaction<'_>> {
-        let turn = match &self.turn {
+    /// Waits for this process's turn to write, where there is only one writer at a time.
+    pub(crate) async fn turn_to_write(&self) -> Option<MutexGuard<'_, ()>> {
+        match &self.turn {
             Some(turn) => Some(turn.lock().await),
             None => None,
-        };
-        let transaction = self.pool.begin_with(self.dialect.begin()).await?;
-        Ok(WriteTransaction { transaction, _turn: turn })
+        }
     }
 }

@@ -32,6 +32,11 @@ impl Template {
         &self.revision
     }
 
+    /// The text it was made from.
+    pub fn source_text(&self) -> &str {
+        self.source.text()
+    }
+
     /// The parsed source.
     pub(crate) fn source(&self) -> &Source {
         &self.source

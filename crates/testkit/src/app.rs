@@ -127,6 +127,7 @@ impl App {
     pub fn command(&self, arguments: &[&str]) -> (bool, String) {
         let output = std::process::Command::new(&self.binary)
             .args(arguments)
+            .env_clear()
             .envs(environment(self.folder.path(), self.port, &self.settings))
             .env_remove("ADMIN_KEY")
             .output()
@@ -156,7 +157,7 @@ async fn launch(
     settings: &[(String, String)],
 ) -> Result<Guarded, String> {
     // `env` replaces itself by the server, so the process id stays.
-    let mut command = vec!["env".to_owned()];
+    let mut command = vec!["env".to_owned(), "-i".to_owned()];
     command.extend(
         environment(folder, port, settings).iter().map(|(name, value)| format!("{name}={value}")),
     );
@@ -176,7 +177,10 @@ async fn launch(
 }
 
 fn environment(folder: &Path, port: u16, settings: &[(String, String)]) -> Vec<(String, String)> {
+    // Nothing of the developer's own settings: a test must not reach somebody's database.
+    let path = std::env::var("PATH").unwrap_or_default();
     let mut environment = vec![
+        ("PATH".to_owned(), path),
         ("DATA_DIR".to_owned(), folder.join("data").display().to_string()),
         ("PORT".to_owned(), port.to_string()),
         ("ADMIN_KEY".to_owned(), ADMIN_KEY.to_owned()),

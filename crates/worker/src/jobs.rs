@@ -7,6 +7,7 @@ mod generate_ticket;
 
 use stampede_broker::{Handler, Job, JobContext, Outcome};
 use stampede_model::GenerateTicket;
+use tokio_util::sync::CancellationToken;
 
 use crate::announcer::Announcer;
 use crate::completions::Completions;
@@ -18,6 +19,8 @@ pub struct Jobs {
     environment: Environment,
     completions: Completions,
     announcer: Announcer,
+    /// Cancelled when this process should not go on working.
+    retire: CancellationToken,
 }
 
 impl Jobs {
@@ -26,8 +29,9 @@ impl Jobs {
         environment: Environment,
         completions: Completions,
         announcer: Announcer,
+        retire: CancellationToken,
     ) -> Self {
-        Self { worker, environment, completions, announcer }
+        Self { worker, environment, completions, announcer, retire }
     }
 }
 

@@ -6,15 +6,18 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stampede_model::{
-    Branding, Currency, Event, EventDetails, EventId, HexColor, Limit, Ticket, Timestamp,
+    Branding, Currency, Event, EventDetails, EventId, HexColor, Limit, Ticket, time_zone,
 };
 use stampede_store::Deleted;
 
-use crate::app::App;
+use crate::app::{App, now};
 use crate::auth::Caller;
 use crate::input::{Body, Fields, Id, Params, as_text};
 use crate::problem::Problem;
-use crate::routes::Paging;
+use crate::routes::{CHANGE_TRIES, Paging};
+
+/// What PATCH can change.
+const CHANGEABLE: [&str; 6] = ["name", "location", "startsAt", "timeZone", "currency", "branding"];
 
 pub(crate) async fn create(
     State(app): State<App>,
@@ -36,7 +39,7 @@ pub(crate) async fn create(
     };
     let details = read_details(&mut fields, blank);
     let details = fields.finish(Some(details))?;
-    let now = Timestamp::now();
+    let now = now();
     let event = Event {
         id: EventId::generate(),
         owner: caller.0.user,
@@ -54,7 +57,7 @@ pub(crate) async fn list(
     Params(paging): Params<Paging>,
 ) -> Result<Json<Value>, Problem> {
     let owner = caller.0.visible_owner();
-    let events = app.store.events(owner, paging.after(), paging.limit()).await?;
+    let events = app.store.events(owner, paging.after()?, paging.limit()).await?;
     let next = paging.next(&events, |event| event.id);
     Ok(Json(json!({ "events": events, "next": next })))
 }
@@ -77,16 +80,20 @@ pub(crate) async fn update(
     Id(id): Id<EventId>,
     Body(body): Body,
 ) -> Result<Json<Event>, Problem> {
-    let mut event = find(&app, id).await?;
-    caller.must_change(&event.owner)?;
-    let mut fields = Fields::new(&body);
-    let details = read_details(&mut fields, event.details);
-    event.details = fields.finish(Some(details))?;
-    event.updated_at = Timestamp::now();
-    if !app.store.update_event(&event).await? {
-        return Err(Problem::not_found("Event"));
+    for _ in 0..CHANGE_TRIES {
+        let mut event = find(&app, id).await?;
+        caller.must_change(&event.owner)?;
+        let mut fields = Fields::new(&body);
+        fields.must_name_one_of(&CHANGEABLE);
+        let details = read_details(&mut fields, event.details);
+        event.details = fields.finish(Some(details))?;
+        let seen = std::mem::replace(&mut event.updated_at, now());
+        // Somebody else may have changed it since we read it; their change must not be undone.
+        if app.store.update_event(&event, seen).await? {
+            return Ok(Json(find(&app, id).await?));
+        }
     }
-    Ok(Json(event))
+    Err(Problem::busy("the event"))
 }
 
 #[derive(Deserialize)]
@@ -108,9 +115,11 @@ pub(crate) async fn delete(
         let tickets = app.store.delete_event_with_tickets(id).await?;
         // Records are gone; jobs and files without a record do no harm and may go in their own time.
         tokio::spawn(async move {
+            for ticket in &tickets {
+                let _ = app.files.delete(&Ticket::pdf_path(*ticket)).await;
+            }
             for ticket in tickets {
-                let _ = app.tickets.remove(&ticket.to_string()).await;
-                let _ = app.files.delete(&Ticket::pdf_path(ticket)).await;
+                app.forget_job(ticket).await;
             }
         });
         return Ok(StatusCode::NO_CONTENT);
@@ -142,14 +151,21 @@ fn read_details(fields: &mut Fields<'_>, details: EventDetails) -> EventDetails 
     };
     EventDetails {
         name: fields.text("name", Limit::NAME).unwrap_or(details.name),
-        location: fields.text("location", Limit::LOCATION).unwrap_or(details.location),
-        starts_at: fields
-            .read("startsAt", |value| {
-                let text = as_text(value)?;
-                text.parse()
-                    .map_err(|_| "must be a time such as 2026-11-21T19:30:00+03:00".to_owned())
-            })
-            .or(details.starts_at),
+        location: match fields.is_cleared("location") {
+            true => String::new(),
+            false => fields.text("location", Limit::LOCATION).unwrap_or(details.location),
+        },
+        starts_at: if fields.is_cleared("startsAt") {
+            None
+        } else {
+            fields
+                .read("startsAt", |value| {
+                    let text = as_text(value)?;
+                    text.parse()
+                        .map_err(|_| "must be a time such as 2026-11-21T19:30:00+03:00".to_owned())
+                })
+                .or(details.starts_at)
+        },
         time_zone: fields.read("timeZone", read_time_zone).unwrap_or(details.time_zone),
         currency: fields
             .read("currency", |value| as_text(value)?.parse().map_err(|e| format!("{e}")))
@@ -174,8 +190,8 @@ fn read_branding(fields: &mut Fields<'_>, object: &Map<String, Value>, now: &Bra
 
 fn read_time_zone(value: &Value) -> Result<String, String> {
     let name = as_text(value)?;
-    match jiff::tz::TimeZone::get(name) {
-        Ok(zone) => Ok(zone.iana_name().unwrap_or(name).to_owned()),
-        Err(_) => Err("must be an IANA time zone such as Europe/Berlin".to_owned()),
+    match time_zone(name) {
+        Some(zone) => Ok(zone.iana_name().unwrap_or(name).to_owned()),
+        None => Err("must be an IANA time zone such as Europe/Berlin".to_owned()),
     }
 }

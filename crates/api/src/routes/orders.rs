@@ -1,16 +1,18 @@
 //! `POST /api/tickets`: an order becomes a batch of tickets, at once.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 use stampede_model::{
-    BatchId, Currency, Event, EventId, Holder, Limit, Money, Order, Ticket, TicketId, TicketStatus,
-    Timestamp,
+    BatchId, Currency, Event, EventId, Holder, Idempotency, KeyHash, Limit, Money, Order, Ticket,
+    TicketId, TicketStatus,
 };
 use stampede_store::Placed;
 
-use crate::app::App;
+use crate::app::{App, now};
 use crate::auth::Caller;
 use crate::input::{Body, Fields};
 use crate::problem::Problem;
@@ -41,8 +43,19 @@ pub(crate) async fn create(
     let mut fields = Fields::new(&body);
     let lines = read_lines(&mut fields, event.details.currency, app.limits.quantity);
     let lines = fields.finish(lines)?;
-    let order = assemble(&event, caller.0.user, lines, idempotency_key);
+    let order = assemble(
+        &event,
+        lines,
+        idempotency_key.map(|key| Idempotency { key, request: request_hash(&body) }),
+    );
+    // In a task of its own: a client that hangs up does not separate the commit from the enqueueing.
+    match tokio::spawn(place(app, order)).await {
+        Ok(result) => result,
+        Err(panic) => Err(Problem::internal(&panic)),
+    }
+}
 
+async fn place(app: App, order: Order) -> Result<Json<Value>, Problem> {
     match app.store.place_order(&order).await? {
         Placed::New(batch) => {
             let ids: Vec<TicketId> = order.tickets.iter().map(|ticket| ticket.id).collect();
@@ -53,8 +66,18 @@ pub(crate) async fn create(
         Placed::Existing(batch) => {
             Ok(answer(batch.id, &app.store.batch_ticket_ids(batch.id).await?))
         }
+        Placed::OtherRequest => Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "this Idempotency-Key was used for another order; a new order needs a new key",
+        )),
         Placed::NoSuchEvent => Err(Problem::not_found("Event")),
     }
+}
+
+/// Two requests with the same content have the same hash, whatever the order of their fields.
+fn request_hash(body: &Map<String, Value>) -> String {
+    let sorted: BTreeMap<&String, &Value> = body.iter().collect();
+    KeyHash::of(&json!(sorted).to_string()).as_str().to_owned()
 }
 
 fn answer(batch: BatchId, tickets: &[TicketId]) -> Json<Value> {
@@ -154,8 +177,9 @@ fn read_line(fields: &mut Fields<'_>, currency: Currency, common: Option<&Common
     Some(Line { holder, price: own.price.or_else(|| common?.price) })
 }
 
-fn assemble(event: &Event, owner: String, lines: Vec<Line>, key: Option<String>) -> Order {
-    let now = Timestamp::now();
+/// The order and its tickets belong to the owner of the event, whoever places it.
+fn assemble(event: &Event, lines: Vec<Line>, idempotency: Option<Idempotency>) -> Order {
+    let (now, owner) = (now(), event.owner.clone());
     let batch_id = BatchId::generate();
     let tickets = lines
         .into_iter()
@@ -177,7 +201,7 @@ fn assemble(event: &Event, owner: String, lines: Vec<Line>, key: Option<String>)
             updated_at: now,
         })
         .collect();
-    Order { batch_id, event_id: event.id, owner, tickets, idempotency_key: key, created_at: now }
+    Order { batch_id, event_id: event.id, owner, tickets, idempotency, created_at: now }
 }
 
 fn read_idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {

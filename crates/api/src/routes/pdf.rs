@@ -11,10 +11,10 @@ use axum::extract::State;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, StatusCode};
-use stampede_model::{Event, Pdf, Ticket, TicketDocument, TicketId, TicketStatus, Timestamp};
+use stampede_model::{Event, Pdf, Ticket, TicketDocument, TicketId, TicketStatus};
 use tokio::time::Instant;
 
-use crate::app::App;
+use crate::app::{App, now};
 use crate::auth::Caller;
 use crate::input::Id;
 use crate::problem::Problem;
@@ -47,7 +47,7 @@ pub(crate) async fn download(
         return Ok(answer(id, &pdf, bytes, &headers));
     }
     tracing::info!(ticket = %id, "its PDF is stale, short or missing and is made anew");
-    if let Some(batch) = app.store.mark_stale(id, Timestamp::now()).await? {
+    if let Some(batch) = app.store.mark_stale(id, now()).await? {
         app.mirror(&batch).await;
     }
     app.enqueue_again(&ticket).await;
@@ -56,11 +56,18 @@ pub(crate) async fn download(
     while Instant::now() < give_up {
         tokio::time::sleep(REMAKE_POLL).await;
         let (ticket, event) = load(&app, id).await?;
-        if ticket.status == TicketStatus::Completed
-            && let Some((pdf, bytes)) = current_pdf(&app, &ticket, &event).await?
-        {
-            return Ok(answer(id, &pdf, bytes, &headers));
+        if ticket.status != TicketStatus::Completed {
+            continue;
         }
+        return match current_pdf(&app, &ticket, &event).await? {
+            Some((pdf, bytes)) => Ok(answer(id, &pdf, bytes, &headers)),
+            // Just made, and yet not what we expect: making it again would not change that.
+            None => Err(Problem::internal(&format!(
+                "workers make another PDF of ticket {id} than this server expects with template {}; \
+                 do all nodes run the same version and TICKET_TEMPLATE?",
+                app.template_revision
+            ))),
+        };
     }
     Err(Problem::not_ready(id, RETRY_AFTER_S))
 }
@@ -81,12 +88,17 @@ async fn current_pdf(
         return Ok(None);
     };
     let bytes = app.files.get(&Ticket::pdf_path(ticket.id)).await?;
-    Ok(bytes.filter(|bytes| bytes.len() as u64 == pdf.size).map(|bytes| (pdf, bytes)))
+    Ok(bytes.filter(|bytes| pdf.matches(bytes)).map(|bytes| (pdf, bytes)))
 }
 
 fn answer(id: TicketId, pdf: &Pdf, bytes: Vec<u8>, headers: &HeaderMap) -> Response {
     let etag = format!("\"{}\"", pdf.fingerprint);
-    let known = headers.get(IF_NONE_MATCH).is_some_and(|value| value.as_bytes() == etag.as_bytes());
+    let listed =
+        headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let known = listed
+        .split(',')
+        .map(str::trim)
+        .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag);
     let (status, body) = if known {
         (StatusCode::NOT_MODIFIED, Body::empty())
     } else {

@@ -4,15 +4,18 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use stampede_model::{Limit, Ticket, TicketId, TicketStatus, Timestamp};
+use serde_json::{Map, Value, json};
+use stampede_model::{Currency, Limit, Ticket, TicketId, TicketStatus};
 use stampede_store::{Edited, TicketEdit, TicketFilter};
 
-use crate::app::App;
+use crate::app::{App, now};
 use crate::auth::Caller;
 use crate::input::{Body, Fields, Id, Params, as_text};
 use crate::problem::Problem;
-use crate::routes::{Paging, events};
+use crate::routes::{CHANGE_TRIES, Paging, events, invalid_param};
+
+/// What PATCH can change.
+const CHANGEABLE: [&str; 5] = ["name", "email", "seat", "price", "status"];
 
 #[derive(Deserialize)]
 pub(crate) struct Filter {
@@ -27,19 +30,18 @@ pub(crate) async fn list(
     Params(filter): Params<Filter>,
     Params(paging): Params<Paging>,
 ) -> Result<Json<Value>, Problem> {
-    let unknown = |name: &str| {
-        Problem::new(StatusCode::BAD_REQUEST, format!("{name} in the query is not valid"))
-    };
     let filter = TicketFilter {
         owner: caller.0.visible_owner().map(str::to_owned),
-        event: parse(filter.target).map_err(|()| unknown("target"))?,
-        batch: parse(filter.batch).map_err(|()| unknown("batch"))?,
+        event: parse(filter.target).map_err(|()| invalid_param("target"))?,
+        batch: parse(filter.batch).map_err(|()| invalid_param("batch"))?,
         status: match filter.status {
-            Some(word) => Some(TicketStatus::from_word(&word).ok_or_else(|| unknown("status"))?),
+            Some(word) => {
+                Some(TicketStatus::from_word(&word).ok_or_else(|| invalid_param("status"))?)
+            }
             None => None,
         },
     };
-    let tickets = app.store.tickets(&filter, paging.after(), paging.limit()).await?;
+    let tickets = app.store.tickets(&filter, paging.after()?, paging.limit()).await?;
     let next = paging.next(&tickets, |ticket| ticket.id);
     let tickets: Vec<Value> = tickets.iter().map(shown).collect();
     Ok(Json(json!({ "tickets": tickets, "next": next })))
@@ -62,46 +64,83 @@ pub(crate) async fn update(
     Id(id): Id<TicketId>,
     Body(body): Body,
 ) -> Result<Json<Value>, Problem> {
-    let ticket = find(&app, id).await?;
-    caller.must_change(&ticket.owner)?;
-    let event = events::find(&app, ticket.event_id).await?;
+    for _ in 0..CHANGE_TRIES {
+        let ticket = find(&app, id).await?;
+        caller.must_change(&ticket.owner)?;
+        let currency = events::find(&app, ticket.event_id).await?.details.currency;
+        let edit = match read_change(&body, &ticket, currency)? {
+            Change::Void => return void(&app, id).await,
+            Change::Edit(edit) => edit,
+        };
+        let same = edit.holder == ticket.holder && edit.price == ticket.price;
+        if same && ticket.status == TicketStatus::Completed {
+            return Ok(Json(shown(&ticket)));
+        }
+        match app.store.edit_ticket(id, &edit, ticket.updated_at, now()).await? {
+            Edited::Changed(ticket, batch) => {
+                app.mirror(&batch).await;
+                app.enqueue_again(&ticket).await;
+                return Ok(Json(shown(&ticket)));
+            }
+            Edited::Void => {
+                let detail = "the ticket is void and cannot be changed";
+                return Err(Problem::new(StatusCode::CONFLICT, detail));
+            }
+            Edited::NotFound => return Err(Problem::not_found("Ticket")),
+            // Their change must not be undone by ours.
+            Edited::ChangedMeanwhile => {}
+        }
+    }
+    Err(Problem::busy("the ticket"))
+}
 
-    let mut fields = Fields::new(&body);
-    let void = fields.read("status", |value| match as_text(value)? {
-        "void" => Ok(()),
-        _ => Err("can only be changed to \"void\"".to_owned()),
-    });
+enum Change {
+    Edit(TicketEdit),
+    Void,
+}
+
+/// What a PATCH makes of a ticket; `null` clears what may be absent.
+fn read_change(
+    body: &Map<String, Value>,
+    ticket: &Ticket,
+    currency: Currency,
+) -> Result<Change, Problem> {
+    let mut fields = Fields::new(body);
+    fields.must_name_one_of(&CHANGEABLE);
+    if fields.get("status").is_some() {
+        let void = fields.read("status", |value| match as_text(value)? {
+            "void" => Ok(Change::Void),
+            _ => Err("can only be changed to \"void\"".to_owned()),
+        });
+        if CHANGEABLE.iter().any(|name| *name != "status" && body.contains_key(*name)) {
+            fields.wrong("status", "cannot be changed together with other fields");
+        }
+        return fields.finish(void);
+    }
     let mut holder = ticket.holder.clone();
-    if let Some(name) = fields.text("name", Limit::NAME) {
-        holder.name = name;
+    let mut price = ticket.price;
+    if body.contains_key("name") {
+        holder.name = fields.required_text("name", Limit::NAME).unwrap_or_default();
     }
-    holder.email = fields.email("email").or(holder.email);
-    holder.seat = fields.text("seat", Limit::SEAT).or(holder.seat);
-    let price = fields.money("price", event.details.currency).or(ticket.price);
-    fields.finish(Some(()))?;
+    if body.contains_key("email") {
+        holder.email = fields.email("email");
+    }
+    if body.contains_key("seat") {
+        holder.seat = fields.text("seat", Limit::SEAT);
+    }
+    if body.contains_key("price") {
+        price = fields.money("price", currency);
+    }
+    fields.finish(Some(Change::Edit(TicketEdit { holder, price })))
+}
 
-    let now = Timestamp::now();
-    let gone = || Problem::not_found("Ticket");
-    if void.is_some() {
-        let (ticket, batch) = app.store.void_ticket(id, now).await?.ok_or_else(gone)?;
-        app.mirror(&batch).await;
-        return Ok(Json(shown(&ticket)));
-    }
-    if holder == ticket.holder && price == ticket.price && ticket.status == TicketStatus::Completed
-    {
-        return Ok(Json(shown(&ticket)));
-    }
-    match app.store.edit_ticket(id, &TicketEdit { holder, price }, now).await? {
-        Edited::Changed(ticket, batch) => {
-            app.mirror(&batch).await;
-            app.enqueue_again(&ticket).await;
-            Ok(Json(shown(&ticket)))
-        }
-        Edited::Void => {
-            Err(Problem::new(StatusCode::CONFLICT, "the ticket is void and cannot be changed"))
-        }
-        Edited::NotFound => Err(gone()),
-    }
+async fn void(app: &App, id: TicketId) -> Result<Json<Value>, Problem> {
+    let voided = app.store.void_ticket(id, now()).await?;
+    let (ticket, batch) = voided.ok_or_else(|| Problem::not_found("Ticket"))?;
+    app.files.delete(&Ticket::pdf_path(id)).await?;
+    app.mirror(&batch).await;
+    app.forget_job(id).await;
+    Ok(Json(shown(&ticket)))
 }
 
 pub(crate) async fn delete(
@@ -111,12 +150,12 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     let ticket = find(&app, id).await?;
     caller.must_change(&ticket.owner)?;
-    if let Some(batch) = app.store.delete_ticket(id, Timestamp::now()).await? {
-        app.mirror(&batch).await;
-    }
-    // A job without its ticket ends by itself; taking it off the queue only saves the trip.
-    let _ = app.tickets.remove(&id.to_string()).await;
+    let shrunk = app.store.delete_ticket(id, now()).await?;
     app.files.delete(&Ticket::pdf_path(id)).await?;
+    if let Some(batch) = shrunk {
+        app.mirror_shrunk(&batch).await;
+    }
+    app.forget_job(id).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

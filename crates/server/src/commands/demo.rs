@@ -1,8 +1,9 @@
 //! `stampede demo`: an order to a running server, watched until the PDFs are there.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use stampede_model::{KeyHash, Principal, Role, Timestamp};
@@ -21,15 +22,21 @@ pub(crate) async fn run(settings: Settings, options: Demo) -> Result<()> {
     let url = options
         .url
         .clone()
-        .unwrap_or_else(|| format!("http://{}:{}", settings.host, settings.port));
+        .unwrap_or_else(|| format!("http://{}", SocketAddr::new(settings.host, settings.port)));
     let (key, temporary) = match options.key.clone().or_else(|| settings.admin_key.clone()) {
         Some(key) => (key, None),
+        None if options.url.is_some() => bail!("give a --key that the server at {url} knows"),
         None => {
             let (key, temporary) = TemporaryKey::create(&settings).await?;
             (key, Some(temporary))
         }
     };
-    let result = order_and_watch(&settings, &options, &Client::new(&url, &key)?, &url).await;
+    let client = Client::new(&url, &key)?;
+    // Ctrl-C ends the demo, not the order; the temporary key must not stay behind.
+    let result = tokio::select! {
+        result = order_and_watch(&settings, &options, &client, &url) => result,
+        _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
+    };
     if let Some(temporary) = temporary {
         temporary.revoke().await?;
     }
@@ -136,7 +143,6 @@ struct TemporaryKey {
 impl TemporaryKey {
     async fn create(settings: &Settings) -> Result<(String, Self)> {
         let store = connect::store(settings, Durability::EveryCommit).await?;
-        store.migrate().await?;
         let principal = Principal { user: "demo".to_owned(), role: Role::Organiser };
         let secret = keys::create(&store, &principal, "demo").await?;
         let hash = KeyHash::of(&secret);

@@ -1,12 +1,17 @@
 //! `stampede serve`: API, worker processes and reconciler, until told to stop.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use stampede_api::{App, Limits};
+use stampede_broker::{Broker, Queue};
 use stampede_cluster::{Supervisor, SupervisorConfig};
+use stampede_files::Files;
 use stampede_model::GenerateTicket;
-use stampede_store::Durability;
+use stampede_store::{Durability, Store};
+use stampede_template::Template;
 use stampede_worker::Reconciler;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -16,65 +21,62 @@ use crate::commands::signals::stop_on_signal;
 use crate::keys::{AdminKey, ensure_admin_key};
 use crate::local_redis::LocalRedis;
 use crate::settings::{Redis, Settings};
-use crate::{connect, logging};
+use crate::{connect, logging, sample};
+
+/// What a server needs before it can begin.
+struct Ground {
+    listener: Option<TcpListener>,
+    template: Template,
+    template_snapshot: Option<PathBuf>,
+    files: Files,
+    store: Store,
+    local_redis: Option<LocalRedis>,
+    redis_url: String,
+    broker: Broker,
+    tickets: Queue,
+}
 
 pub(crate) async fn run(settings: Settings) -> Result<()> {
     logging::start(&settings);
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone())?;
-
-    // The cheapest checks come first, so that a mistake shows before anything was started.
-    let listener = if settings.mode.serves() { Some(listen(&settings).await?) } else { None };
-    let template = connect::template(&settings)?;
-    let files = connect::files(&settings).await?;
-    let store = connect::store(&settings, Durability::EveryCommit).await?;
-    store.migrate().await?;
-    let admin_key = ensure_admin_key(&settings, &store).await?;
-    let local_redis = match settings.redis {
-        Redis::Private => Some(LocalRedis::start(&settings.data_dir).await?),
-        Redis::At(_) => None,
+    for name in Settings::unused_variables(&|name| std::env::var(name).ok()) {
+        tracing::warn!("{name} is set, but this version does not use it yet");
+    }
+    let ground = tokio::select! {
+        ground = prepare(&settings) => ground?,
+        () = stop.cancelled() => return Ok(()),
     };
-    let redis_url = match (&local_redis, &settings.redis) {
-        (Some(local), _) => local.url().to_owned(),
-        (None, Redis::At(url)) => url.clone(),
-        (None, Redis::Private) => unreachable!("a private Redis was started above"),
-    };
+    let store = ground.store.clone();
     let end_redis = CancellationToken::new();
-    let redis_task = local_redis.map(|local| tokio::spawn(local.run(end_redis.clone())));
-    let broker = connect::broker(&settings, &redis_url).await?;
-    let tickets = broker.queue(GenerateTicket::QUEUE).await?;
+    let redis_task = ground.local_redis.map(|local| tokio::spawn(local.run(end_redis.clone())));
 
     let mut parts = JoinSet::new();
     if settings.mode.works() {
-        let config = supervisor_config(&settings, &redis_url)?;
-        let supervisor = Supervisor::new(config, broker.clone());
-        parts.spawn(supervisor.run(stop.clone()));
+        let config =
+            supervisor_config(&settings, &ground.redis_url, ground.template_snapshot.as_deref())?;
+        parts.spawn(Supervisor::new(config, ground.broker.clone()).run(stop.clone()));
     }
-    let reconciler = Reconciler::new(store.clone(), broker.clone());
-    parts.spawn(reconciler.run(stop.clone()));
-    if let Some(listener) = listener {
+    parts.spawn(Reconciler::new(store.clone(), ground.broker.clone()).run(stop.clone()));
+    if let Some(listener) = ground.listener {
+        // Now that nothing can fail any more: a key that is shown once must not be lost on the way.
+        let admin_key = ensure_admin_key(&settings, &store).await?;
         let address = listener.local_addr()?;
         let app = App {
             store: store.clone(),
-            broker,
-            tickets,
-            files,
-            template_revision: template.revision().into(),
+            broker: ground.broker,
+            tickets: ground.tickets,
+            files: ground.files,
+            template_revision: ground.template.revision().into(),
             limits: Limits { quantity: settings.max_quantity, body_bytes: settings.max_body_bytes },
         };
-        let stop = stop.clone();
-        parts.spawn(async move {
-            if let Err(error) = stampede_api::run(listener, app, stop.clone()).await {
-                tracing::error!(%error, "the API ended");
-                stop.cancel();
-            }
-        });
+        parts.spawn(stampede_api::run(listener, app, stop.clone()));
         greet(&settings, admin_key, address);
     }
 
     stop.cancelled().await;
     tracing::info!("stopping: no new work, running jobs may end");
-    let deadline = settings.shutdown_timeout + std::time::Duration::from_secs(5);
+    let deadline = settings.shutdown_timeout + Duration::from_secs(5);
     if tokio::time::timeout(deadline, parts.join_all()).await.is_err() {
         tracing::warn!("not everything ended in time");
     }
@@ -85,6 +87,51 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Checks and opens everything. The cheapest checks come first, so that a mistake shows before
+/// anything was started.
+async fn prepare(settings: &Settings) -> Result<Ground> {
+    let listener = if settings.mode.serves() { Some(listen(settings).await?) } else { None };
+    let template = connect::template(settings)?;
+    sample::try_out(template.clone())?;
+    let files = connect::files(settings).await?;
+    let store = connect::store(settings, Durability::EveryCommit).await?;
+    store.migrate().await?;
+    let (local_redis, redis_url) = match &settings.redis {
+        Redis::At(url) => (None, url.clone()),
+        Redis::Private => {
+            let local = LocalRedis::start(&settings.data_dir).await?;
+            let url = local.url().to_owned();
+            (Some(local), url)
+        }
+    };
+    let broker = connect::broker(settings, &redis_url).await?;
+    let tickets = broker.queue(GenerateTicket::QUEUE).await?;
+    let template_snapshot = snapshot(settings, &template)?;
+    Ok(Ground {
+        listener,
+        template,
+        template_snapshot,
+        files,
+        store,
+        local_redis,
+        redis_url,
+        broker,
+        tickets,
+    })
+}
+
+/// Workers get a copy of the operator's template: a file that is edited while the server runs would
+/// otherwise reach a worker that is restarted, but not the others, and not the API.
+fn snapshot(settings: &Settings, template: &Template) -> Result<Option<PathBuf>> {
+    let Some(original) = &settings.ticket_template else { return Ok(None) };
+    std::fs::create_dir_all(&settings.data_dir)?;
+    let folder = std::fs::canonicalize(&settings.data_dir)?;
+    let copy = folder.join(format!("ticket-template-{}.typ", template.revision()));
+    std::fs::write(&copy, template.source_text())
+        .with_context(|| format!("cannot copy {} to {}", original.display(), copy.display()))?;
+    Ok(Some(copy))
 }
 
 async fn listen(settings: &Settings) -> Result<TcpListener> {
@@ -99,11 +146,18 @@ async fn listen(settings: &Settings) -> Result<TcpListener> {
     })
 }
 
-fn supervisor_config(settings: &Settings, redis_url: &str) -> Result<SupervisorConfig> {
+fn supervisor_config(
+    settings: &Settings,
+    redis_url: &str,
+    template: Option<&Path>,
+) -> Result<SupervisorConfig> {
+    // The very file we run, even when it was replaced by a newer version meanwhile.
+    let myself = PathBuf::from("/proc/self/exe");
+    let program = if myself.exists() { myself } else { std::env::current_exe()? };
     Ok(SupervisorConfig {
-        program: std::env::current_exe().context("cannot find my own binary to start workers")?,
+        program,
         args: vec!["worker".to_owned()],
-        env: settings.worker_env(redis_url),
+        env: settings.worker_env(redis_url, template),
         node: settings.server_name.clone(),
         workers: settings.worker_count,
         drain: settings.shutdown_timeout,

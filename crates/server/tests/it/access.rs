@@ -2,9 +2,9 @@
 
 use reqwest::Method;
 use serde_json::json;
-use stampede_testkit::{App, Client, send};
+use stampede_testkit::{App, Client, Redis, send, temp_dir};
 
-use crate::{create_event, start, text};
+use crate::{STAMPEDE, create_event, start, text};
 
 fn key(app: &App, role: &str, user: &str) -> String {
     let (made, output) = app.command(&["token", "create", "--role", role, "--user", user]);
@@ -118,6 +118,45 @@ async fn a_changed_admin_key_replaces_the_former() {
     app.start_again(&[("ADMIN_KEY", "second-key-of-the-operator")]).await;
     app.client("first-key-of-the-operator").get("/api/events").await.expect(401);
     app.client("second-key-of-the-operator").get("/api/events").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_first_start_that_fails_does_not_swallow_the_admin_key() {
+    let mut redis = Redis::start().await;
+    let url = redis.url();
+    redis.stop().await;
+    let folder = temp_dir();
+    let failed = std::process::Command::new(STAMPEDE)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .envs([("REDIS_URL", url.as_str()), ("PORT", "39999")])
+        .env("DATA_DIR", folder.path())
+        .output()
+        .unwrap();
+    assert!(!failed.status.success());
+    redis.start_again().await;
+    let database = format!("sqlite:{}", folder.path().join("stampede.db").display());
+    let settings = [
+        ("REDIS_URL", url.as_str()),
+        ("DATABASE_URL", &database),
+        ("ADMIN_KEY", ""),
+        ("WORKER_MODE", "api"),
+    ];
+    let app = start(&settings).await;
+    assert!(app.log().contains("stp_"), "{}", app.log());
+}
+
+#[tokio::test]
+async fn an_order_belongs_to_the_owner_of_its_event() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let ann = client(&app, "organiser", "ann");
+    let event = ann.post("/api/events", &json!({ "name": "Ann's night" })).await.expect(201);
+    let order = app.order(json!({ "target": event["id"], "name": "Guest" })).await;
+    assert_eq!(
+        ann.get(&format!("/api/batches/{}", text(&order["batchId"]))).await.expect(200)["userId"],
+        "ann"
+    );
+    ann.get(&format!("/api/tickets/{}", text(&order["tickets"][0]))).await.expect(200);
 }
 
 #[tokio::test]

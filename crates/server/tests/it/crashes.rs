@@ -32,6 +32,15 @@ async fn a_killed_worker_loses_no_ticket() {
     assert_eq!(workers.len(), 2);
     kill(workers[0]);
     assert_all_ready(&app, &batch_id, 500).await;
+    // Each job has ended exactly once, and none is left over.
+    eventually(Duration::from_secs(10), || async {
+        let stats = app.admin().get(&format!("/api/batches/{batch_id}")).await.body["queueStats"].take();
+        let wanted = json!({
+            "waiting": 0, "prioritized": 0, "active": 0, "delayed": 0, "completed": 500, "failed": 0,
+        });
+        if stats == wanted { Ok(()) } else { Err(stats.to_string()) }
+    })
+    .await;
     eventually(Duration::from_secs(10), || async { (app.workers().len() == 2).then_some(()) })
         .await;
     assert!(!app.workers().contains(&workers[0]), "another process took its place");
@@ -103,6 +112,31 @@ async fn a_private_redis_that_dies_is_started_again_with_its_data() {
     kill(redis);
     assert_all_ready(&app, &batch_id, 300).await;
     assert!(app.private_redis().is_some_and(|pid| pid != redis));
+}
+
+#[tokio::test]
+async fn a_server_waits_for_a_redis_that_loads_its_data() {
+    let mut redis = Redis::with_config(&[
+        ("appendonly", "no"),
+        ("save", "3600 1"),
+        ("key-load-delay", "5000"),
+        ("loading-process-events-interval-bytes", "1024"),
+    ])
+    .await;
+    let url = redis.url();
+    let mut app = start(&[("REDIS_URL", &url), ("WORKER_MODE", "api")]).await;
+    let event = create_event(&app).await;
+    let order = app.order(json!({ "target": event, "quantity": 400, "name": "Crowd" })).await;
+    app.stop().await;
+    redis.stop().await;
+    let address = ("127.0.0.1", redis.port());
+    let started = async {
+        eventually(PATIENCE, || tokio::net::TcpStream::connect(address)).await;
+        app.start_again(&[("WORKER_MODE", "both")]).await;
+    };
+    tokio::join!(redis.start_again(), started);
+    assert!(app.log().contains("is still loading its data"), "{}", app.log());
+    assert_all_ready(&app, &text(&order["batchId"]), 400).await;
 }
 
 #[tokio::test]

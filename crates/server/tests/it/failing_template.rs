@@ -1,7 +1,7 @@
 //! A template that fails for one ticket fails that ticket, and nothing else.
 
 use serde_json::json;
-use stampede_testkit::temp_dir;
+use stampede_testkit::{Redis, kill, pdf_text, temp_dir};
 
 use crate::{batch_ended, create_event, start, text, tickets_of};
 
@@ -11,12 +11,24 @@ const TEMPLATE: &str = r#"
 #t.name
 "#;
 
+/// What BullMQ's record of the job says.
+fn attempts_made(redis: &Redis, job: &str) -> String {
+    let output = std::process::Command::new("redis-cli")
+        .args(["-p", &redis.port().to_string(), "HGET", &format!("bull:tickets:{job}"), "atm"])
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
 #[tokio::test]
 async fn a_ticket_that_cannot_be_made_fails_after_three_attempts_with_its_reason() {
     let folder = temp_dir();
     let template = folder.path().join("ticket.typ");
     std::fs::write(&template, TEMPLATE).unwrap();
-    let app = start(&[("TICKET_TEMPLATE", &template.display().to_string())]).await;
+    let redis = Redis::start().await;
+    let url = redis.url();
+    let app =
+        start(&[("TICKET_TEMPLATE", &template.display().to_string()), ("REDIS_URL", &url)]).await;
     let event = create_event(&app).await;
     let holders = json!([
         { "name": "Ann", "seat": "A-1" }, { "name": "Bob", "seat": "BROKEN" }, { "name": "Eve", "seat": "A-3" },
@@ -35,6 +47,7 @@ async fn a_ticket_that_cannot_be_made_fails_after_three_attempts_with_its_reason
     let broken = &tickets_of(&app, &batch_id).await[1];
     assert_eq!(broken["status"], "failed");
     assert!(text(&broken["error"]).contains("no such seat"), "{broken}");
+    assert_eq!(attempts_made(&redis, &text(&broken["id"])), "3");
     let answer = app.admin().get(&format!("/api/tickets/{}/pdf", text(&broken["id"]))).await;
     assert!(answer.expect(409)["error"].as_str().unwrap().contains("no such seat"));
 
@@ -43,4 +56,22 @@ async fn a_ticket_that_cannot_be_made_fails_after_three_attempts_with_its_reason
     app.admin().patch(&format!("/api/tickets/{}", text(&broken["id"])), &patch).await.expect(200);
     let batch = batch_ended(&app, &batch_id).await;
     assert_eq!((&batch["status"], &batch["completed"]), (&json!("completed"), &json!(3)));
+}
+
+#[tokio::test]
+async fn a_template_edited_while_the_server_runs_changes_nothing_until_its_restart() {
+    let folder = temp_dir();
+    let template = folder.path().join("ticket.typ");
+    std::fs::write(&template, "#json(\"ticket.json\").name, first edition").unwrap();
+    let app = start(&[("TICKET_TEMPLATE", &template.display().to_string())]).await;
+    std::fs::write(&template, "#json(\"ticket.json\").name, second edition").unwrap();
+    for worker in app.workers() {
+        kill(worker);
+    }
+    let event = create_event(&app).await;
+    let order = app.order(json!({ "target": event, "name": "Ann" })).await;
+    batch_ended(&app, &text(&order["batchId"])).await;
+    let pdf = app.admin().get(&format!("/api/tickets/{}/pdf", text(&order["tickets"][0]))).await;
+    assert_eq!(pdf.status, 200, "{}", pdf.body);
+    assert!(pdf_text(&pdf.bytes).contains("first edition"));
 }

@@ -58,6 +58,13 @@ async fn a_short_file_is_made_again() {
 }
 
 #[tokio::test]
+async fn a_file_of_the_right_size_with_other_content_is_made_again() {
+    let ticket = one_ticket().await;
+    std::fs::write(&ticket.file, vec![0; ticket.pdf.len()]).unwrap();
+    assert_eq!(ticket.download().await, ticket.pdf);
+}
+
+#[tokio::test]
 async fn a_changed_event_changes_the_pdf() {
     let ticket = one_ticket().await;
     let path = format!("/api/events/{}", ticket.event);

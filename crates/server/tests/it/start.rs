@@ -12,8 +12,10 @@ fn serve(settings: &[(&str, &str)]) -> Output {
     let folder = temp_dir();
     Command::new("timeout")
         .args(["60", STAMPEDE, "serve"])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("DATA_DIR", folder.path())
-        .env("PORT", "0")
+        .env("PORT", closed_port().to_string())
         .envs(settings.iter().copied())
         .output()
         .unwrap()
@@ -46,6 +48,30 @@ fn wrong_settings_are_all_named_at_once() {
             "LOG_FORMAT=xml",
             "must be text or json",
         ],
+    );
+}
+
+#[test]
+fn secrets_in_wrong_settings_are_not_shown() {
+    refused(
+        &[("DATABASE_URL", "mysql://me:secret@host/db")],
+        2,
+        &["DATABASE_URL=mysql://***@host/db"],
+    );
+    refused(&[("REDIS_URL", "http://:secret@host")], 2, &["REDIS_URL=http://***@host"]);
+}
+
+#[test]
+fn a_template_that_does_not_work_is_refused_at_start() {
+    let folder = temp_dir();
+    let template = folder.path().join("ticket.typ");
+    std::fs::write(&template, "#let x = (").unwrap();
+    let port = closed_port().to_string();
+    let path = template.display().to_string();
+    refused(
+        &[("PORT", &port), ("TICKET_TEMPLATE", &path)],
+        1,
+        &["TICKET_TEMPLATE", "template.typ:1"],
     );
 }
 

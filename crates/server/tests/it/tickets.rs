@@ -28,6 +28,42 @@ async fn a_changed_ticket_gets_a_new_pdf() {
     );
     assert_eq!(batch_ended(&app, &batch).await["completed"], 1);
     app.admin().patch(&path, &json!({ "name": "" })).await.expect(422);
+    app.admin().patch(&path, &json!({ "naem": "Typo" })).await.expect(422);
+    let cleared =
+        app.admin().patch(&path, &json!({ "seat": null, "price": null })).await.expect(200);
+    assert_eq!((&cleared["seat"], &cleared["price"]), (&json!(null), &json!(null)));
+}
+
+#[tokio::test]
+async fn changes_at_the_same_time_do_not_undo_each_other() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let event = create_event(&app).await;
+    let order = app.order(json!({ "target": event, "name": "Ann" })).await;
+    let (event, ticket) =
+        (format!("/api/events/{event}"), format!("/api/tickets/{}", text(&order["tickets"][0])));
+    for round in 0..10 {
+        let (name, place) = (format!("Name {round}"), format!("Place {round}"));
+        let (a, b, c, d) = (
+            json!({ "name": name }),
+            json!({ "location": place }),
+            json!({ "name": name }),
+            json!({ "seat": place }),
+        );
+        let client = app.admin();
+        let answers = tokio::join!(
+            client.patch(&event, &a),
+            client.patch(&event, &b),
+            client.patch(&ticket, &c),
+            client.patch(&ticket, &d),
+        );
+        for answer in [answers.0, answers.1, answers.2, answers.3] {
+            answer.expect(200);
+        }
+        let (event, ticket) =
+            (client.get(&event).await.expect(200), client.get(&ticket).await.expect(200));
+        assert_eq!((&event["name"], &event["location"]), (&json!(name), &json!(place)));
+        assert_eq!((&ticket["name"], &ticket["seat"]), (&json!(name), &json!(place)));
+    }
 }
 
 #[tokio::test]

@@ -90,6 +90,11 @@ async fn the_same_order_sent_twice_is_one_order() {
     };
     let (first, second) = tokio::join!(send(), send());
     assert_eq!(first.expect(200), second.expect(200));
+    let other = json!({ "target": event, "quantity": 4, "name": "Ann" });
+    let request = app.admin().request(reqwest::Method::POST, "/api/tickets");
+    let answer =
+        stampede_testkit::send(request.header("Idempotency-Key", "click-1").json(&other)).await;
+    assert!(text(&answer.expect(422)["error"]).contains("another order"));
     let listed = app.admin().get("/api/tickets").await.expect(200);
     assert_eq!(listed["tickets"].as_array().unwrap().len(), 3);
 }

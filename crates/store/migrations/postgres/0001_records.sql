@@ -27,6 +27,7 @@ CREATE TABLE batches (
     event_id TEXT COLLATE "C" NOT NULL REFERENCES events (id),
     owner TEXT COLLATE "C" NOT NULL,
     idempotency_key TEXT COLLATE "C",
+    idempotency_request TEXT COLLATE "C",
     total BIGINT NOT NULL DEFAULT 0,
     completed BIGINT NOT NULL DEFAULT 0,
     failed BIGINT NOT NULL DEFAULT 0,
@@ -35,6 +36,7 @@ CREATE TABLE batches (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     UNIQUE (owner, idempotency_key),
+    CHECK ((idempotency_key IS NULL) = (idempotency_request IS NULL)),
     CHECK (completed >= 0 AND failed >= 0 AND voided >= 0 AND completed + failed + voided <= total)
 );
 
@@ -56,6 +58,7 @@ CREATE TABLE tickets (
     error TEXT,
     pdf_fingerprint TEXT,
     pdf_size BIGINT,
+    pdf_checksum TEXT,
     processed_by TEXT,
     processed_at BIGINT,
     created_at BIGINT NOT NULL,

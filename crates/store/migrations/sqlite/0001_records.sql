@@ -24,6 +24,7 @@ CREATE TABLE batches (
     event_id TEXT NOT NULL REFERENCES events (id),
     owner TEXT NOT NULL,
     idempotency_key TEXT,
+    idempotency_request TEXT,
     total INTEGER NOT NULL DEFAULT 0,
     completed INTEGER NOT NULL DEFAULT 0,
     failed INTEGER NOT NULL DEFAULT 0,
@@ -32,6 +33,7 @@ CREATE TABLE batches (
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     UNIQUE (owner, idempotency_key),
+    CHECK ((idempotency_key IS NULL) = (idempotency_request IS NULL)),
     CHECK (completed >= 0 AND failed >= 0 AND voided >= 0 AND completed + failed + voided <= total)
 ) STRICT;
 
@@ -53,6 +55,7 @@ CREATE TABLE tickets (
     error TEXT,
     pdf_fingerprint TEXT,
     pdf_size INTEGER,
+    pdf_checksum TEXT,
     processed_by TEXT,
     processed_at INTEGER,
     created_at INTEGER NOT NULL,

@@ -6,7 +6,7 @@ use stampede_model::{Pdf, TicketId, TicketStatus};
 use stampede_store::{Completion, Durability, Outcome, TicketEdit};
 
 use crate::database::Database;
-use crate::samples::{assert_no_drift, at, completion, counts, failure, ordered};
+use crate::samples::{assert_no_drift, at, completion, completion_of_current, counts, failure, ordered};
 
 on_every_backend!(
     completing_twice_counts_once,
@@ -32,7 +32,8 @@ async fn completing_twice_counts_once(db: Database) {
     assert_eq!(ticket.processed_by.as_deref(), Some("w1"));
     assert_eq!(ticket.processed_at, Some(at(5)));
 
-    let later = Completion { worker: "w2".into(), at: at(9), ..completion(id) };
+    let current = completion_of_current(&store, id).await;
+    let later = Completion { worker: "w2".into(), at: at(9), ..current };
     let second = store.complete_tickets(&[later]).await.unwrap();
     assert_eq!(second, Outcome { changed: vec![], ..first });
     assert_eq!(store.ticket(id).await.unwrap(), Some(ticket));
@@ -43,12 +44,15 @@ async fn another_pdf_replaces_the_former_without_counting(db: Database) {
     let (_, order) = ordered(&store, 1).await;
     let id = order.tickets[0].id;
     let first = store.complete_tickets(&[completion(id)]).await.unwrap();
-    let pdf = Pdf { fingerprint: "f2".into(), size: 7 };
-    let anew = Completion { pdf: pdf.clone(), at: at(9), ..completion(id) };
-    let second = store.complete_tickets(&[anew]).await.unwrap();
-    assert_eq!(second.changed, [id]);
-    assert_eq!(second.batches, first.batches);
-    assert_eq!(store.ticket(id).await.unwrap().unwrap().pdf, Some(pdf));
+    // Another template, and the same size with other bytes.
+    for pdf in [Pdf::of("f2".into(), b"%PDF"), Pdf::of("f2".into(), b"%FDP")] {
+        let current = completion_of_current(&store, id).await;
+        let anew = Completion { pdf: pdf.clone(), at: at(9), ..current };
+        let second = store.complete_tickets(&[anew]).await.unwrap();
+        assert_eq!(second.changed, [id]);
+        assert_eq!(second.batches, first.batches);
+        assert_eq!(store.ticket(id).await.unwrap().unwrap().pdf, Some(pdf));
+    }
 }
 
 async fn a_failed_ticket_can_still_be_completed(db: Database) {
@@ -62,7 +66,8 @@ async fn a_failed_ticket_can_still_be_completed(db: Database) {
     assert_eq!(ticket.status, TicketStatus::Failed);
     assert_eq!(ticket.error, Some(failure(id).reason));
 
-    let completed = store.complete_tickets(&[completion(id)]).await.unwrap();
+    let current = completion_of_current(&store, id).await;
+    let completed = store.complete_tickets(&[current]).await.unwrap();
     assert_eq!([completed.batches[0].failed, completed.batches[0].completed], [0, 1]);
     assert!(completed.batches[0].revision > failed.batches[0].revision);
     assert_eq!(store.ticket(id).await.unwrap().unwrap().error, None);
@@ -73,10 +78,13 @@ async fn a_ticket_changed_since_it_was_read_is_not_completed(db: Database) {
     let (_, order) = ordered(&store, 1).await;
     let read = store.ticket(order.tickets[0].id).await.unwrap().unwrap();
     let edit = TicketEdit { holder: read.holder.clone(), price: None };
-    store.edit_ticket(read.id, &edit, at(3)).await.unwrap();
+    store.edit_ticket(read.id, &edit, read.updated_at, at(3)).await.unwrap();
     let late = Completion { seen: read.updated_at, ..completion(read.id) };
     assert_eq!(store.complete_tickets(&[late]).await.unwrap().changed, []);
     assert_eq!(store.ticket(read.id).await.unwrap().unwrap().status, TicketStatus::Pending);
+    // Nor does a clock that runs ahead make up for not having seen the change.
+    let ahead = Completion { seen: at(4), at: at(4), ..completion(read.id) };
+    assert_eq!(store.complete_tickets(&[ahead]).await.unwrap().changed, []);
     let current = Completion { seen: at(3), ..completion(read.id) };
     assert_eq!(store.complete_tickets(&[current]).await.unwrap().changed, [read.id]);
 }

@@ -17,7 +17,8 @@ on_every_backend!(
 
 async fn connect(url: &str) -> Result<Store, Error> {
     let durability = Durability::EveryCommit;
-    Store::connect(&Config { url: url.into(), durability, max_connections: 2 }).await
+    let config = Config { url: url.into(), durability, max_connections: 2, ..Config::default() };
+    Store::connect(&config).await
 }
 
 async fn processes_that_migrate_at_once_all_succeed(db: Database) {
@@ -89,7 +90,7 @@ async fn a_server_that_never_answers_is_given_up() {
     let start = Instant::now();
     let error = connect(&format!("postgres://127.0.0.1:{port}/tickets")).await.unwrap_err();
     assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
-    assert!(error.to_string().contains("no answer within 5 s"), "{error}");
+    assert!(error.to_string().contains("no answer within 5s"), "{error}");
     assert!(start.elapsed() < Duration::from_secs(8));
 }
 
@@ -135,4 +136,55 @@ async fn a_file_that_is_no_database_is_named() {
     assert!(matches!(error, Error::Unusable(_)), "{error:?}");
     assert!(error.to_string().contains("letter.txt"), "{error}");
     assert!(error.to_string().contains("not a database"), "{error}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_new_file_and_its_folder_are_their_owners_only() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = temp_dir();
+    let file = folder.path().join("new/data/stampede.db");
+    let store = connect(&format!("sqlite:{}", file.display())).await.unwrap();
+    store.migrate().await.unwrap();
+    store.insert_event(&event("ann")).await.unwrap();
+    let data = file.parent().unwrap();
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(data).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{entry:?}");
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names.sort();
+    assert_eq!(names, ["stampede.db", "stampede.db-shm", "stampede.db-wal"]);
+    for folder in [data, data.parent().unwrap()] {
+        let mode = std::fs::metadata(folder).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{folder:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_path_is_taken_as_it_is_written() {
+    let folder = temp_dir();
+    for name in ["a b", "a%20b", "50% off?", "mode=memory?mode=ro#x", "ü:memory:", "x/../y"] {
+        let path = folder.path().join(name);
+        let file = path.join("stampede.db?mode=ro");
+        std::fs::create_dir_all(&path).unwrap();
+        let store = connect(&format!("sqlite:{}", file.display())).await.unwrap();
+        store.migrate().await.unwrap();
+        store.insert_event(&event("ann")).await.unwrap();
+        assert!(std::fs::metadata(&file).unwrap().is_file(), "{name}");
+        let again = connect(&format!("sqlite://{}", file.display())).await.unwrap();
+        assert_eq!(again.events(None, None, 9).await.unwrap().len(), 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_went_away_is_an_outage() {
+    let folder = temp_dir();
+    let store = connect(&format!("sqlite:{}/data/x.db", folder.path().display())).await.unwrap();
+    std::fs::remove_dir_all(folder.path().join("data")).unwrap();
+    let error = store.insert_event(&event("ann")).await.unwrap_err();
+    assert!(error.is_outage(), "{error:?}");
 }

@@ -4,7 +4,7 @@ use stampede_model::{Pdf, TicketId, TicketStatus};
 use stampede_store::{Completion, Durability, TicketEdit, TicketFilter};
 
 use crate::database::Database;
-use crate::samples::{assert_no_drift, at, completion, counts, failure, order, ordered};
+use crate::samples::{assert_no_drift, at, completion_of_current, counts, failure, order, ordered};
 
 on_every_backend!(counters_never_drift_whatever_happens);
 
@@ -63,6 +63,7 @@ async fn play(url: &str, seed: u64, tickets: &[TicketId]) {
         url: url.to_owned(),
         durability: Durability::Relaxed,
         max_connections: 2,
+        ..stampede_store::Config::default()
     })
     .await
     .unwrap();
@@ -72,10 +73,12 @@ async fn play(url: &str, seed: u64, tickets: &[TicketId]) {
         let one = tickets[dice.below(tickets.len())];
         match dice.below(20) {
             0..8 => {
-                let pdf = Pdf { fingerprint: format!("f{}", dice.below(3)), size: 1 };
-                let group = dice.some(tickets).into_iter();
-                let group: Vec<_> =
-                    group.map(|id| Completion { pdf: pdf.clone(), ..completion(id) }).collect();
+                let pdf = Pdf::of(format!("f{}", dice.below(3)), b"%PDF");
+                let mut group = Vec::new();
+                for id in dice.some(tickets) {
+                    let current = completion_of_current(&store, id).await;
+                    group.push(Completion { pdf: pdf.clone(), ..current });
+                }
                 store.complete_tickets(&group).await.unwrap();
             }
             8..12 => {
@@ -85,7 +88,7 @@ async fn play(url: &str, seed: u64, tickets: &[TicketId]) {
             12..15 => {
                 if let Some(ticket) = store.ticket(one).await.unwrap() {
                     let edit = TicketEdit { holder: ticket.holder, price: None };
-                    store.edit_ticket(one, &edit, now).await.unwrap();
+                    store.edit_ticket(one, &edit, ticket.updated_at, now).await.unwrap();
                 }
             }
             15..18 => {

@@ -30,7 +30,7 @@ impl Database {
 
     /// A handle with connections of its own, as another process would have.
     pub(crate) async fn handle(&self, durability: Durability) -> Store {
-        let config = Config { url: self.url.clone(), durability, max_connections: 4 };
+        let config = Config { url: self.url.clone(), durability, ..Config::default() };
         Store::connect(&config).await.unwrap()
     }
 

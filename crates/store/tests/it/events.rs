@@ -1,5 +1,7 @@
 //! Events: round trip, paging, deleting.
 
+use std::time::Duration;
+
 use stampede_model::{Event, EventId};
 use stampede_store::{Deleted, Placed};
 
@@ -8,6 +10,7 @@ use crate::samples::{assert_no_drift, at, event, order, ordered};
 
 on_every_backend!(
     an_event_comes_back_as_it_was_written,
+    of_racing_changes_none_is_lost,
     pages_are_newest_first_and_meet_without_gap_or_overlap,
     only_an_event_without_tickets_is_deleted_alone,
     an_event_deleted_with_its_tickets_leaves_nothing,
@@ -24,12 +27,41 @@ async fn an_event_comes_back_as_it_was_written(db: Database) {
     event.details.starts_at = None;
     event.details.branding.primary = "#000000".parse().unwrap();
     event.updated_at = at(9);
-    assert!(store.update_event(&event).await.unwrap());
+    assert!(store.update_event(&event, at(0)).await.unwrap());
     assert_eq!(store.event(event.id).await.unwrap().as_ref(), Some(&event));
 
     event.id = EventId::generate();
-    assert!(!store.update_event(&event).await.unwrap());
+    assert!(!store.update_event(&event, at(9)).await.unwrap());
     assert_eq!(store.event(event.id).await.unwrap(), None);
+}
+
+async fn of_racing_changes_none_is_lost(db: Database) {
+    let store = db.store().await;
+    let first = event("ann");
+    store.insert_event(&first).await.unwrap();
+    let editors: Vec<_> = (0..6)
+        .map(|_| {
+            let (store, id) = (store.clone(), first.id);
+            tokio::spawn(async move {
+                // All by the same clock, which stands still and is behind.
+                loop {
+                    let mut event = store.event(id).await.unwrap().unwrap();
+                    let seen = event.updated_at;
+                    event.details.name += "+";
+                    event.updated_at = at(0);
+                    if store.update_event(&event, seen).await.unwrap() {
+                        break;
+                    }
+                }
+            })
+        })
+        .collect();
+    for editor in editors {
+        editor.await.unwrap();
+    }
+    let last = store.event(first.id).await.unwrap().unwrap();
+    assert_eq!(last.details.name, format!("{}++++++", first.details.name));
+    assert_eq!(last.updated_at, at(0) + Duration::from_millis(6));
 }
 
 async fn pages_are_newest_first_and_meet_without_gap_or_overlap(db: Database) {

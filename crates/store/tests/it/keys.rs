@@ -42,15 +42,23 @@ async fn there_is_exactly_one_preset_key(db: Database) {
     let (former, new) = (KeyHash::of("former"), KeyHash::of("new"));
     let nodes = (0..6).map(|_| {
         let (store, former) = (store.clone(), former.clone());
-        tokio::spawn(async move { store.preset_admin_key(&former, at(0)).await.unwrap() })
+        tokio::spawn(async move { store.preset_admin_key(Some(&former), at(0)).await.unwrap() })
     });
     for node in nodes.collect::<Vec<_>>() {
         node.await.unwrap();
     }
     assert_eq!(store.principal(&former).await.unwrap(), Some(admin()));
     assert!(store.has_admin_key().await.unwrap());
-    store.preset_admin_key(&new, at(1)).await.unwrap();
+    store.preset_admin_key(Some(&new), at(1)).await.unwrap();
     assert_eq!(store.principal(&former).await.unwrap(), None);
+    assert_eq!(store.principal(&new).await.unwrap(), Some(admin()));
+
+    for _ in 0..2 {
+        store.preset_admin_key(None, at(2)).await.unwrap();
+        assert_eq!(store.principal(&new).await.unwrap(), None);
+        assert!(!store.has_admin_key().await.unwrap());
+    }
+    store.preset_admin_key(Some(&new), at(3)).await.unwrap();
     assert_eq!(store.principal(&new).await.unwrap(), Some(admin()));
 }
 
@@ -59,6 +67,6 @@ async fn the_preset_key_may_equal_an_issued_one(db: Database) {
     let hash = KeyHash::of("secret");
     let viewer = Principal { user: "ann".into(), role: Role::Viewer };
     store.insert_key(KeyId::generate(), &hash, &viewer, "", at(0)).await.unwrap();
-    store.preset_admin_key(&hash, at(1)).await.unwrap();
+    store.preset_admin_key(Some(&hash), at(1)).await.unwrap();
     assert_eq!(store.principal(&hash).await.unwrap(), Some(admin()));
 }

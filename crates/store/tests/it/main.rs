@@ -33,5 +33,7 @@ mod events;
 mod keys;
 mod orders;
 mod processes;
+mod proxy;
 mod samples;
+mod silence;
 mod tickets;

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use stampede_model::{Batch, EventId, Order};
+use stampede_model::{Batch, EventId, Idempotency, Order};
 use stampede_store::{Error, Placed};
 
 use crate::database::Database;
@@ -17,6 +17,7 @@ on_every_backend!(
     an_order_for_an_unknown_event_writes_nothing,
     the_same_key_of_the_same_owner_is_the_same_order,
     of_racing_orders_with_one_key_exactly_one_is_new,
+    the_last_changed_batches_come_first,
     an_order_given_up_midway_leaves_all_or_nothing,
     ten_thousand_tickets_are_ordered_at_once,
 );
@@ -72,7 +73,8 @@ async fn an_order_for_an_unknown_event_writes_nothing(db: Database) {
 }
 
 fn keyed(order: Order, key: &str) -> Order {
-    Order { idempotency_key: Some(key.into()), ..order }
+    let request = format!("{} of {}", order.tickets.len(), order.event_id);
+    Order { idempotency: Some(Idempotency { key: key.into(), request }), ..order }
 }
 
 async fn the_same_key_of_the_same_owner_is_the_same_order(db: Database) {
@@ -81,10 +83,15 @@ async fn the_same_key_of_the_same_owner_is_the_same_order(db: Database) {
     store.insert_event(&anns).await.unwrap();
     store.insert_event(&bobs).await.unwrap();
     let first = keyed(order(&anns, 2), "k");
-    let again = keyed(order(&anns, 7), "k");
+    let again = keyed(order(&anns, 2), "k");
     let Placed::New(batch) = store.place_order(&first).await.unwrap() else { panic!() };
     assert_eq!(store.place_order(&again).await.unwrap(), Placed::Existing(batch));
-    assert_eq!(store.batch_ticket_ids(again.batch_id).await.unwrap(), []);
+    let mistake = keyed(order(&anns, 7), "k");
+    assert_eq!(store.place_order(&mistake).await.unwrap(), Placed::OtherRequest);
+    for nothing in [again.batch_id, mistake.batch_id] {
+        assert_eq!(store.batch(nothing).await.unwrap(), None);
+        assert_eq!(store.batch_ticket_ids(nothing).await.unwrap(), []);
+    }
     for other in [keyed(order(&bobs, 1), "k"), keyed(order(&anns, 1), "K"), order(&anns, 1)] {
         assert!(matches!(store.place_order(&other).await.unwrap(), Placed::New(_)));
     }
@@ -107,12 +114,31 @@ async fn of_racing_orders_with_one_key_exactly_one_is_new(db: Database) {
         match racer.await.unwrap() {
             Placed::New(batch) => new.push(batch),
             Placed::Existing(batch) => existing.push(batch),
-            Placed::NoSuchEvent => panic!(),
+            other => panic!("{other:?}"),
         }
     }
     assert_eq!(new.len(), 1);
     assert_eq!(existing, vec![new[0].clone(); 7]);
     assert_eq!(counts(&stores[0], new[0].id).await, [50, 0, 0, 0]);
+}
+
+async fn the_last_changed_batches_come_first(db: Database) {
+    let store = db.store().await;
+    let mut batches = Vec::new();
+    for _ in 0..4 {
+        batches.push(ordered(&store, 2).await.1);
+    }
+    for (number, second) in [(2, 30), (0, 20), (3, 10)] {
+        store.void_ticket(batches[number].tickets[0].id, at(second)).await.unwrap();
+    }
+    for (since, limit, expected) in
+        [(at(0), 9, vec![2, 0, 3, 1]), (at(0), 2, vec![2, 0]), (at(20), 9, vec![2, 0])]
+    {
+        let found = store.batches_changed_since(since, limit).await.unwrap();
+        let ids: Vec<_> = found.iter().map(|batch| batch.id).collect();
+        let expected: Vec<_> = expected.into_iter().map(|n: usize| batches[n].batch_id).collect();
+        assert_eq!(ids, expected);
+    }
 }
 
 /// Drops the future after so many polls, as a server does when its client hangs up.

@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use stampede_model::TicketId;
-use stampede_store::{Durability, TicketFilter};
+use stampede_store::{Config, Durability, TicketFilter};
 
 use crate::database::Database;
 use crate::samples::{assert_no_drift, completion, counts, ordered};
@@ -16,8 +16,7 @@ const DATABASE: &str = "STAMPEDE_STORE_TEST_DATABASE";
 #[tokio::test]
 async fn be_a_worker() {
     let Ok(url) = std::env::var(DATABASE) else { return };
-    let config =
-        stampede_store::Config { url, durability: Durability::Relaxed, max_connections: 2 };
+    let config = Config { url, durability: Durability::Relaxed, ..Config::default() };
     let store = stampede_store::Store::connect(&config).await.unwrap();
     let tickets = store.tickets(&TicketFilter::default(), None, 10_000).await.unwrap();
     let ids: Vec<TicketId> = tickets.iter().map(|ticket| ticket.id).collect();

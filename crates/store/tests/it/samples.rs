@@ -57,7 +57,7 @@ pub(crate) fn order(event: &Event, quantity: u32) -> Order {
         event_id: event.id,
         owner: event.owner.clone(),
         tickets: (1..=quantity).map(ticket).collect(),
-        idempotency_key: None,
+        idempotency: None,
         created_at: at(1),
     }
 }
@@ -71,9 +71,17 @@ pub(crate) async fn ordered(store: &Store, quantity: u32) -> (Event, Order) {
     (event, order)
 }
 
+/// The first completion of a ticket that was read right after it was ordered.
 pub(crate) fn completion(ticket_id: TicketId) -> Completion {
-    let pdf = Pdf { fingerprint: "f1".into(), size: 12_345 };
-    Completion { ticket_id, seen: at(1_000), pdf, worker: "w1".into(), at: at(5) }
+    let pdf = Pdf::of("f1".into(), b"%PDF");
+    Completion { ticket_id, seen: at(1), pdf, worker: "w1".into(), at: at(5) }
+}
+
+/// A completion of the ticket as it is now.
+pub(crate) async fn completion_of_current(store: &Store, id: TicketId) -> Completion {
+    let ticket = store.ticket(id).await.unwrap();
+    let seen = ticket.map_or(at(1), |ticket| ticket.updated_at);
+    Completion { seen, ..completion(id) }
 }
 
 pub(crate) fn failure(ticket_id: TicketId) -> Failure {

@@ -1,7 +1,9 @@
 //! Tickets: paging, filters, edits, withdrawing, deleting.
 
+use std::time::Duration;
+
 use stampede_model::{Currency, Holder, Money, Pdf, Ticket, TicketId, TicketStatus};
-use stampede_store::{Edited, TicketEdit, TicketFilter};
+use stampede_store::{Completion, Edited, Failure, TicketEdit, TicketFilter};
 
 use crate::database::Database;
 use crate::samples::{assert_no_drift, at, completion, counts, event, failure, order, ordered};
@@ -11,6 +13,8 @@ on_every_backend!(
     filters_are_joined_by_and,
     many_tickets_come_with_their_events,
     an_edited_ticket_is_made_anew,
+    a_ticket_changed_meanwhile_is_not_overwritten,
+    every_change_of_a_ticket_makes_it_later,
     a_void_ticket_is_never_left,
     a_deleted_ticket_is_counted_out,
     only_a_completed_ticket_can_be_stale,
@@ -94,7 +98,8 @@ async fn an_edited_ticket_is_made_anew(db: Database) {
     let before = store.batch(order.batch_id).await.unwrap().unwrap();
 
     for ticket in &order.tickets {
-        let edited = store.edit_ticket(ticket.id, &edit(), at(8)).await.unwrap();
+        let seen = store.ticket(ticket.id).await.unwrap().unwrap().updated_at;
+        let edited = store.edit_ticket(ticket.id, &edit(), seen, at(8)).await.unwrap();
         let Edited::Changed(changed, batch) = edited else { panic!("{edited:?}") };
         assert_eq!(changed.holder, edit().holder);
         assert_eq!(changed.price, edit().price);
@@ -105,15 +110,59 @@ async fn an_edited_ticket_is_made_anew(db: Database) {
         assert_eq!(store.batch(order.batch_id).await.unwrap(), Some(batch));
     }
     // The former PDF is remembered: its fingerprint tells that it is stale.
-    let former = Pdf { fingerprint: "f1".into(), size: 12_345 };
-    assert_eq!(store.ticket(id).await.unwrap().unwrap().pdf, Some(former));
+    assert_eq!(store.ticket(id).await.unwrap().unwrap().pdf, Some(completion(id).pdf));
     let after = store.batch(order.batch_id).await.unwrap().unwrap();
     assert_eq!(counts(&store, order.batch_id).await, [2, 0, 0, 0]);
     assert!(after.revision > before.revision);
     assert_eq!(after.updated_at, at(8));
-    let unknown = store.edit_ticket(TicketId::generate(), &edit(), at(9)).await.unwrap();
+    let unknown = store.edit_ticket(TicketId::generate(), &edit(), at(1), at(9)).await.unwrap();
     assert_eq!(unknown, Edited::NotFound);
     assert_no_drift(&store).await;
+}
+
+async fn a_ticket_changed_meanwhile_is_not_overwritten(db: Database) {
+    let store = db.store().await;
+    let (_, order) = ordered(&store, 1).await;
+    let id = order.tickets[0].id;
+    // Two editors saw the same, in the same millisecond.
+    let other = TicketEdit { price: None, ..edit() };
+    let first = store.edit_ticket(id, &edit(), at(1), at(1)).await.unwrap();
+    let Edited::Changed(ticket, batch) = first else { panic!("{first:?}") };
+    let second = store.edit_ticket(id, &other, at(1), at(1)).await.unwrap();
+    assert_eq!(second, Edited::ChangedMeanwhile);
+    assert_eq!(store.ticket(id).await.unwrap().as_ref(), Some(&*ticket));
+    assert_eq!(store.batch(order.batch_id).await.unwrap(), Some(batch));
+    let again = store.edit_ticket(id, &other, ticket.updated_at, at(1)).await.unwrap();
+    assert!(matches!(again, Edited::Changed(changed, _) if changed.price.is_none()));
+}
+
+async fn every_change_of_a_ticket_makes_it_later(db: Database) {
+    let store = db.store().await;
+    let (_, order) = ordered(&store, 1).await;
+    let id = order.tickets[0].id;
+    // Everybody's clock stands still at a time before the order.
+    let now = at(0);
+    let mut seen = at(1);
+    for step in ["edit", "fail", "complete", "replace", "stale", "void"] {
+        let done = Completion { seen, at: now, ..completion(id) };
+        match step {
+            "edit" => drop(store.edit_ticket(id, &edit(), seen, now).await.unwrap()),
+            "fail" => {
+                let failed = Failure { at: now, ..failure(id) };
+                drop(store.fail_tickets(&[failed]).await.unwrap());
+            }
+            "complete" => drop(store.complete_tickets(&[done]).await.unwrap()),
+            "replace" => {
+                let pdf = Pdf::of("f2".into(), b"other");
+                drop(store.complete_tickets(&[Completion { pdf, ..done }]).await.unwrap());
+            }
+            "stale" => drop(store.mark_stale(id, now).await.unwrap()),
+            _ => drop(store.void_ticket(id, now).await.unwrap()),
+        }
+        let later = store.ticket(id).await.unwrap().unwrap().updated_at;
+        assert_eq!(later, seen + Duration::from_millis(1), "{step}");
+        seen = later;
+    }
 }
 
 async fn a_void_ticket_is_never_left(db: Database) {
@@ -126,7 +175,7 @@ async fn a_void_ticket_is_never_left(db: Database) {
     assert_eq!([batch.total, batch.completed, batch.voided], [2, 0, 1]);
 
     assert_eq!(store.void_ticket(id, at(8)).await.unwrap(), Some((ticket.clone(), batch)));
-    assert_eq!(store.edit_ticket(id, &edit(), at(9)).await.unwrap(), Edited::Void);
+    assert_eq!(store.edit_ticket(id, &edit(), at(7), at(9)).await.unwrap(), Edited::Void);
     assert_eq!(store.mark_stale(id, at(9)).await.unwrap(), None);
     assert_eq!(store.complete_tickets(&[completion(id)]).await.unwrap().changed, []);
     assert_eq!(store.fail_tickets(&[failure(id)]).await.unwrap().changed, []);
@@ -165,7 +214,7 @@ async fn the_reconciler_sees_what_has_been_pending_for_long(db: Database) {
     let (_, order) = ordered(&store, 5).await;
     let ids: Vec<TicketId> = order.tickets.iter().map(|ticket| ticket.id).collect();
     store.complete_tickets(&[completion(ids[1])]).await.unwrap();
-    store.edit_ticket(ids[2], &edit(), at(50)).await.unwrap();
+    store.edit_ticket(ids[2], &edit(), at(1), at(50)).await.unwrap();
     let pending = async |before, after, limit| -> Vec<TicketId> {
         let found = store.pending_tickets(before, after, limit).await.unwrap();
         found.iter().map(|ticket| ticket.id).collect()

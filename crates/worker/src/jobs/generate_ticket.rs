@@ -18,6 +18,9 @@ use crate::jobs::Jobs;
 /// How long a ticket waits when the database or the disk is away. Costs no attempt.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(2);
 
+/// A page takes milliseconds; one that takes this long is in a loop.
+const RENDER_LIMIT: Duration = Duration::from_secs(20);
+
 /// When to look again at a ticket that was changed while its PDF was made.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -70,17 +73,24 @@ impl Jobs {
             return skipped("made before");
         }
         let typesetter = environment.typesetter.clone();
-        let rendered = tokio::task::spawn_blocking(move || typesetter.render(&document)).await;
-        let bytes = match rendered {
-            Ok(Ok(bytes)) => bytes,
-            Ok(Err(error)) => return Outcome::Retry(error.to_string()),
-            Err(panic) => return Outcome::Retry(format!("typesetting panicked: {panic}")),
+        let rendering = tokio::task::spawn_blocking(move || typesetter.render(&document));
+        let bytes = match tokio::time::timeout(RENDER_LIMIT, rendering).await {
+            Ok(Ok(Ok(bytes))) => bytes,
+            Ok(Ok(Err(error))) => return Outcome::Retry(error.to_string()),
+            Ok(Err(panic)) => return Outcome::Retry(format!("typesetting panicked: {panic}")),
+            Err(_) => {
+                // A thread cannot be stopped from outside; the process can. The supervisor starts
+                // another one.
+                tracing::error!(ticket = %ticket_id, "typesetting does not end; this worker retires");
+                self.retire.cancel();
+                return Outcome::Retry(format!("typesetting took longer than {RENDER_LIMIT:?}"));
+            }
         };
         steps.done("render");
 
         let path = Ticket::pdf_path(ticket_id);
         let pdf_path = environment.files.location(&path).display().to_string();
-        let pdf = Pdf { fingerprint, size: bytes.len() as u64 };
+        let pdf = Pdf::of(fingerprint, &bytes);
         if let Err(error) = environment.files.put(&path, bytes).await {
             // A full disk or a lost mount: the tickets wait for the operator, they do not fail.
             tracing::error!(ticket = %ticket_id, %error, retry_in = ?OUTAGE_PAUSE, "cannot write a PDF");

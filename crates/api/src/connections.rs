@@ -1,0 +1,63 @@
+//! Accepting connections, with patience for nobody who sends nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::router::router;
+
+/// Connections served at the same time; more wait in the system's queue.
+const MAX_CONNECTIONS: usize = 4_096;
+/// A client that has not sent its headers by then is cut off.
+const HEADER_PATIENCE: Duration = Duration::from_secs(10);
+/// How long running requests may take once the server stops.
+const STOP_PATIENCE: Duration = Duration::from_secs(5);
+/// Pause when no connection can be accepted, because the process has too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves on `listener` until `stop`, then lets running requests end.
+pub async fn run(listener: TcpListener, app: App, stop: CancellationToken) {
+    let service = TowerToHyperService::new(router(app));
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE);
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let graceful = GracefulShutdown::new();
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { break };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _address)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        // An answer is one small write after another; waiting to fill a packet only delays it.
+        let _ = stream.set_nodelay(true);
+        let connection =
+            builder.serve_connection(TokioIo::new(stream), service.clone()).into_owned();
+        let connection = graceful.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection broke off");
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    if tokio::time::timeout(STOP_PATIENCE, graceful.shutdown()).await.is_err() {
+        tracing::info!("some connections did not end and are cut off");
+    }
+}
