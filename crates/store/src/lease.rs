@@ -40,7 +40,7 @@ pub(crate) struct Limits {
     pub(crate) read: Duration,
     /// A write transaction with all of its tries.
     pub(crate) write: Duration,
-    /// The one transaction that writes a large order.
+    /// The transaction that writes a large order, and the read that counts all tickets.
     pub(crate) order: Duration,
     /// An answer that needs no work.
     pub(crate) ping: Duration,
@@ -132,13 +132,22 @@ impl Store {
 
     /// Reads all rows.
     pub(crate) async fn fetch_all(&self, query: Statement<'_>) -> Result<Vec<AnyRow>> {
+        self.fetch_all_within(self.limits.read, query).await
+    }
+
+    /// Reads all rows with a limit of its own.
+    pub(crate) async fn fetch_all_within(
+        &self,
+        limit: Duration,
+        query: Statement<'_>,
+    ) -> Result<Vec<AnyRow>> {
         let read = async {
             let mut lease = self.lease().await?;
             let rows = query.fetch_all(&mut *lease).await;
             lease.give_back();
             rows
         };
-        within(self.limits.read, read).await
+        within(limit, read).await
     }
 
     /// Reads one row, if there is one.

@@ -125,7 +125,7 @@ impl Store {
              OR batches.failed <> COALESCE(counted.failed, 0) \
              OR batches.voided <> COALESCE(counted.voided, 0) ORDER BY batches.id",
         );
-        let rows = self.fetch_all(query).await?;
+        let rows = self.fetch_all_within(self.limits.order, query).await?;
         Ok(rows.iter().map(|row| rows::parsed(row, "id")).collect::<sqlx::Result<_>>()?)
     }
 }

@@ -6,7 +6,9 @@ use stampede_model::{Pdf, TicketId, TicketStatus};
 use stampede_store::{Completion, Durability, Outcome, TicketEdit};
 
 use crate::database::Database;
-use crate::samples::{assert_no_drift, at, completion, completion_of_current, counts, failure, ordered};
+use crate::samples::{
+    assert_no_drift, at, completion, completion_of_current, counts, failure, ordered,
+};
 
 on_every_backend!(
     completing_twice_counts_once,
