@@ -11,7 +11,7 @@ run: install-run build
 
 build:
 	cargo build --release --locked --bin stampede
-	@mkdir -p bin && cp -f "$(CARGO_TARGET_DIR)/release/stampede" bin/stampede.new && mv -f bin/stampede.new bin/stampede
+	@mkdir -p bin && strip --strip-debug -o bin/stampede.new "$(CARGO_TARGET_DIR)/release/stampede" && mv -f bin/stampede.new bin/stampede
 
 ## test: everything that must hold: format, lints, all tests
 test: install-test lint

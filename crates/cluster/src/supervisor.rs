@@ -137,6 +137,8 @@ impl Supervisor {
             .env(WorkerEnv::TOKEN, token)
             .env(WorkerEnv::SUPERVISED, "1")
             .stdin(Stdio::piped())
+            // Ctrl-C in the terminal is for the server, which then tells its workers.
+            .process_group(0)
             .kill_on_drop(true)
             .spawn()
     }

@@ -48,7 +48,9 @@ impl EventDetails {
     /// The start as printed on a ticket: `Saturday, 21 November 2026, 19:30`.
     pub fn printed_start(&self) -> Option<String> {
         let zoned = self.starts_at?.to_zoned(time_zone(&self.time_zone)?);
-        Some(zoned.strftime("%A, %-d %B %Y, %H:%M").to_string())
+        let printed = zoned.strftime("%A, %-d %B %Y, %H:%M");
+        // Everybody knows the local time of a place, but nobody lives in UTC: then it is said.
+        Some(if self.time_zone == "UTC" { format!("{printed} UTC") } else { printed.to_string() })
     }
 }
 
@@ -151,5 +153,7 @@ mod tests {
             branding: Branding::default(),
         };
         assert_eq!(details.printed_start().unwrap(), "Saturday, 21 November 2026, 19:30");
+        let utc = EventDetails { time_zone: "UTC".into(), ..details };
+        assert_eq!(utc.printed_start().unwrap(), "Saturday, 21 November 2026, 16:30 UTC");
     }
 }

@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// Make and revoke API keys
     #[command(subcommand)]
     Token(Token),
-    /// Check settings, database, Redis, folders and fonts, and say what is wrong
+    /// Check settings, database, Redis, folders and the template, and say what is wrong
     Doctor,
     /// Measure how fast it is
     #[command(subcommand)]

@@ -14,7 +14,7 @@ pub(crate) fn start(settings: &Settings) {
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     match settings.log_format {
-        LogFormat::Json => builder.json().flatten_event(true).init(),
+        LogFormat::Json => builder.json().flatten_event(true).with_span_list(false).init(),
         LogFormat::Text => builder.with_target(false).init(),
     }
 }

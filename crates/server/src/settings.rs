@@ -205,6 +205,16 @@ impl Settings {
             "MongoDB is not supported yet; use DATABASE_URL with sqlite: or postgres://",
         );
         let redis = read_redis(&mut reader, args.redis_url.as_deref());
+        if mode == Mode::Worker && redis == Redis::Private {
+            let right = "a node that only works needs REDIS_URL, where others put jobs, and their \
+                         DATABASE_URL"
+                .to_owned();
+            reader.mistakes.push(Mistake {
+                name: "WORKER_MODE",
+                value: "worker".to_owned(),
+                right,
+            });
+        }
         let default_database = format!("sqlite:{}", data_dir.join("stampede.db").display());
         let settings = Self {
             mode,

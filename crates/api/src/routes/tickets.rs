@@ -35,9 +35,7 @@ pub(crate) async fn list(
         event: parse(filter.target).map_err(|()| invalid_param("target"))?,
         batch: parse(filter.batch).map_err(|()| invalid_param("batch"))?,
         status: match filter.status {
-            Some(word) => {
-                Some(TicketStatus::from_word(&word).ok_or_else(|| invalid_param("status"))?)
-            }
+            Some(word) => Some(TicketStatus::from_word(&word).ok_or_else(unknown_status)?),
             None => None,
         },
     };
@@ -157,6 +155,11 @@ pub(crate) async fn delete(
     }
     app.forget_job(id).await;
     Ok(StatusCode::NO_CONTENT)
+}
+
+fn unknown_status() -> Problem {
+    let detail = "status in the query must be pending, completed, failed or void";
+    Problem::new(StatusCode::BAD_REQUEST, detail)
 }
 
 async fn find(app: &App, id: TicketId) -> Result<Ticket, Problem> {

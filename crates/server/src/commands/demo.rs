@@ -89,7 +89,7 @@ async fn order_and_watch(
         println!("The first one is {}", path.display());
     }
     println!(
-        "Over HTTP: curl -H \"Authorization: Bearer <key>\" {url}/api/tickets?batch={batch_id}"
+        "Over HTTP: curl -H \"Authorization: Bearer <key>\" \"{url}/api/tickets?batch={batch_id}\""
     );
     if failed > 0 {
         bail!("{failed} tickets failed; GET /api/tickets?batch={batch_id}&status=failed says why");

@@ -167,20 +167,25 @@ fn supervisor_config(
 
 /// Tells the person at the terminal where to look.
 fn greet(settings: &Settings, admin_key: AdminKey, address: SocketAddr) {
+    let myself = std::env::args().next().unwrap_or_else(|| "stampede".to_owned());
     let workers = if settings.mode.works() { settings.worker_count } else { 0 };
     let key = match admin_key {
         AdminKey::New(key) => format!("{key}\n              (shown only now: keep it)"),
         AdminKey::Preset => "the one in ADMIN_KEY".to_owned(),
         AdminKey::Known => {
-            "shown at the first start; for a new one: stampede token create --role admin".to_owned()
+            format!("shown at the first start; for a new one: {myself} token create --role admin")
         }
     };
     println!();
     println!("  Stampede {} is running", env!("CARGO_PKG_VERSION"));
     println!("  API         http://{address}/api   (health: http://{address}/health)");
     println!("  Admin key   {key}");
-    println!("  Workers     {workers} processes, {} jobs each", settings.job_concurrency);
+    let processes = if workers == 1 { "process" } else { "processes" };
+    println!(
+        "  Workers     {workers} {processes}, {} jobs at a time each",
+        settings.job_concurrency
+    );
     println!("  PDFs        {}", settings.public_path.join("tickets").display());
-    println!("  Try         stampede demo --tickets 200");
+    println!("  Try         {myself} demo --tickets 200");
     println!();
 }

@@ -76,7 +76,11 @@ fn name(pid: u32, root: u32) -> String {
     if pid == root {
         return "server".to_owned();
     }
-    let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let kind = if command.contains("redis-server") { "redis-server" } else { "worker" };
+    let kind = match std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim()
+    {
+        "redis-server" => "redis-server",
+        "sh" => "watcher",
+        _ => "worker",
+    };
     format!("{kind} {pid}")
 }
