@@ -82,7 +82,9 @@ impl Stage {
     pub(crate) async fn until_idle(&self, consumers: usize) {
         eventually(SOON, || async move {
             let clients: String = self.ask("CLIENT LIST").await;
-            let idle = clients.matches("cmd=bzpopmin").count();
+            // `cmd` is the last command; only `flags=b` says that it still waits.
+            let waits = |line: &&str| line.contains("flags=b") && line.contains("cmd=bzpopmin");
+            let idle = clients.lines().filter(waits).count();
             if idle == consumers { Ok(()) } else { Err(format!("{idle} idle: {clients}")) }
         })
         .await;
