@@ -1,0 +1,230 @@
+//! All commands, as data: name, arity, what it does, which arguments are keys, and its function.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::{
+    Command, FAST, Flags, GROW, Keys, NO_SCRIPT, NONE, READ, WAIT, WRITE, expire, hash, key, list,
+    list_move, scan, server, set, set_algebra, stream, stream_read, string, zset, zset_algebra,
+    zset_range,
+};
+
+/// The longest name there is.
+const MAX_NAME: usize = 24;
+
+static BY_NAME: LazyLock<HashMap<&'static [u8], &'static Command>> =
+    LazyLock::new(|| COMMANDS.iter().map(|row| (row.name.as_bytes(), row)).collect());
+
+pub(super) fn find(name: &[u8]) -> Option<&'static Command> {
+    let mut lower = [0; MAX_NAME];
+    let lower = lower.get_mut(..name.len())?;
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    BY_NAME.get(&*lower).copied()
+}
+
+const fn row(
+    name: &'static str,
+    arity: i32,
+    flags: Flags,
+    keys: (i32, i32, i32),
+    run: fn(&mut crate::db::Db, &[bytes::Bytes], &mut crate::reply::Reply) -> crate::error::Result,
+) -> Command {
+    Command { name, arity, flags, keys: Keys { first: keys.0, last: keys.1, step: keys.2 }, run }
+}
+
+const RF: Flags = READ.and(FAST);
+const WF: Flags = WRITE.and(FAST);
+const WG: Flags = WRITE.and(GROW);
+const WGF: Flags = WG.and(FAST);
+const WW: Flags = WRITE.and(WAIT);
+const WWN: Flags = WW.and(NO_SCRIPT);
+const WGWN: Flags = WG.and(WAIT).and(NO_SCRIPT);
+
+const NO_KEY: (i32, i32, i32) = (0, 0, 0);
+const ONE: (i32, i32, i32) = (1, 1, 1);
+const TWO: (i32, i32, i32) = (1, 2, 1);
+const ALL: (i32, i32, i32) = (1, -1, 1);
+const PAIRS: (i32, i32, i32) = (1, -1, 2);
+const ALL_BUT_LAST: (i32, i32, i32) = (1, -2, 1);
+
+/// All commands that need no connection.
+#[rustfmt::skip]
+pub static COMMANDS: &[Command] = &[
+    // Strings
+    row("append", 3, WGF, ONE, string::append),
+    row("decr", 2, WGF, ONE, string::decr),
+    row("decrby", 3, WGF, ONE, string::decrby),
+    row("get", 2, RF, ONE, string::get),
+    row("getdel", 2, WF, ONE, string::getdel),
+    row("getex", -2, WF, ONE, string::getex),
+    row("getrange", 4, READ, ONE, string::getrange),
+    row("getset", 3, WGF, ONE, string::getset),
+    row("incr", 2, WGF, ONE, string::incr),
+    row("incrby", 3, WGF, ONE, string::incrby),
+    row("incrbyfloat", 3, WGF, ONE, string::incrbyfloat),
+    row("mget", -2, RF, ALL, string::mget),
+    row("mset", -3, WG, PAIRS, string::mset),
+    row("msetnx", -3, WG, PAIRS, string::msetnx),
+    row("psetex", 4, WG, ONE, string::psetex),
+    row("set", -3, WG, ONE, string::set),
+    row("setex", 4, WG, ONE, string::setex),
+    row("setnx", 3, WGF, ONE, string::setnx),
+    row("setrange", 4, WG, ONE, string::setrange),
+    row("strlen", 2, RF, ONE, string::strlen),
+    row("substr", 4, READ, ONE, string::getrange),
+    // Keys
+    row("copy", -3, WG, TWO, key::copy),
+    row("dbsize", 1, RF, NO_KEY, key::dbsize),
+    row("del", -2, WRITE, ALL, key::del),
+    row("exists", -2, RF, ALL, key::exists),
+    row("expire", -3, WF, ONE, expire::expire),
+    row("expireat", -3, WF, ONE, expire::expireat),
+    row("expiretime", 2, RF, ONE, expire::expiretime),
+    row("flushall", -1, WRITE, NO_KEY, key::flushall),
+    row("flushdb", -1, WRITE, NO_KEY, key::flushdb),
+    row("keys", 2, READ, NO_KEY, scan::keys),
+    row("move", 3, WF, ONE, key::move_key),
+    row("object", -2, READ, (2, 2, 1), key::object),
+    row("persist", 2, WF, ONE, expire::persist),
+    row("pexpire", -3, WF, ONE, expire::pexpire),
+    row("pexpireat", -3, WF, ONE, expire::pexpireat),
+    row("pexpiretime", 2, RF, ONE, expire::pexpiretime),
+    row("pttl", 2, RF, ONE, expire::pttl),
+    row("randomkey", 1, READ, NO_KEY, key::randomkey),
+    row("rename", 3, WRITE, TWO, key::rename),
+    row("renamenx", 3, WF, TWO, key::renamenx),
+    row("scan", -2, READ, NO_KEY, scan::scan),
+    row("touch", -2, RF, ALL, key::exists),
+    row("ttl", 2, RF, ONE, expire::ttl),
+    row("type", 2, RF, ONE, key::type_of),
+    row("unlink", -2, WF, ALL, key::del),
+    // Hashes
+    row("hdel", -3, WF, ONE, hash::hdel),
+    row("hexists", 3, RF, ONE, hash::hexists),
+    row("hget", 3, RF, ONE, hash::hget),
+    row("hgetall", 2, READ, ONE, hash::hgetall),
+    row("hincrby", 4, WGF, ONE, hash::hincrby),
+    row("hincrbyfloat", 4, WGF, ONE, hash::hincrbyfloat),
+    row("hkeys", 2, READ, ONE, hash::hkeys),
+    row("hlen", 2, RF, ONE, hash::hlen),
+    row("hmget", -3, RF, ONE, hash::hmget),
+    row("hmset", -4, WGF, ONE, hash::hmset),
+    row("hrandfield", -2, READ, ONE, hash::hrandfield),
+    row("hscan", -3, READ, ONE, scan::hscan),
+    row("hset", -4, WGF, ONE, hash::hset),
+    row("hsetnx", 4, WGF, ONE, hash::hsetnx),
+    row("hstrlen", 3, RF, ONE, hash::hstrlen),
+    row("hvals", 2, READ, ONE, hash::hvals),
+    // Lists
+    row("blmove", 6, WGWN, TWO, list_move::blmove),
+    row("blmpop", -5, WW, NO_KEY, list_move::blmpop),
+    row("blpop", -3, WWN, ALL_BUT_LAST, list_move::blpop),
+    row("brpop", -3, WWN, ALL_BUT_LAST, list_move::brpop),
+    row("brpoplpush", 4, WGWN, TWO, list_move::brpoplpush),
+    row("lindex", 3, READ, ONE, list::lindex),
+    row("linsert", 5, WG, ONE, list::linsert),
+    row("llen", 2, RF, ONE, list::llen),
+    row("lmove", 5, WG, TWO, list_move::lmove),
+    row("lmpop", -4, WRITE, NO_KEY, list_move::lmpop),
+    row("lpop", -2, WF, ONE, list::lpop),
+    row("lpos", -3, READ, ONE, list::lpos),
+    row("lpush", -3, WGF, ONE, list::lpush),
+    row("lpushx", -3, WGF, ONE, list::lpushx),
+    row("lrange", 4, READ, ONE, list::lrange),
+    row("lrem", 4, WRITE, ONE, list::lrem),
+    row("lset", 4, WG, ONE, list::lset),
+    row("ltrim", 4, WRITE, ONE, list::ltrim),
+    row("rpop", -2, WF, ONE, list::rpop),
+    row("rpoplpush", 3, WG, TWO, list_move::rpoplpush),
+    row("rpush", -3, WGF, ONE, list::rpush),
+    row("rpushx", -3, WGF, ONE, list::rpushx),
+    // Sets
+    row("sadd", -3, WGF, ONE, set::sadd),
+    row("scard", 2, RF, ONE, set::scard),
+    row("sdiff", -2, READ, ALL, set_algebra::sdiff),
+    row("sdiffstore", -3, WG, ALL, set_algebra::sdiffstore),
+    row("sinter", -2, READ, ALL, set_algebra::sinter),
+    row("sintercard", -3, READ, NO_KEY, set_algebra::sintercard),
+    row("sinterstore", -3, WG, ALL, set_algebra::sinterstore),
+    row("sismember", 3, RF, ONE, set::sismember),
+    row("smembers", 2, READ, ONE, set::smembers),
+    row("smismember", -3, RF, ONE, set::smismember),
+    row("smove", 4, WF, TWO, set::smove),
+    row("spop", -2, WF, ONE, set::spop),
+    row("srandmember", -2, READ, ONE, set::srandmember),
+    row("srem", -3, WF, ONE, set::srem),
+    row("sscan", -3, READ, ONE, scan::sscan),
+    row("sunion", -2, READ, ALL, set_algebra::sunion),
+    row("sunionstore", -3, WG, ALL, set_algebra::sunionstore),
+    // Sorted sets
+    row("bzmpop", -5, WW, NO_KEY, zset::bzmpop),
+    row("bzpopmax", -3, WWN.and(FAST), ALL_BUT_LAST, zset::bzpopmax),
+    row("bzpopmin", -3, WWN.and(FAST), ALL_BUT_LAST, zset::bzpopmin),
+    row("zadd", -4, WGF, ONE, zset::zadd),
+    row("zcard", 2, RF, ONE, zset::zcard),
+    row("zcount", 4, RF, ONE, zset_range::zcount),
+    row("zdiff", -3, READ, NO_KEY, zset_algebra::zdiff),
+    row("zdiffstore", -4, WG, ONE, zset_algebra::zdiffstore),
+    row("zincrby", 4, WGF, ONE, zset::zincrby),
+    row("zinter", -3, READ, NO_KEY, zset_algebra::zinter),
+    row("zintercard", -3, READ, NO_KEY, zset_algebra::zintercard),
+    row("zinterstore", -4, WG, ONE, zset_algebra::zinterstore),
+    row("zlexcount", 4, RF, ONE, zset_range::zlexcount),
+    row("zmpop", -4, WRITE, NO_KEY, zset::zmpop),
+    row("zmscore", -3, RF, ONE, zset::zmscore),
+    row("zpopmax", -2, WF, ONE, zset::zpopmax),
+    row("zpopmin", -2, WF, ONE, zset::zpopmin),
+    row("zrandmember", -2, READ, ONE, zset::zrandmember),
+    row("zrange", -4, READ, ONE, zset_range::zrange),
+    row("zrangebylex", -4, READ, ONE, zset_range::zrangebylex),
+    row("zrangebyscore", -4, READ, ONE, zset_range::zrangebyscore),
+    row("zrangestore", -5, WG, TWO, zset_range::zrangestore),
+    row("zrank", 3, RF, ONE, zset::zrank),
+    row("zrem", -3, WF, ONE, zset::zrem),
+    row("zremrangebylex", 4, WRITE, ONE, zset_range::zremrangebylex),
+    row("zremrangebyrank", 4, WRITE, ONE, zset_range::zremrangebyrank),
+    row("zremrangebyscore", 4, WRITE, ONE, zset_range::zremrangebyscore),
+    row("zrevrange", -4, READ, ONE, zset_range::zrevrange),
+    row("zrevrangebylex", -4, READ, ONE, zset_range::zrevrangebylex),
+    row("zrevrangebyscore", -4, READ, ONE, zset_range::zrevrangebyscore),
+    row("zrevrank", 3, RF, ONE, zset::zrevrank),
+    row("zscan", -3, READ, ONE, scan::zscan),
+    row("zscore", 3, RF, ONE, zset::zscore),
+    row("zunion", -3, READ, NO_KEY, zset_algebra::zunion),
+    row("zunionstore", -4, WG, ONE, zset_algebra::zunionstore),
+    // Streams
+    row("xadd", -5, WGF, ONE, stream::xadd),
+    row("xdel", -3, WF, ONE, stream::xdel),
+    row("xinfo", -2, READ, (2, 2, 1), stream_read::xinfo),
+    row("xlen", 2, RF, ONE, stream_read::xlen),
+    row("xrange", -4, READ, ONE, stream_read::xrange),
+    row("xread", -4, READ.and(WAIT), NO_KEY, stream_read::xread),
+    row("xrevrange", -4, READ, ONE, stream_read::xrevrange),
+    row("xsetid", -3, WGF, ONE, stream::xsetid),
+    row("xtrim", -4, WRITE, ONE, stream::xtrim),
+    // The server itself
+    row("command", -1, NONE, NO_KEY, server::command),
+    row("echo", 2, FAST, NO_KEY, server::echo),
+    row("memory", -2, READ, NO_KEY, server::memory),
+    row("ping", -1, FAST, NO_KEY, server::ping),
+    row("select", 2, FAST, NO_KEY, server::select),
+    row("time", 1, FAST, NO_KEY, server::time),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_lower_case_and_found_in_any_case() {
+        assert_eq!(BY_NAME.len(), COMMANDS.len());
+        for row in COMMANDS {
+            assert_eq!(row.name, row.name.to_lowercase());
+            let found = find(row.name.to_uppercase().as_bytes()).map(|found| found.name);
+            assert_eq!(found, Some(row.name));
+        }
+        assert!(find(b"no-such-command").is_none());
+        assert!(find(&[b'x'; 1000]).is_none());
+    }
+}

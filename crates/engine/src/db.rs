@@ -1,0 +1,409 @@
+//! The keyspace and everything a command may touch.
+//!
+//! One [`Db`] belongs to one executor. Before each command, transaction or script the caller selects
+//! the logical database, says who calls and sets the clock; the clock then stands still, so a script
+//! sees one moment. Commands reach keys only through the functions here, which take care of:
+//!
+//! - **Expiry.** A key whose time has passed is removed when it is looked at (*lazy*), or by
+//!   [`Db::expire_due`] (*active*), and that removal is an effect like any other.
+//! - **Effects.** [`Db::changed`] marks a command as one that wrote. Its arguments are then recorded,
+//!   unless the command has recorded something more certain itself with [`Db::record`]: what the
+//!   journal gets must do the same whenever it is replayed.
+//! - **Others who care.** A change makes watches stale and awaited keys ready.
+//!
+//! ```text
+//!   caller ─ begin(clock, db) ─▶ command ─ changed(key) ─┬▶ effects      → journal
+//!                                                        ├▶ watches      → EXEC of others
+//!                                                        └▶ ready keys   → blocked clients
+//! ```
+
+pub mod effects;
+mod keyspace;
+mod random;
+mod typed;
+mod watch;
+
+pub use effects::Effects;
+pub use watch::Watch;
+
+use bytes::Bytes;
+
+use crate::blob::Blob;
+use crate::value::Value;
+use keyspace::Keyspace;
+use random::Random;
+
+/// How many logical databases there are.
+pub const DATABASES: usize = 16;
+
+/// Whether a command may wait for a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// A client may: the command leaves a [`Wait`] behind instead of a reply.
+    Allowed,
+    /// A transaction or script may not: the command answers as if its time were up.
+    Denied,
+}
+
+/// A command that found nothing to take and has not replied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// What to run again when one of the keys is ready (`$` of `XREAD` is resolved in it).
+    pub args: Vec<Bytes>,
+    /// The keys to wait for.
+    pub keys: Vec<Bytes>,
+    /// When to give up, in milliseconds since 1970; never if `None`.
+    pub deadline_ms: Option<i64>,
+}
+
+/// The keyspace.
+#[derive(Debug)]
+pub struct Db {
+    spaces: Vec<Keyspace>,
+    selected: usize,
+    now_us: i64,
+    effects: Effects,
+    changes: u64,
+    recorded: bool,
+    ready: Vec<(usize, Blob)>,
+    waiting: Waiting,
+    wait: Option<Wait>,
+    random: Random,
+}
+
+impl Default for Db {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Db {
+    /// An empty keyspace whose clock stands at 0.
+    pub fn new() -> Self {
+        Self {
+            spaces: (0..DATABASES).map(|_| Keyspace::default()).collect(),
+            selected: 0,
+            now_us: 0,
+            effects: Effects::default(),
+            changes: 0,
+            recorded: false,
+            ready: Vec::new(),
+            waiting: Waiting::Denied,
+            wait: None,
+            random: Random::new(),
+        }
+    }
+
+    /// Sets the clock (microseconds since 1970) for what follows.
+    pub fn set_time_us(&mut self, now_us: i64) {
+        self.now_us = now_us;
+    }
+
+    /// The clock in milliseconds.
+    pub fn now_ms(&self) -> i64 {
+        self.now_us / 1000
+    }
+
+    /// The clock in microseconds.
+    pub fn now_us(&self) -> i64 {
+        self.now_us
+    }
+
+    /// Selects a logical database; false if there is no such one.
+    pub fn select(&mut self, index: usize) -> bool {
+        if index < DATABASES {
+            self.selected = index;
+        }
+        index < DATABASES
+    }
+
+    /// The logical database commands work on.
+    pub fn selected(&self) -> usize {
+        self.selected
+    }
+
+    /// Says whether the commands that follow may wait.
+    pub fn set_waiting(&mut self, waiting: Waiting) {
+        self.waiting = waiting;
+    }
+
+    /// Takes what the last command wants to wait for, if it did not reply.
+    pub fn take_wait(&mut self) -> Option<Wait> {
+        self.wait.take()
+    }
+
+    /// What has been written since the effects were last taken.
+    pub fn effects(&mut self) -> &mut Effects {
+        &mut self.effects
+    }
+
+    /// How many changes were ever made.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// How many keys the selected database holds, expired ones that no one looked at included.
+    pub fn len(&self) -> usize {
+        self.space().len()
+    }
+
+    /// Whether the selected database is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many keys of a database exist and how many of them expire.
+    pub fn counts(&self, index: usize) -> (usize, usize) {
+        self.spaces.get(index).map_or((0, 0), |space| (space.len(), space.expiring()))
+    }
+
+    /// A random number below `limit`, which must not be 0.
+    pub fn random_below(&mut self, limit: usize) -> usize {
+        self.random.below(limit)
+    }
+
+    /// Whether a key exists.
+    pub fn exists(&mut self, key: &[u8]) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// The value of a key.
+    pub fn value(&mut self, key: &[u8]) -> Option<&Value> {
+        let index = self.find(key)?;
+        Some(self.space().value(index))
+    }
+
+    /// Sets a key, whatever it held; it no longer expires.
+    pub fn set(&mut self, key: &[u8], value: Value) {
+        self.space_mut().set(key, value);
+        self.changed(key);
+    }
+
+    /// Sets a key, whatever it held; it expires when it did.
+    pub fn set_keeping_expiry(&mut self, key: &[u8], value: Value) {
+        self.find(key);
+        self.space_mut().set_keeping_expiry(key, value);
+        self.changed(key);
+    }
+
+    /// Removes a key and returns its value and expiry.
+    pub fn remove(&mut self, key: &[u8]) -> Option<(Value, Option<i64>)> {
+        self.find(key)?;
+        let removed = self.space_mut().remove(key);
+        self.changed(key);
+        removed
+    }
+
+    /// When a key expires (milliseconds since 1970); `None` if it does not exist, `Some(None)` if it
+    /// does not expire.
+    pub fn expiry(&mut self, key: &[u8]) -> Option<Option<i64>> {
+        let index = self.find(key)?;
+        Some(self.space().expiry(index))
+    }
+
+    /// Sets or clears when an existing key expires.
+    pub fn set_expiry(&mut self, key: &[u8], expiry: Option<i64>) {
+        if let Some(index) = self.find(key) {
+            self.space_mut().set_expiry(index, expiry);
+            self.changed(key);
+        }
+    }
+
+    /// Notes that a key was written: the command's effect is recorded, watches become stale, and
+    /// whoever waits for the key may look again.
+    pub fn changed(&mut self, key: &[u8]) {
+        self.changes += 1;
+        let selected = self.selected;
+        if self.spaces[selected].touch(key) {
+            let ready = (selected, Blob::new(key));
+            if !self.ready.contains(&ready) {
+                self.ready.push(ready);
+            }
+        }
+    }
+
+    /// As [`Db::changed`], and removes a collection that has become empty.
+    pub fn changed_or_emptied(&mut self, key: &[u8]) {
+        if let Some(index) = self.space().find(key)
+            && self.space().value(index).is_empty()
+        {
+            self.space_mut().remove(key);
+        }
+        self.changed(key);
+    }
+
+    /// Records an effect in place of the command's own arguments.
+    pub fn record<T: AsRef<[u8]>>(&mut self, args: &[T]) {
+        self.recorded = true;
+        self.effects.push(self.selected, args);
+    }
+
+    /// Says that what the command has recorded so far, if anything, is all.
+    pub fn record_nothing_more(&mut self) {
+        self.recorded = true;
+    }
+
+    /// Removes every key of one database.
+    pub fn flush(&mut self, index: usize) {
+        if let Some(space) = self.spaces.get_mut(index) {
+            self.changes += 1;
+            space.flush();
+        }
+    }
+
+    /// Removes up to `most` keys whose time has passed and returns how many there were.
+    pub fn expire_due(&mut self, most: usize) -> usize {
+        let selected = self.selected;
+        let mut removed = 0;
+        for index in 0..DATABASES {
+            self.selected = index;
+            while removed < most
+                && let Some(key) = self.space().due(self.now_ms())
+            {
+                self.expire(&key);
+                removed += 1;
+            }
+        }
+        self.selected = selected;
+        removed
+    }
+
+    /// When the next key expires.
+    pub fn next_expiry(&self) -> Option<i64> {
+        self.spaces.iter().filter_map(Keyspace::next_expiry).min()
+    }
+
+    /// Visits some keys of the selected database and returns the next cursor.
+    pub fn scan(&self, cursor: u64, visit: impl FnMut(&Blob, &Value, Option<i64>)) -> u64 {
+        self.space().scan(cursor, visit)
+    }
+
+    /// The key at a position below `len()`, and whether its time has passed.
+    pub fn key_at(&self, index: usize) -> (&Blob, bool) {
+        let (key, expiry) = self.space().key_at(index);
+        (key, expiry.is_some_and(|expiry| self.now_ms() > expiry))
+    }
+
+    /// Begins a command: what it records is its own.
+    pub(crate) fn begin_command(&mut self) -> u64 {
+        self.recorded = false;
+        self.wait = None;
+        self.changes
+    }
+
+    /// Ends a command that began with `changes`: its arguments are its effect, if it had one and has
+    /// not recorded another.
+    pub(crate) fn end_command(&mut self, changes: u64, args: &[Bytes]) {
+        if self.changes != changes && !self.recorded {
+            self.effects.push(self.selected, args);
+        }
+    }
+
+    /// Leaves a wait behind, or says that there must be a reply instead.
+    pub(crate) fn wait(&mut self, args: &[Bytes], keys: &[Bytes], timeout_ms: i64) -> Waiting {
+        if self.waiting == Waiting::Allowed {
+            let deadline_ms = (timeout_ms > 0).then(|| self.now_ms().saturating_add(timeout_ms));
+            self.wait = Some(Wait { args: args.to_vec(), keys: keys.to_vec(), deadline_ms });
+        }
+        self.waiting
+    }
+
+    /// The index of a key that exists now.
+    fn find(&mut self, key: &[u8]) -> Option<usize> {
+        let index = self.space().find(key)?;
+        if self.space().expiry(index).is_some_and(|expiry| self.now_ms() > expiry) {
+            self.expire(key);
+            return None;
+        }
+        Some(index)
+    }
+
+    /// Removes a key whose time has passed; an effect, but not one of the running command.
+    fn expire(&mut self, key: &[u8]) {
+        self.space_mut().remove(key);
+        self.spaces[self.selected].touch(key);
+        self.effects.push(self.selected, &[b"DEL", key]);
+    }
+
+    fn space(&self) -> &Keyspace {
+        &self.spaces[self.selected]
+    }
+
+    fn space_mut(&mut self) -> &mut Keyspace {
+        &mut self.spaces[self.selected]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn string(text: &str) -> Value {
+        Value::String(Blob::new(text.as_bytes()))
+    }
+
+    fn effects(db: &mut Db) -> Vec<String> {
+        let record = db.effects().take();
+        let text = |args: Vec<Bytes>| {
+            let words: Vec<_> = args.iter().map(|arg| String::from_utf8_lossy(arg)).collect();
+            words.join(" ")
+        };
+        effects::decode(&record).map(|effect| effect.map(|(_, args)| text(args)).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_key_is_gone_after_its_time_and_that_is_an_effect() {
+        let mut db = Db::new();
+        db.set(b"k", string("v"));
+        db.set_expiry(b"k", Some(1000));
+        db.set_time_us(1_000_000);
+        assert!(db.exists(b"k"));
+        db.set_time_us(1_001_000);
+        assert!(!db.exists(b"k"));
+        assert_eq!(effects(&mut db), ["DEL k"]);
+    }
+
+    #[test]
+    fn due_keys_are_removed_without_being_looked_at() {
+        let mut db = Db::new();
+        for number in 0..100 {
+            let key = format!("k{number}");
+            db.set(key.as_bytes(), string("v"));
+            db.set_expiry(key.as_bytes(), (number % 2 == 0).then_some(number));
+        }
+        assert_eq!(db.next_expiry(), Some(0));
+        db.set_time_us(50_000);
+        assert_eq!((db.expire_due(10), db.expire_due(1000)), (10, 15));
+        assert_eq!((db.len(), db.next_expiry()), (75, Some(50)));
+    }
+
+    #[test]
+    fn a_watch_is_stale_after_a_change_or_an_expiry() {
+        let mut db = Db::new();
+        db.set(b"k", string("v"));
+        let watch = db.watch(b"k");
+        assert!(!db.is_stale(&watch));
+        db.set(b"other", string("v"));
+        assert!(!db.is_stale(&watch));
+        db.set(b"k", string("w"));
+        assert!(db.is_stale(&watch));
+        db.unwatch(watch);
+        db.set_expiry(b"k", Some(10));
+        let watch = db.watch(b"k");
+        db.set_time_us(11_000);
+        assert!(db.is_stale(&watch));
+    }
+
+    #[test]
+    fn only_awaited_keys_become_ready_and_only_once() {
+        let mut db = Db::new();
+        db.await_key(0, b"q");
+        for key in ["a", "q", "q"] {
+            db.set(key.as_bytes(), string("v"));
+        }
+        assert_eq!(db.take_ready(), [(0, Blob::new(b"q"))]);
+        db.release_key(0, b"q");
+        db.set(b"q", string("v"));
+        assert_eq!(db.take_ready(), []);
+    }
+}

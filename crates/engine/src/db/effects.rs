@@ -1,0 +1,158 @@
+//! The log of what was written, in commands that do the same whenever they are run again.
+//!
+//! Effects are appended to one buffer; a client's command, a transaction or a script takes all of
+//! its effects at once, as one record for the journal, so that it is replayed whole or not at all.
+//!
+//! ```text
+//!   record = effect …      effect = database (1 byte) · count · (length · bytes) …
+//! ```
+//!
+//! Counts and lengths are LEB128. Replay runs with the clock at 0, where nothing expires.
+
+use bytes::{Buf, Bytes};
+
+/// Effects that no one has taken yet.
+#[derive(Debug, Default)]
+pub struct Effects {
+    bytes: Vec<u8>,
+    off: bool,
+}
+
+/// A record that is not one: nothing writes such a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a record of effects ends in the middle of an effect")]
+pub struct Malformed;
+
+impl Effects {
+    /// Adds an effect on a database.
+    pub fn push<T: AsRef<[u8]>>(&mut self, db: usize, args: &[T]) {
+        if self.off {
+            return;
+        }
+        self.bytes.push(db as u8);
+        number(&mut self.bytes, args.len());
+        for arg in args {
+            number(&mut self.bytes, arg.as_ref().len());
+            self.bytes.extend_from_slice(arg.as_ref());
+        }
+    }
+
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Takes all effects as one record.
+    pub fn take(&mut self) -> Bytes {
+        // Copied to size: the buffer stays for the next command.
+        let record = Bytes::copy_from_slice(&self.bytes);
+        self.clear();
+        record
+    }
+
+    /// Appends all effects to a buffer and forgets them.
+    pub fn take_into(&mut self, buffer: &mut Vec<u8>) {
+        buffer.extend_from_slice(&self.bytes);
+        self.clear();
+    }
+
+    /// Forgets all effects.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        if self.bytes.capacity() > 1 << 20 {
+            self.bytes = Vec::new();
+        }
+    }
+
+    /// Stops recording: for a server without a journal, or one that replays it.
+    pub fn pause(&mut self) {
+        self.off = true;
+    }
+
+    /// Records again.
+    pub fn resume(&mut self) {
+        self.off = false;
+    }
+
+    /// Whether effects are recorded.
+    pub fn is_recording(&self) -> bool {
+        !self.off
+    }
+}
+
+/// The effects of a record: database and arguments of each.
+pub fn decode(record: &Bytes) -> impl Iterator<Item = Result<(usize, Vec<Bytes>), Malformed>> {
+    let mut rest = record.clone();
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let effect = read_effect(&mut rest);
+        if effect.is_none() {
+            rest.clear();
+        }
+        Some(effect.ok_or(Malformed))
+    })
+}
+
+fn read_effect(rest: &mut Bytes) -> Option<(usize, Vec<Bytes>)> {
+    let db = usize::from(rest.try_get_u8().ok()?);
+    let count = read_number(rest)?;
+    let mut args = Vec::with_capacity(count.min(1024));
+    for _ in 0..count {
+        let len = read_number(rest)?;
+        args.push((len <= rest.len()).then(|| rest.split_to(len))?);
+    }
+    Some((db, args))
+}
+
+fn number(bytes: &mut Vec<u8>, mut value: usize) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+fn read_number(rest: &mut Bytes) -> Option<usize> {
+    let mut value = 0;
+    for shift in (0..63).step_by(7) {
+        let byte = rest.try_get_u8().ok()?;
+        value |= usize::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_come_back_as_they_were_written() {
+        let mut effects = Effects::default();
+        let long = vec![b'x'; 70_000];
+        effects.push(0, &[&b"SET"[..], b"k", &long]);
+        effects.push(15, &[&b"DEL"[..], b""]);
+        let record = effects.take();
+        let decoded: Vec<_> = decode(&record).collect();
+        let expected = [
+            Ok((0, vec![Bytes::from_static(b"SET"), Bytes::from_static(b"k"), long.into()])),
+            Ok((15, vec![Bytes::from_static(b"DEL"), Bytes::new()])),
+        ];
+        assert_eq!(decoded, expected);
+        assert!(effects.is_empty());
+    }
+
+    #[test]
+    fn a_cut_record_is_an_error_and_not_a_panic() {
+        let mut effects = Effects::default();
+        effects.push(3, &[&b"SET"[..], b"key", b"value"]);
+        let record = effects.take();
+        for len in 1..record.len() {
+            assert_eq!(decode(&record.slice(..len)).last(), Some(Err(Malformed)), "{len}");
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! A hash table for large collections: steady growth, safe scanning, uniform random picks.
+//!
+//! Slots lie densely in one vector, chained from buckets by index; removing a slot moves the last
+//! one into its place. The bucket array grows by *linear hashing*: one bucket is split per insert,
+//! so no insert ever pays for rehashing the whole table.
+//!
+//! ```text
+//!   buckets  0 1 2 3 4 5        n = 6, level 2: 4 buckets of two bits,
+//!            └─split─┘ └ 0,1's upper halves      of which 0 and 1 are already split by a third bit
+//! ```
+//!
+//! A scan visits buckets in the order of their *reversed* bits, as Redis does: the hashes already
+//! visited are then a prefix of the reversed number line whatever the number of buckets is, so an
+//! element that is present throughout is returned at least once while the table grows or shrinks.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+
+use crate::blob::Blob;
+
+const NONE: u32 = u32::MAX;
+const MIN_BUCKETS: usize = 4;
+
+/// A map from byte strings to `V`.
+#[derive(Debug, Clone)]
+pub struct Dict<V> {
+    slots: Vec<Slot<V>>,
+    buckets: Vec<u32>,
+    hasher: RandomState,
+}
+
+#[derive(Debug, Clone)]
+struct Slot<V> {
+    hash: u32,
+    next: u32,
+    key: Blob,
+    value: V,
+}
+
+/// What a removal took out, and which slot took its place.
+#[derive(Debug)]
+pub struct Removed<V> {
+    /// The key that was removed.
+    pub key: Blob,
+    /// Its value.
+    pub value: V,
+    /// The index it had; the slot that was at index `len()` (after the removal) is here now.
+    pub index: usize,
+}
+
+impl<V> Default for Dict<V> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), buckets: vec![NONE; MIN_BUCKETS], hasher: RandomState::new() }
+    }
+}
+
+impl<V> Dict<V> {
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The index of a key, good until the next removal.
+    pub fn find(&self, key: &[u8]) -> Option<usize> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        self.find_hashed(key, self.hash(key))
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &[u8]) -> Option<&V> {
+        self.find(key).map(|index| &self.slots[index].value)
+    }
+
+    /// The value of a key, to change.
+    pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut V> {
+        self.find(key).map(|index| &mut self.slots[index].value)
+    }
+
+    /// Whether a key is there.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// The key and value at an index below `len()`.
+    pub fn at(&self, index: usize) -> (&Blob, &V) {
+        let slot = &self.slots[index];
+        (&slot.key, &slot.value)
+    }
+
+    /// The value at an index below `len()`, to change.
+    pub fn at_mut(&mut self, index: usize) -> &mut V {
+        &mut self.slots[index].value
+    }
+
+    /// Sets a key's value and returns the one it had.
+    pub fn insert(&mut self, key: &[u8], value: V) -> Option<V> {
+        let hash = self.hash(key);
+        if let Some(index) = self.find_hashed(key, hash) {
+            return Some(std::mem::replace(&mut self.slots[index].value, value));
+        }
+        self.push(hash, Blob::new(key), value);
+        None
+    }
+
+    /// The index of a key, which is added with `value()` if it is missing.
+    pub fn find_or_insert(&mut self, key: &[u8], value: impl FnOnce() -> V) -> usize {
+        let hash = self.hash(key);
+        if let Some(index) = self.find_hashed(key, hash) {
+            return index;
+        }
+        self.push(hash, Blob::new(key), value());
+        self.slots.len() - 1
+    }
+
+    /// Removes a key.
+    pub fn remove(&mut self, key: &[u8]) -> Option<Removed<V>> {
+        self.find(key).map(|index| self.remove_at(index))
+    }
+
+    /// Removes the slot at an index below `len()`.
+    pub fn remove_at(&mut self, index: usize) -> Removed<V> {
+        self.unlink(index);
+        let last = self.slots.len() - 1;
+        if index != last {
+            self.relink(last, index);
+        }
+        let slot = self.slots.swap_remove(index);
+        self.shrink();
+        Removed { key: slot.key, value: slot.value, index }
+    }
+
+    /// All keys and values, in no order that means anything.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Blob, &V)> {
+        self.slots.iter().map(|slot| (&slot.key, &slot.value))
+    }
+
+    /// Visits the keys of one bucket and returns the next cursor; 0 begins and ends a scan.
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, &V)) -> u64 {
+        let (bucket, bits) = self.bucket_of(cursor as u32);
+        let mut at = self.buckets[bucket];
+        while at != NONE {
+            let slot = &self.slots[at as usize];
+            visit(&slot.key, &slot.value);
+            at = slot.next;
+        }
+        next_cursor(cursor, bits)
+    }
+
+    /// Bytes the table itself takes, without what keys and values allocate.
+    pub fn table_size(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot<V>>() + self.buckets.capacity() * 4
+    }
+
+    fn hash(&self, key: &[u8]) -> u32 {
+        self.hasher.hash_one(key) as u32
+    }
+
+    fn find_hashed(&self, key: &[u8], hash: u32) -> Option<usize> {
+        let mut at = self.buckets[self.bucket_of(hash).0];
+        while at != NONE {
+            let slot = &self.slots[at as usize];
+            if slot.hash == hash && *slot.key == *key {
+                return Some(at as usize);
+            }
+            at = slot.next;
+        }
+        None
+    }
+
+    /// The bucket a hash belongs to, and how many of its bits decide that.
+    fn bucket_of(&self, hash: u32) -> (usize, u32) {
+        let count = self.buckets.len();
+        let level = count.ilog2();
+        let half = 1_usize << level;
+        let wide = hash as usize & (2 * half - 1);
+        if wide < count {
+            let split = wide >= half || wide + half < count;
+            (wide, if split { level + 1 } else { level })
+        } else {
+            (wide & (half - 1), level)
+        }
+    }
+
+    fn push(&mut self, hash: u32, key: Blob, value: V) {
+        if self.slots.len() >= self.buckets.len() {
+            self.split();
+        }
+        let bucket = self.bucket_of(hash).0;
+        let index = self.slots.len() as u32;
+        self.slots.push(Slot { hash, next: self.buckets[bucket], key, value });
+        self.buckets[bucket] = index;
+    }
+
+    /// Adds a bucket and moves into it what belongs there from the bucket it is split from.
+    fn split(&mut self) {
+        let new = self.buckets.len();
+        let half = 1_usize << new.ilog2();
+        let old = new - half;
+        let (mut stay, mut go) = (NONE, NONE);
+        let mut at = self.buckets[old];
+        while at != NONE {
+            let slot = &mut self.slots[at as usize];
+            let next = slot.next;
+            let head = if slot.hash as usize & half == 0 { &mut stay } else { &mut go };
+            slot.next = *head;
+            *head = at;
+            at = next;
+        }
+        self.buckets[old] = stay;
+        self.buckets.push(go);
+    }
+
+    /// Merges trailing buckets while there are four times more of them than slots.
+    fn shrink(&mut self) {
+        // Two per removal at most: as steady as growing.
+        for _ in 0..2 {
+            let count = self.buckets.len();
+            if count <= MIN_BUCKETS || self.slots.len() * 4 >= count {
+                return;
+            }
+            let last = count - 1;
+            let target = last - (1_usize << last.ilog2());
+            let Some(head) = self.buckets.pop() else { return };
+            let mut tail = head;
+            while tail != NONE && self.slots[tail as usize].next != NONE {
+                tail = self.slots[tail as usize].next;
+            }
+            if tail != NONE {
+                self.slots[tail as usize].next = self.buckets[target];
+                self.buckets[target] = head;
+            }
+        }
+        if self.buckets.len() * 4 < self.buckets.capacity() {
+            self.buckets.shrink_to(self.buckets.len() * 2);
+            self.slots.shrink_to(self.slots.len() * 2);
+        }
+    }
+
+    fn unlink(&mut self, index: usize) {
+        let next = self.slots[index].next;
+        self.redirect(index, next);
+    }
+
+    fn relink(&mut self, from: usize, to: usize) {
+        self.redirect(from, to as u32);
+    }
+
+    /// Makes whatever points to the slot `index` point to `target` instead.
+    fn redirect(&mut self, index: usize, target: u32) {
+        let bucket = self.bucket_of(self.slots[index].hash).0;
+        let mut at = self.buckets[bucket];
+        if at == index as u32 {
+            self.buckets[bucket] = target;
+            return;
+        }
+        while at != NONE {
+            let slot = &mut self.slots[at as usize];
+            if slot.next == index as u32 {
+                slot.next = target;
+                return;
+            }
+            at = slot.next;
+        }
+    }
+}
+
+/// The cursor after a bucket of `bits` bits: its reversed bits plus one.
+fn next_cursor(cursor: u64, bits: u32) -> u64 {
+    let reversed = (cursor as u32 | u32::MAX.checked_shl(bits).unwrap_or(0)).reverse_bits();
+    u64::from(reversed.wrapping_add(1).reverse_bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{HashMap, HashSet};
+
+    fn key(number: usize) -> Vec<u8> {
+        format!("key:{number}").into_bytes()
+    }
+
+    #[test]
+    fn it_agrees_with_the_standard_map_while_growing_and_shrinking() {
+        let mut dict = Dict::default();
+        let mut model = HashMap::new();
+        let mut state = 1_usize;
+        for round in 0..60_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let name = key((state >> 33) % 3000);
+            // Mostly inserts at first, mostly removals later.
+            if (state >> 20) % 10 < if round < 30_000 { 8 } else { 2 } {
+                assert_eq!(dict.insert(&name, round), model.insert(name, round));
+            } else {
+                assert_eq!(dict.remove(&name).map(|removed| removed.value), model.remove(&name));
+            }
+            assert_eq!(dict.len(), model.len());
+        }
+        for number in 0..3000 {
+            assert_eq!(dict.get(&key(number)), model.get(&key(number)));
+        }
+        for (name, value) in dict.iter() {
+            assert_eq!(model.get(&**name), Some(value));
+        }
+    }
+
+    #[test]
+    fn a_scan_returns_what_stays_while_the_table_grows_and_shrinks() {
+        for (before, added, removed) in [(500, 20_000, 0), (20_000, 0, 19_500), (300, 0, 0)] {
+            let mut dict = Dict::default();
+            for number in 0..before {
+                dict.insert(&key(number), ());
+            }
+            let stay: HashSet<Vec<u8>> = (removed..before).map(key).collect();
+            let mut seen = HashSet::new();
+            let (mut cursor, mut step) = (0, 0);
+            loop {
+                cursor = dict.scan(cursor, |name, ()| {
+                    seen.insert(name.to_vec());
+                });
+                if cursor == 0 {
+                    break;
+                }
+                for _ in 0..50 {
+                    if step < added {
+                        dict.insert(&key(1_000_000 + step), ());
+                    }
+                    if step < removed {
+                        dict.remove(&key(step));
+                    }
+                    step += 1;
+                }
+            }
+            assert!(stay.is_subset(&seen));
+        }
+    }
+
+    #[test]
+    fn indexes_are_dense_and_a_removal_names_the_hole() {
+        let mut dict = Dict::default();
+        for number in 0..10 {
+            dict.insert(&key(number), number);
+        }
+        let removed = dict.remove(&key(3)).map(|removed| (removed.value, removed.index));
+        assert_eq!(removed, Some((3, 3)));
+        assert_eq!(dict.at(3).1, &9);
+        assert_eq!(dict.find(&key(9)), Some(3));
+    }
+}

@@ -1,0 +1,96 @@
+//! The keyspace as scripts see it: the command table behind the door that `lua` defines.
+//!
+//! Commands run as for a client, but none may wait, and errors that a client would get about a
+//! call itself have the words that Redis uses in scripts.
+
+use bytes::Bytes;
+
+use crate::command::{self, NO_SCRIPT, WRITE};
+use crate::db::{Db, Waiting};
+use crate::lua::{self, Access};
+use crate::reply::Reply;
+
+/// A keyspace while a script runs. Whoever makes one has set the clock, and restores the selected
+/// database afterwards if the script must not change it.
+#[derive(Debug)]
+pub struct ScriptHost<'a> {
+    db: &'a mut Db,
+    access: Access,
+    changes: u64,
+}
+
+impl<'a> ScriptHost<'a> {
+    /// Lets a script at the keyspace; commands do not wait from now on.
+    pub fn new(db: &'a mut Db) -> Self {
+        db.set_waiting(Waiting::Denied);
+        let changes = db.changes();
+        Self { db, access: Access::Write, changes }
+    }
+
+    fn refuse(&self, args: &[Bytes]) -> Result<&'static command::Command, &'static str> {
+        let found = args.first().and_then(|name| command::find(name));
+        let command = found.ok_or(lua::UNKNOWN_COMMAND)?;
+        if !command.accepts(args.len()) {
+            return Err(lua::WRONG_ARITY);
+        }
+        if command.flags.has(NO_SCRIPT) {
+            return Err(lua::NOT_ALLOWED);
+        }
+        if self.access == Access::ReadOnly && command.flags.has(WRITE) {
+            return Err(lua::WRITE_REFUSED);
+        }
+        Ok(command)
+    }
+}
+
+impl lua::Host for ScriptHost<'_> {
+    fn call(&mut self, args: &[Bytes], reply: &mut Reply) {
+        match self.refuse(args) {
+            Ok(command) => command::run(self.db, command, args, reply),
+            Err(text) => reply.error(text),
+        }
+    }
+
+    fn begin(&mut self, access: Access) {
+        self.access = access;
+        self.changes = self.db.changes();
+    }
+
+    fn has_written(&self) -> bool {
+        self.db.changes() != self.changes
+    }
+
+    fn knows(&self, command: &[u8]) -> bool {
+        command::find(command).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lua::Host;
+    use crate::reply::Protocol;
+
+    fn call(host: &mut ScriptHost<'_>, line: &str) -> String {
+        let mut reply = Reply::new(Protocol::Resp2);
+        let args: Vec<Bytes> = line.split(' ').map(|arg| Bytes::from(arg.to_owned())).collect();
+        host.call(&args, &mut reply);
+        String::from_utf8_lossy(reply.as_bytes()).into_owned()
+    }
+
+    #[test]
+    fn a_script_runs_commands_and_is_told_what_it_may_not() {
+        let mut db = Db::new();
+        let mut host = ScriptHost::new(&mut db);
+        assert_eq!(call(&mut host, "get k"), "$-1\r\n");
+        assert!(!host.has_written());
+        assert_eq!(call(&mut host, "set k v"), "+OK\r\n");
+        assert!(host.has_written());
+        assert!(call(&mut host, "nosuch").contains("Unknown Redis command"));
+        assert!(call(&mut host, "get").contains("Wrong number of args"));
+        assert!(call(&mut host, "blpop k 0").contains("not allowed from script"));
+        host.begin(Access::ReadOnly);
+        assert!(call(&mut host, "set k w").contains("read-only"));
+        assert_eq!(call(&mut host, "get k"), "$1\r\nv\r\n");
+    }
+}

@@ -1,0 +1,365 @@
+//! The journal: what was written survives `kill -9` and, by policy, a power cut.
+//!
+//! It stores opaque records and, from time to time, a snapshot that makes older records useless. One
+//! record is the effects of one command, script or transaction: it is replayed whole or not at all.
+//! What is in a record is the keyspace's business; the journal knows no commands.
+//!
+//! ```text
+//!  executor                     writer's thread                 directory
+//!  ────────                     ───────────────                 ─────────
+//!  state()? ──Busy/Refusing──▶ (hold / refuse the command)      lock              owner's pid
+//!  run the command                                              manifest          which files count
+//!  append(record) ─▶ buffer ──▶ seal, write ──────────────────▶ 0000000006.log    open segment
+//!      │ Position       ▲       fdatasync by policy ──────────▶ 0000000004.log    sealed segment
+//!      ▼                │                │                      0000000005.snapshot
+//!  reply; `always` holds it until ◀── Event::Durable(Position)
+//! ```
+//!
+//! # Threads
+//! - **Append** copies the record under a short lock and never waits for the disk, in any policy. One
+//!   thread appends (`&mut self`). Everyone else uses a [`Watch`].
+//! - **Back-pressure**: all bytes that still need a copy in memory count against `memory_limit` (64 MiB).
+//!   At the limit [`State::Busy`] asks the executor to hold write commands and serve reads until it is
+//!   `Ready` again; if the disk takes nothing for `stall_limit` it becomes [`State::Refusing`]. `append`
+//!   itself never turns a record away for this, since its effects have already happened.
+//! - **Group commit**: what is appended during one fdatasync is the next batch.
+//!
+//! # Policies
+//! | policy | synced | lost by `kill -9` | lost by a power cut |
+//! |---|---|---|---|
+//! | `always` | before [`Event::Durable`] | nothing released | nothing released |
+//! | `everysec` | begun at ½ s after the append, also when idle | the last 5 ms (the writer gathers) or what came during a running sync | at most 1 s, if a sync takes less than ½ s |
+//! | `never` | at rotation and at the end | the last 5 ms, or as above | what the system had not written |
+//!
+//! # Files
+//! `frame.rs` has the one framing of log and snapshot, `manifest.rs` the list of files, `reader.rs` how a
+//! torn tail (cut, with a report) is told from damage (stops the open, names the repair command).
+//! `log.rs` does rotation and what follows a failed fsync, `compaction.rs` the snapshot. All writes go
+//! through the seam in `disk.rs`, and the tests cut, reorder and fail every single one of them.
+//!
+//! # What it must not do
+//! Report a record durable that a power cut can take; show a record at replay that was not appended, or
+//! one without all before it; skip a gap; delete what it can not read; trust a length that it read.
+
+mod compaction;
+mod desk;
+mod disk;
+mod error;
+mod frame;
+mod log;
+mod manifest;
+mod reader;
+mod recover;
+mod repair;
+mod shared;
+mod snapshot;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+pub use self::{
+    compaction::{Compacted, Compaction, CompactionWatch, Progress, Room, should_compact},
+    disk::{Disk, DiskFile, Lock, LockError, RealDisk},
+    error::{BoxError, Damage, Error},
+    frame::MAX_RECORD,
+    recover::{Contents, Replayed, Torn, Visit, check},
+    repair::{Repaired, repair},
+};
+use self::{error::io_error, shared::Shared, writer::Writer};
+
+const DEFAULT_MEMORY: usize = 64 << 20;
+
+/// When records are made to survive a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fsync {
+    /// Before the reply is released; many records share one sync.
+    Always,
+    /// Within a second of the append.
+    #[default]
+    EverySec,
+    /// When the system likes.
+    Never,
+}
+
+/// A record's place in the order of all records; the first is 1, and 0 is before all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Position(pub u64);
+
+/// May the executor run a write command?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Yes.
+    Ready,
+    /// Not now: the disk is behind. Hold write commands back and ask again at [`Event::Room`].
+    Busy,
+    /// No, for this reason; it tries again by itself and becomes ready when it succeeds.
+    Refusing(Arc<str>),
+    /// No, for good, for this reason.
+    Failed(Arc<str>),
+}
+
+impl State {
+    /// Why writes are not possible.
+    pub fn reason(&self) -> Option<Arc<str>> {
+        match self {
+            Self::Ready | Self::Busy => None,
+            Self::Refusing(reason) | Self::Failed(reason) => Some(reason.clone()),
+        }
+    }
+}
+
+/// What the journal tells its observer, from its own threads; an observer must be quick.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Records up to this one survive a power cut.
+    Durable(Position),
+    /// The state has changed (never to `Busy`, which comes and goes with every append).
+    State(State),
+    /// There is room in memory again: what was held back as [`State::Busy`] can run.
+    Room,
+    /// A compaction has ended.
+    Compaction(Progress),
+}
+
+/// Who is told.
+pub type Observer = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// How a journal works.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// When records are synced.
+    pub fsync: Fsync,
+    /// How many bytes may wait in memory.
+    pub memory_limit: usize,
+    /// How long the disk may take nothing, with memory at its limit, before writes are refused.
+    pub stall_limit: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            fsync: Fsync::default(),
+            memory_limit: DEFAULT_MEMORY,
+            stall_limit: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Figures for `INFO` and for the compaction trigger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// May writes go on?
+    pub state: State,
+    /// The policy in force.
+    pub fsync: Fsync,
+    /// The last record appended.
+    pub appended: Position,
+    /// The last record that survives a power cut.
+    pub durable: Position,
+    /// Bytes in memory that wait for the disk.
+    pub memory: usize,
+    /// Bytes of log since the snapshot.
+    pub log_bytes: u64,
+    /// Bytes of the snapshot.
+    pub snapshot_bytes: u64,
+    /// Syncs since the start.
+    pub syncs: u64,
+}
+
+/// What opening a journal found and did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// What was replayed, and the torn tail that was cut.
+    pub contents: Contents,
+    /// Files that no manifest names and that were removed.
+    pub removed: Vec<String>,
+    /// Files that no manifest names but that hold records; kept under a name that ends in `.aside`.
+    pub set_aside: Vec<String>,
+}
+
+/// The journal, in the hands of the one thread that appends.
+pub struct Journal {
+    shared: Arc<Shared>,
+    disk: Arc<dyn Disk>,
+    numbers: Arc<AtomicU64>,
+    writer: Option<JoinHandle<()>>,
+    clerk: Option<JoinHandle<()>>,
+    _lock: Lock,
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal")
+            .field("place", &self.disk.place())
+            .field("shared", &self.shared)
+            .finish()
+    }
+}
+
+impl Journal {
+    /// Opens the journal in a directory (or makes one) and replays it.
+    pub fn open(
+        dir: &Path,
+        config: &Config,
+        observer: Option<Observer>,
+        visit: Visit<'_>,
+    ) -> Result<(Self, Opened), Error> {
+        let disk = RealDisk::create(dir).map_err(io_error("create", PathBuf::from(dir)))?;
+        Self::open_on(Arc::new(disk), config, observer, visit)
+    }
+
+    /// Opens a journal on any disk.
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        config: &Config,
+        observer: Option<Observer>,
+        visit: Visit<'_>,
+    ) -> Result<(Self, Opened), Error> {
+        let lock = recover::lock(&*disk)?;
+        let manifest = recover::manifest_or_first(&*disk)?;
+        let limit = config.memory_limit.max(DEFAULT_MEMORY) as u64;
+        let scan = recover::scan(&*disk, &manifest, limit, visit)?;
+        if let Some(damage) = scan.contents.damage {
+            return Err(damage.into());
+        }
+        let numbers = Arc::new(AtomicU64::new(0));
+        let (log, contents) =
+            scan.resume(disk.clone(), manifest.clone(), numbers.clone(), limit)?;
+        let (removed, set_aside) = repair::tidy(&*disk, &manifest);
+        numbers.store(repair::free_number(&*disk)?, Ordering::Relaxed);
+        if let Some(torn) = &contents.torn {
+            tracing::warn!(
+                file = torn.file,
+                offset = torn.offset,
+                bytes = torn.bytes,
+                records = torn.records,
+                "a crash left a torn tail; it was cut"
+            );
+        }
+        let shared = Arc::new(Shared::new(config, contents.last, observer));
+        shared.log_bytes.store(contents.log_bytes, Ordering::Relaxed);
+        shared.snapshot_bytes.store(contents.snapshot_bytes, Ordering::Relaxed);
+        let writer = Writer::spawn(log, shared.clone(), config)
+            .map_err(io_error("start a thread for", disk.place()))?;
+        let journal =
+            Self { shared, disk, numbers, writer: Some(writer), clerk: None, _lock: lock };
+        Ok((journal, Opened { contents, removed, set_aside }))
+    }
+
+    /// Adds a record; never waits for the disk. Fails only for a record over [`MAX_RECORD`] or after a stop.
+    pub fn append(&mut self, record: &[u8]) -> Result<Position, Error> {
+        if record.len() > MAX_RECORD {
+            return Err(Error::TooLarge(record.len()));
+        }
+        self.shared.append(record)
+    }
+
+    /// May a write command run? Ask before each; it costs two atomic loads.
+    pub fn state(&self) -> State {
+        self.shared.state()
+    }
+
+    /// The last record that survives a power cut.
+    pub fn durable(&self) -> Position {
+        self.shared.durable()
+    }
+
+    /// Changes the policy from now on; what waits under the old one is synced at once.
+    pub fn set_fsync(&self, fsync: Fsync) {
+        self.shared.set_fsync(fsync);
+    }
+
+    /// A handle for those who only look and wait.
+    pub fn watch(&self) -> Watch {
+        Watch { shared: self.shared.clone() }
+    }
+
+    /// Begins a compaction at the current position; see [`Compaction`].
+    pub fn begin_compaction(&mut self) -> Result<Compaction, Error> {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let (compaction, thread) = Compaction::begin(&self.shared, &self.disk, number)?;
+        // The thread before it, if any, has settled and is about to end.
+        self.clerk = Some(thread);
+        Ok(compaction)
+    }
+
+    /// Writes and syncs everything, ends the threads and releases the directory.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.shut()
+    }
+
+    fn shut(&mut self) -> Result<(), Error> {
+        self.shared.stop();
+        for thread in self.writer.take().into_iter().chain(self.clerk.take()) {
+            // A panic has been told through the state.
+            let _ = thread.join();
+        }
+        if self.shared.durable() >= self.shared.appended() {
+            return Ok(());
+        }
+        Err(Error::Stopped(
+            self.shared.state().reason().unwrap_or_else(|| "records were not written".into()),
+        ))
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if self.writer.is_some()
+            && let Err(error) = self.shut()
+        {
+            tracing::error!(%error, "the journal was closed with unwritten records");
+        }
+    }
+}
+
+/// Looks at a journal and waits for it, from any thread.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    shared: Arc<Shared>,
+}
+
+impl Watch {
+    /// The last record that survives a power cut.
+    pub fn durable(&self) -> Position {
+        self.shared.durable()
+    }
+
+    /// Waits until a record survives a power cut.
+    pub fn wait_durable(&self, position: Position, timeout: Duration) -> Result<(), Error> {
+        self.shared.wait_durable(position, timeout)
+    }
+
+    /// Syncs everything appended so far, whatever the policy.
+    pub fn sync(&self, timeout: Duration) -> Result<Position, Error> {
+        let position = self.shared.request_sync();
+        self.shared.wait_durable(position, timeout)?;
+        Ok(position)
+    }
+
+    /// All figures.
+    pub fn status(&self) -> Status {
+        Status {
+            state: self.shared.state(),
+            fsync: self.shared.fsync(),
+            appended: self.shared.appended(),
+            durable: self.shared.durable(),
+            memory: self.shared.memory(),
+            log_bytes: self.shared.log_bytes.load(Ordering::Relaxed),
+            snapshot_bytes: self.shared.snapshot_bytes.load(Ordering::Relaxed),
+            syncs: self.shared.syncs.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Compaction: a new snapshot replaces the old one and the log behind it, while service goes on.
+//!
+//! ```text
+//!  executor            snapshot's thread           writer's thread          on disk (manifest)
+//!  begin ───────────────────────────────────────▶ rotate                   S₁ L₁ L₂(open)
+//!    position P        create S₂                   appends go to L₂
+//!  feed, feed … ─────▶ write, sync every 8 MiB
+//!  finish ───────────▶ end, sync, dir sync ──────▶ install                  S₂ L₂(open)
+//!                      remove S₁ L₁ ◀────────────
+//!  progress = Done
+//! ```
+//!
+//! The caller feeds the state as it was at position P (`begin` gives it), in slices between commands;
+//! later changes are in L₂. `feed` never waits for the disk: blocks are queued, and `Room::Full` asks the
+//! caller to come back later. Until `install` has replaced the manifest in one step, the old state is the
+//! state; S₂ is a file that nobody names. Any failure before that (disk full, the journal refusing writes,
+//! the handle dropped) removes S₂ and leaves one more segment, which the next compaction takes along.
+//!
+//! Peak disk use: old snapshot + old log + new snapshot + what is appended meanwhile; after it, the new
+//! snapshot + what was appended meanwhile. Peak memory here: 8 MiB of blocks plus one item.
+
+use std::{
+    sync::{Arc, PoisonError, atomic::Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Error, Event, Position,
+    desk::{Desk, Outcome},
+    disk::Disk,
+    frame::Kind,
+    manifest::SnapshotEntry,
+    shared::{Shared, Work},
+    snapshot::{BlockBuilder, SnapshotFile},
+};
+
+/// Blocks that may wait for the disk.
+const QUEUE_BYTES: usize = 8 << 20;
+/// A log smaller than this is not worth the work.
+const MIN_LOG: u64 = 64 << 20;
+
+/// Is it time to compact? When the log has outgrown the snapshot, but not for little.
+///
+/// So a journal is at most about twice its snapshot plus 64 MiB, and every byte is written about twice.
+pub fn should_compact(log_bytes: u64, snapshot_bytes: u64) -> bool {
+    log_bytes >= MIN_LOG && log_bytes >= snapshot_bytes
+}
+
+/// Does the snapshot take more for now?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// Yes.
+    More,
+    /// The item was taken, but the disk is behind: serve clients and come back.
+    Full,
+}
+
+/// How far a compaction is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// Items are being fed and written.
+    Feeding,
+    /// All items are fed; the rest happens by itself.
+    Finishing,
+    /// The new snapshot is in place.
+    Done(Compacted),
+    /// It was given up; the journal is as it was.
+    Failed(Arc<str>),
+}
+
+/// What a compaction achieved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compacted {
+    /// The last record that the snapshot contains.
+    pub position: Position,
+    /// Items in the snapshot.
+    pub items: u64,
+    /// Its size.
+    pub snapshot_bytes: u64,
+    /// Bytes of log that it made useless.
+    pub log_bytes: u64,
+}
+
+/// A running compaction, in the hands of the executor; dropping it unfinished gives it up.
+#[derive(Debug)]
+pub struct Compaction {
+    desk: Arc<Desk>,
+    position: Position,
+    builder: BlockBuilder,
+}
+
+impl Compaction {
+    pub(super) fn begin(
+        shared: &Arc<Shared>,
+        disk: &Arc<dyn Disk>,
+        number: u64,
+    ) -> Result<(Self, thread::JoinHandle<()>), Error> {
+        let desk = Arc::new(Desk::default());
+        shared.begin(&desk)?;
+        let log_bytes = shared.log_bytes.load(Ordering::Relaxed);
+        let Some(position) = shared.push(Work::Rotate(desk.clone())) else {
+            desk.settle(Progress::Failed("the journal is closed".into()));
+            return Err(Error::Stopped("it is closed".into()));
+        };
+        let entry = SnapshotEntry { number, upto: position.0 };
+        let clerk = Clerk {
+            desk: desk.clone(),
+            shared: shared.clone(),
+            disk: disk.clone(),
+            entry,
+            log_bytes,
+        };
+        let spawned =
+            thread::Builder::new().name("journal-snapshot".to_owned()).spawn(move || clerk.run());
+        let thread = spawned.map_err(|source| {
+            desk.settle(Progress::Failed("no thread".into()));
+            Error::Io { action: "start a thread for", path: disk.place(), source }
+        })?;
+        Ok((Self { desk, position, builder: BlockBuilder::default() }, thread))
+    }
+
+    /// The position that the snapshot must show.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Adds an item; never waits for the disk.
+    pub fn feed(&mut self, item: &[u8]) -> Result<Room, Error> {
+        if let Some(block) = self.builder.push(item)? {
+            self.desk.put(block)?;
+        }
+        Ok(if self.has_room() { Room::More } else { Room::Full })
+    }
+
+    /// Is it worth while to feed now?
+    pub fn has_room(&self) -> bool {
+        let inner = self.desk.lock();
+        // Given up: let the caller come and hear it.
+        inner.queued < QUEUE_BYTES || inner.abort.is_some()
+    }
+
+    /// All items are fed; the rest happens by itself. Ask [`CompactionWatch::progress`] or the observer.
+    pub fn finish(mut self) -> CompactionWatch {
+        // A compaction that has failed says so in its progress.
+        let _ = self.builder.take().map(|block| self.desk.put(block));
+        let mut inner = self.desk.lock();
+        inner.finish = Some(self.builder.items);
+        if inner.progress == Progress::Feeding {
+            inner.progress = Progress::Finishing;
+        }
+        drop(inner);
+        self.desk.changed.notify_all();
+        self.watch()
+    }
+
+    /// Gives it up.
+    pub fn abort(self) {
+        drop(self);
+    }
+
+    /// A handle to follow it with.
+    pub fn watch(&self) -> CompactionWatch {
+        CompactionWatch { desk: self.desk.clone() }
+    }
+}
+
+impl Drop for Compaction {
+    fn drop(&mut self) {
+        if self.desk.lock().finish.is_none() {
+            self.desk.abort("it was given up".into());
+        }
+    }
+}
+
+/// Follows a compaction.
+#[derive(Debug, Clone)]
+pub struct CompactionWatch {
+    desk: Arc<Desk>,
+}
+
+impl CompactionWatch {
+    /// How far it is.
+    pub fn progress(&self) -> Progress {
+        self.desk.lock().progress.clone()
+    }
+
+    /// Waits until it is done or has failed, or the time is over.
+    pub fn wait(&self, timeout: Duration) -> Progress {
+        let deadline = Instant::now() + timeout;
+        let mut inner = self.desk.lock();
+        while matches!(inner.progress, Progress::Feeding | Progress::Finishing) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            inner = self
+                .desk
+                .changed
+                .wait_timeout(inner, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        inner.progress.clone()
+    }
+}
+
+/// The snapshot's thread.
+struct Clerk {
+    desk: Arc<Desk>,
+    shared: Arc<Shared>,
+    disk: Arc<dyn Disk>,
+    entry: SnapshotEntry,
+    log_bytes: u64,
+}
+
+impl Clerk {
+    fn run(self) {
+        let name = Kind::Snapshot.file_name(self.entry.number);
+        let progress = match self.write().and_then(|done| Ok((done, self.install()?))) {
+            Ok((done, names)) => {
+                self.shared.log_bytes.fetch_sub(self.log_bytes, Ordering::Relaxed);
+                self.shared.snapshot_bytes.store(done.snapshot_bytes, Ordering::Relaxed);
+                // What can not be removed now is removed at the next open.
+                for name in names {
+                    let _ = self.disk.remove(&name);
+                }
+                Progress::Done(done)
+            }
+            Err(Halt { reason, orphan }) => {
+                tracing::warn!(%reason, "a compaction was given up");
+                if orphan {
+                    let _ = self.disk.remove(&name);
+                }
+                Progress::Failed(reason)
+            }
+        };
+        self.desk.settle(progress.clone());
+        self.shared.tell(Event::Compaction(progress));
+    }
+
+    fn write(&self) -> Result<Compacted, Halt> {
+        let place = self.disk.place().join(Kind::Snapshot.file_name(self.entry.number));
+        let full = |error: std::io::Error| {
+            self.halt(format!("cannot write {}: {error}", place.display()).into())
+        };
+        let mut file = SnapshotFile::create(&*self.disk, self.entry).map_err(full)?;
+        let items = loop {
+            match self.desk.next().map_err(|reason| self.halt(reason))? {
+                Ok(block) => file.write_block(&block).map_err(full)?,
+                Err(items) => break items,
+            }
+        };
+        let snapshot_bytes = file.finish(items).map_err(full)?;
+        self.disk.sync_dir().map_err(full)?;
+        Ok(Compacted {
+            position: Position(self.entry.upto),
+            items,
+            snapshot_bytes,
+            log_bytes: self.log_bytes,
+        })
+    }
+
+    fn install(&self) -> Result<Vec<String>, Halt> {
+        if self.shared.push(Work::Install(self.entry, self.desk.clone())).is_none() {
+            return Err(self.halt("the journal is closed".into()));
+        }
+        match self.desk.wait_outcome() {
+            Outcome::Installed(names) => Ok(names),
+            Outcome::Declined(reason) => Err(self.halt(reason)),
+            Outcome::Unknown(reason) => Err(Halt { reason, orphan: false }),
+        }
+    }
+
+    /// Ends it and lets a caller who still feeds know.
+    fn halt(&self, reason: Arc<str>) -> Halt {
+        self.desk.abort(reason.clone());
+        Halt { reason, orphan: true }
+    }
+}
+
+/// Why the snapshot's thread ended early, and whether its file can be removed.
+struct Halt {
+    reason: Arc<str>,
+    orphan: bool,
+}

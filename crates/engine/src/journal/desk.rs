@@ -1,0 +1,167 @@
+//! The desk of a compaction: where the executor, the snapshot's thread and the writer's thread meet.
+//!
+//! ```text
+//!              abort (executor, disk full, journal refusing)
+//!            ┌────────────────────────────────────────────▶ Failed, the file is removed
+//!  Feeding ──┴─▶ Finishing ── claim ──▶ claimed ──────────▶ Done
+//!                               │           └─ journal ends ─▶ Failed, the file stays: the next open decides
+//!                               └ aborted before ──▶ Failed
+//! ```
+//!
+//! The claim is the point of no return. The writer makes it just before it replaces the manifest; from
+//! then on the new manifest may be on disk, so the snapshot must not be removed any more.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+use super::{Error, compaction::Progress};
+
+/// Where executor, snapshot's thread and writer's thread meet.
+#[derive(Debug, Default)]
+pub(super) struct Desk {
+    inner: Mutex<DeskInner>,
+    pub(super) changed: Condvar,
+}
+
+#[derive(Debug)]
+pub(super) struct DeskInner {
+    blocks: VecDeque<Vec<u8>>,
+    /// Bytes of the blocks that wait.
+    pub(super) queued: usize,
+    /// The number of all items, once they are fed.
+    pub(super) finish: Option<u64>,
+    pub(super) abort: Option<Arc<str>>,
+    /// The writer has begun to install it; from here on it can not be given up.
+    claimed: bool,
+    outcome: Option<Outcome>,
+    pub(super) progress: Progress,
+}
+
+impl Default for DeskInner {
+    fn default() -> Self {
+        let (blocks, queued, finish, abort) = (VecDeque::new(), 0, None, None);
+        Self {
+            blocks,
+            queued,
+            finish,
+            abort,
+            claimed: false,
+            outcome: None,
+            progress: Progress::Feeding,
+        }
+    }
+}
+
+/// What the writer made of the installation.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// The new state is the state; these files are useless.
+    Installed(Vec<String>),
+    /// The old state is the state.
+    Declined(Arc<str>),
+    /// The journal ended in between; the manifest that the next open finds decides.
+    Unknown(Arc<str>),
+}
+
+impl Desk {
+    pub(super) fn lock(&self) -> MutexGuard<'_, DeskInner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self.lock().progress, Progress::Feeding | Progress::Finishing)
+    }
+
+    /// Gives the compaction up, unless the writer has claimed it.
+    pub(super) fn abort(&self, reason: Arc<str>) {
+        let mut inner = self.lock();
+        if !inner.claimed {
+            inner.abort.get_or_insert(reason);
+        }
+        drop(inner);
+        self.changed.notify_all();
+    }
+
+    /// The writer asks whether it may install: not if it was given up before.
+    pub(super) fn claim(&self) -> Result<(), Arc<str>> {
+        let mut inner = self.lock();
+        match &inner.abort {
+            Some(reason) => Err(reason.clone()),
+            None => {
+                inner.claimed = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// The installation has happened; these files are useless now.
+    pub(super) fn installed(&self, names: Vec<String>) {
+        self.decide(Outcome::Installed(names));
+    }
+
+    /// The installation has not happened and will not.
+    pub(super) fn declined(&self, reason: Arc<str>) {
+        self.decide(Outcome::Declined(reason));
+    }
+
+    /// The writer has ended before the installation did.
+    pub(super) fn unknown(&self, reason: Arc<str>) {
+        let claimed = self.lock().claimed;
+        self.decide(if claimed { Outcome::Unknown(reason) } else { Outcome::Declined(reason) });
+    }
+
+    fn decide(&self, outcome: Outcome) {
+        self.lock().outcome = Some(outcome);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn settle(&self, progress: Progress) {
+        let mut inner = self.lock();
+        inner.progress = progress;
+        inner.blocks.clear();
+        drop(inner);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn put(&self, block: Vec<u8>) -> Result<(), Error> {
+        let mut inner = self.lock();
+        if let Some(reason) = &inner.abort {
+            return Err(Error::Aborted(reason.clone()));
+        }
+        inner.queued += block.len();
+        inner.blocks.push_back(block);
+        drop(inner);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The next block; `Ok(Err(items))` at the end, `Err` when it was given up.
+    pub(super) fn next(&self) -> Result<Result<Vec<u8>, u64>, Arc<str>> {
+        let mut inner = self.lock();
+        loop {
+            if let Some(reason) = &inner.abort {
+                return Err(reason.clone());
+            }
+            if let Some(block) = inner.blocks.pop_front() {
+                inner.queued -= block.len();
+                return Ok(Ok(block));
+            }
+            if let Some(items) = inner.finish {
+                return Ok(Err(items));
+            }
+            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(super) fn wait_outcome(&self) -> Outcome {
+        let mut inner = self.lock();
+        loop {
+            if let Some(outcome) = inner.outcome.take() {
+                return outcome;
+            }
+            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

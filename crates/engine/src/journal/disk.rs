@@ -1,0 +1,244 @@
+//! The file-system seam: everything the journal asks of a disk, and the real one.
+//!
+//! A [`Disk`] is one flat directory. The journal needs very little of it: files that are written at
+//! explicit offsets, an atomic rename, and three kinds of "make it stay": the bytes of a file
+//! ([`DiskFile::sync`]), the names in the directory ([`Disk::sync_dir`]) and the lock. Tests put a
+//! faulty disk in memory behind the same trait (`tests/faulty_disk.rs`).
+//!
+//! Writes carry their offset on purpose: a write that failed half-way is continued or overwritten at
+//! the same place, so no torn record can stay in the middle of a file.
+
+use std::{
+    fmt, fs,
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+/// A flat directory of files, as the journal uses it.
+pub trait Disk: fmt::Debug + Send + Sync {
+    /// Where it is, for messages to people.
+    fn place(&self) -> PathBuf;
+    /// Makes an empty file, or empties the one that is there.
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+    /// Opens a file that must exist.
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+    /// Gives a file a new name, replacing what had it, in one step.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// The names of all files, in no order.
+    fn list(&self) -> io::Result<Vec<String>>;
+    /// Makes creations, renames and removals survive a power cut.
+    fn sync_dir(&self) -> io::Result<()>;
+    /// Becomes the only owner of the directory until the lock is dropped.
+    fn lock(&self) -> Result<Lock, LockError>;
+}
+
+/// An open file, read and written at explicit offsets.
+pub trait DiskFile: fmt::Debug + Send {
+    /// Reads some bytes; fewer than asked for is allowed, none means the end.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
+    /// Writes some bytes; fewer than given is allowed.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<usize>;
+    /// Cuts the file to a length.
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
+    /// Makes its bytes and length survive a power cut (`fdatasync`).
+    fn sync(&mut self) -> io::Result<()>;
+    /// Its length in bytes.
+    fn length(&self) -> io::Result<u64>;
+}
+
+impl dyn DiskFile {
+    /// Writes all bytes; on an error nothing is promised about the bytes at and after `offset`.
+    pub(super) fn write_all_at(&mut self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.write_at(offset, bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    offset += n as u64;
+                    bytes = &bytes[n..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads until the buffer is full or the file ends; says how much it read.
+    pub(super) fn read_full_at(&self, mut offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        let mut done = 0;
+        while done < into.len() {
+            match self.read_at(offset, &mut into[done..]) {
+                Ok(0) => break,
+                Ok(n) => {
+                    offset += n as u64;
+                    done += n;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+}
+
+/// Holds the directory while it lives.
+#[derive(Debug)]
+pub struct Lock {
+    // Dropping the file releases the lock; the memory disk of the tests has none.
+    _file: Option<fs::File>,
+}
+
+impl Lock {
+    /// A lock that guards nothing, for disks that only one test can see.
+    #[cfg(test)]
+    pub(super) fn pretend() -> Self {
+        Self { _file: None }
+    }
+}
+
+/// Why a directory could not be locked.
+#[derive(Debug)]
+pub enum LockError {
+    /// Another process has it; its pid if it wrote one.
+    Held(Option<u32>),
+    /// The lock file could not be opened or locked.
+    Io(io::Error),
+}
+
+/// A directory of the operating system.
+#[derive(Debug, Clone)]
+pub struct RealDisk {
+    dir: PathBuf,
+}
+
+impl RealDisk {
+    /// Uses a directory; makes it (and makes it stay) when it is not there.
+    pub fn create(dir: &Path) -> io::Result<Self> {
+        if !dir.is_dir() {
+            fs::create_dir_all(dir)?;
+            if let Some(parent) = dir.parent().filter(|p| !p.as_os_str().is_empty()) {
+                fs::File::open(parent)?.sync_all()?;
+            }
+        }
+        Ok(Self { dir: dir.to_path_buf() })
+    }
+
+    /// Uses a directory that must be there.
+    pub fn existing(dir: &Path) -> io::Result<Self> {
+        if fs::metadata(dir)?.is_dir() {
+            Ok(Self { dir: dir.to_path_buf() })
+        } else {
+            Err(io::ErrorKind::NotADirectory.into())
+        }
+    }
+}
+
+/// The name of the file that is locked.
+const LOCK: &str = "lock";
+
+impl Disk for RealDisk {
+    fn place(&self) -> PathBuf {
+        self.dir.clone()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        Ok(Box::new(RealFile(options.open(self.dir.join(name))?)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let file = fs::OpenOptions::new().read(true).write(true).open(self.dir.join(name))?;
+        Ok(Box::new(RealFile(file)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.dir.join(from), self.dir.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.dir.join(name))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            // A name that is not UTF-8 is not one of ours.
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        fs::File::open(&self.dir)?.sync_all()
+    }
+
+    fn lock(&self) -> Result<Lock, LockError> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(self.dir.join(LOCK)).map_err(LockError::Io)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let _ = file.take(32).read_to_string(&mut text);
+                return Err(LockError::Held(text.trim().parse().ok()));
+            }
+            Err(fs::TryLockError::Error(error)) => return Err(LockError::Io(error)),
+        }
+        // The pid only serves the message above, so a full disk must not keep the owner out.
+        let _ = file
+            .set_len(0)
+            .and_then(|()| file.seek(SeekFrom::Start(0)))
+            .and_then(|_| writeln!(file, "{}", std::process::id()));
+        Ok(Lock { _file: Some(file) })
+    }
+}
+
+#[derive(Debug)]
+struct RealFile(fs::File);
+
+impl DiskFile for RealFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        FileExt::read_at(&self.0, into, offset)
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+        FileExt::write_at(&self.0, bytes, offset)
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_owner_is_told_the_pid_of_the_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = RealDisk::create(dir.path()).unwrap();
+        let first = disk.lock().unwrap();
+        match disk.lock() {
+            Err(LockError::Held(pid)) => assert_eq!(pid, Some(std::process::id())),
+            other => panic!("{other:?}"),
+        }
+        drop(first);
+        disk.lock().unwrap();
+    }
+}

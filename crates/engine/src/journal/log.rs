@@ -1,0 +1,391 @@
+//! The log on disk: segments, their sync, rotation and healing. No threads here.
+//!
+//! [`Log`] belongs to the writer's thread (`writer.rs`), which alone writes segments and the manifest.
+//! Every operation can fail and be called again: it then goes on where it was.
+//!
+//! ```text
+//!    segment, open
+//!    ├── durable ──┼── unsynced: written, copies kept in memory ──┼── half a chunk ──┤
+//!    0        durable_end                                        end          (overwritten by the retry)
+//!
+//!  sync ok      durable_end = end, the copies are dropped
+//!  sync failed  suspect: the file may have lost anything behind durable_end, and a second fsync would
+//!               report success without writing (the kernel marks failed pages clean). So:
+//!  heal         new segment ◀─ the copies, sealed again ─▶ sync ─▶ manifest { …, old: sealed at durable_end,
+//!               new: open }. Until that succeeds nothing is reported durable and nothing is forgotten.
+//! ```
+//!
+//! Why heal and not stop: the state is in memory and the copies are there, so a passing error of the
+//! disk (thin provisioning, a network volume, quota at fsync time) need not end the service. Without
+//! copies (policy never) a failed sync does stop the journal: [`Trouble::Fatal`].
+//!
+//! Numbers of files are never used twice in a process, so a manifest whose installation ended in the
+//! unknown never comes to name a file that was made for something else.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use super::{
+    disk::{Disk, DiskFile},
+    frame::{FILE_HEADER, FileHeader, Kind, push_mark, seal},
+    manifest::{InstallError, Manifest, SegmentEntry, SnapshotEntry},
+};
+
+/// Whole frames that were appended together.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) bytes: Vec<u8>,
+    /// The sequence of its last record.
+    pub(super) last: u64,
+    /// When its first record was appended.
+    pub(super) since: Instant,
+    /// The file it is sealed for, and how much of it is written there.
+    progress: Option<(u64, usize)>,
+}
+
+impl Chunk {
+    pub(super) fn new(bytes: Vec<u8>, last: u64, since: Instant) -> Self {
+        Self { bytes, last, since, progress: None }
+    }
+}
+
+/// Why an operation did not succeed.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// It can be called again, and must be before anything else.
+    Retry(String),
+    /// It did not happen and need not.
+    Declined(String),
+    /// Data may be lost that nobody has a copy of.
+    Fatal(String),
+}
+
+/// What becomes of the bytes in memory once they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Copies {
+    /// Kept until they are synced.
+    Keep,
+    /// Dropped at once; a failed sync is then fatal.
+    Drop,
+}
+
+/// The segments of a journal, open for writing.
+#[derive(Debug)]
+pub(super) struct Log {
+    disk: Arc<dyn Disk>,
+    manifest: Manifest,
+    numbers: Arc<AtomicU64>,
+    file: Box<dyn DiskFile>,
+    header: FileHeader,
+    end: u64,
+    durable_end: u64,
+    written: u64,
+    durable: u64,
+    /// The highest watermark that a frame on disk carries.
+    vouched: u64,
+    unsynced: Vec<Chunk>,
+    unsynced_bytes: usize,
+    copies_missing: bool,
+    suspect: Option<String>,
+    /// Files of attempts that failed; removed after the next install.
+    litter: Vec<String>,
+}
+
+impl Log {
+    /// Goes on with the open segment of a manifest; everything up to `end` and `last` is durable.
+    pub(super) fn resume(
+        disk: Arc<dyn Disk>,
+        manifest: Manifest,
+        numbers: Arc<AtomicU64>,
+        (file, header): (Box<dyn DiskFile>, FileHeader),
+        (end, last): (u64, u64),
+    ) -> Self {
+        let (durable_end, written, durable) = (end, last, last);
+        let (unsynced, litter, vouched) = (Vec::new(), Vec::new(), 0);
+        let (unsynced_bytes, copies_missing, suspect) = (0, false, None);
+        Self {
+            disk,
+            manifest,
+            numbers,
+            file,
+            header,
+            end,
+            durable_end,
+            written,
+            durable,
+            vouched,
+            unsynced,
+            unsynced_bytes,
+            copies_missing,
+            suspect,
+            litter,
+        }
+    }
+
+    /// The last record known to survive a power cut.
+    pub(super) fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// When the oldest record was appended that is written but not synced.
+    pub(super) fn oldest_unsynced(&self) -> Option<Instant> {
+        self.unsynced.first().map(|chunk| chunk.since)
+    }
+
+    /// Bytes held in memory until the next sync.
+    pub(super) fn unsynced_bytes(&self) -> usize {
+        self.unsynced_bytes
+    }
+
+    /// Is there a record written that is not synced?
+    pub(super) fn is_dirty(&self) -> bool {
+        self.durable < self.written
+    }
+
+    /// Is a synced record not yet covered by a watermark on disk?
+    pub(super) fn wants_mark(&self) -> bool {
+        self.vouched < self.durable && !self.is_dirty() && self.suspect.is_none()
+    }
+
+    /// Writes a chunk behind the last one. On an error the chunk remembers how far it came.
+    pub(super) fn write(&mut self, chunk: &mut Chunk) -> Result<(), Trouble> {
+        let mut done = match chunk.progress {
+            Some((number, done)) if number == self.header.number => done,
+            _ => {
+                seal(&mut chunk.bytes, self.header.salt, self.durable);
+                0
+            }
+        };
+        while done < chunk.bytes.len() {
+            match self.file.write_at(self.end + done as u64, &chunk.bytes[done..]) {
+                Ok(n) if n > 0 => done += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                failed => {
+                    chunk.progress = Some((self.header.number, done));
+                    let error = failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
+                    return Err(Trouble::Retry(self.sentence("write to", &error)));
+                }
+            }
+        }
+        self.end += done as u64;
+        self.written = chunk.last;
+        self.vouched = self.vouched.max(self.durable);
+        Ok(())
+    }
+
+    /// Takes a chunk that [`Self::write`] has written; gives its buffer back when no copy is needed.
+    pub(super) fn retain(&mut self, chunk: Chunk, copies: Copies) -> Option<Chunk> {
+        match copies {
+            Copies::Keep => {
+                self.unsynced_bytes += chunk.bytes.len();
+                self.unsynced.push(chunk);
+                None
+            }
+            Copies::Drop => {
+                self.copies_missing = true;
+                Some(chunk)
+            }
+        }
+    }
+
+    /// Makes all whole chunks durable; gives back the chunks whose copies are needed no more.
+    pub(super) fn sync(&mut self) -> Result<Vec<Chunk>, Trouble> {
+        if self.suspect.is_none() {
+            // Not `is_dirty`: a mark counts too, for a sealed segment must be whole.
+            if self.end == self.durable_end {
+                return Ok(Vec::new());
+            }
+            match self.file.sync() {
+                Ok(()) => {
+                    self.durable = self.written;
+                    self.durable_end = self.end;
+                    self.copies_missing = false;
+                    self.unsynced_bytes = 0;
+                    return Ok(std::mem::take(&mut self.unsynced));
+                }
+                Err(error) => self.suspect = Some(self.sentence("sync", &error)),
+            }
+        }
+        self.heal()
+    }
+
+    /// Is the open segment past help, so that [`Self::sync`] must run before the next write?
+    pub(super) fn is_suspect(&self) -> bool {
+        self.suspect.is_some()
+    }
+
+    fn heal(&mut self) -> Result<Vec<Chunk>, Trouble> {
+        let reason = self.suspect.clone().unwrap_or_default();
+        if self.copies_missing {
+            return Err(Trouble::Fatal(format!(
+                "{reason}; what was written after record {} may be lost, for fsync policy never keeps no copies",
+                self.durable
+            )));
+        }
+        let (mut file, header) =
+            self.new_segment(self.durable).map_err(|e| Trouble::Retry(format!("{reason}; {e}")))?;
+        let mut end = FILE_HEADER as u64;
+        let mut rewrite = || {
+            for chunk in &mut self.unsynced {
+                seal(&mut chunk.bytes, header.salt, self.durable);
+                file.write_all_at(end, &chunk.bytes)?;
+                end += chunk.bytes.len() as u64;
+            }
+            file.sync()
+        };
+        if let Err(error) = rewrite() {
+            let _ = self.disk.remove(&Kind::Log.file_name(header.number));
+            return Err(Trouble::Retry(format!(
+                "{reason}; and not into a new segment either: {error}"
+            )));
+        }
+        match self.switch(file, header, self.durable_end) {
+            Ok(()) => {}
+            Err(InstallError::Unchanged(error) | InstallError::Unknown(error)) => {
+                return Err(Trouble::Retry(format!("{reason}; and no new manifest: {error}")));
+            }
+        }
+        tracing::warn!(%reason, segment = header.number, "unsynced records were rewritten to a new segment");
+        self.suspect = None;
+        self.end = end;
+        self.durable_end = end;
+        self.durable = self.written;
+        self.unsynced_bytes = 0;
+        Ok(std::mem::take(&mut self.unsynced))
+    }
+
+    /// Begins a new segment; everything before it becomes durable.
+    pub(super) fn rotate(&mut self) -> Result<Vec<Chunk>, Trouble> {
+        let synced = self.sync()?;
+        if self.end == FILE_HEADER as u64 {
+            return Ok(synced);
+        }
+        let started = self.new_segment(self.written).map_err(Trouble::Declined);
+        let outcome =
+            started.and_then(|(file, header)| match self.switch(file, header, self.end) {
+                Ok(()) => {
+                    self.end = FILE_HEADER as u64;
+                    self.durable_end = self.end;
+                    Ok(())
+                }
+                Err(InstallError::Unchanged(e)) => {
+                    Err(Trouble::Declined(format!("cannot write the manifest: {e}")))
+                }
+                Err(InstallError::Unknown(e)) => {
+                    Err(Trouble::Retry(format!("cannot replace the manifest: {e}")))
+                }
+            });
+        // The sync before it has happened all the same; its buffers are simply not recycled.
+        outcome.map(|()| synced)
+    }
+
+    /// Makes a finished snapshot the base of the journal; gives the names of the files that are now useless.
+    pub(super) fn install(&mut self, snapshot: SnapshotEntry) -> Result<Vec<String>, Trouble> {
+        let mut next =
+            Manifest { snapshot: Some(snapshot), segments: self.manifest.segments.clone() };
+        next.segments.retain(|segment| segment.base >= snapshot.upto);
+        // A segment without records has the base of the one after it; it goes with the old ones.
+        while next.segments.len() > 1 && next.segments[1].base == snapshot.upto {
+            next.segments.remove(0);
+        }
+        if next.segments.first().is_none_or(|first| first.base != snapshot.upto) {
+            return Err(Trouble::Declined("no segment begins where the snapshot ends".to_owned()));
+        }
+        match next.install(&*self.disk) {
+            Ok(()) => {}
+            Err(InstallError::Unchanged(e)) => {
+                return Err(Trouble::Declined(format!("cannot write the manifest: {e}")));
+            }
+            Err(InstallError::Unknown(e)) => {
+                return Err(Trouble::Retry(format!("cannot replace the manifest: {e}")));
+            }
+        }
+        let old = std::mem::replace(&mut self.manifest, next);
+        let snapshots = old.snapshot.iter().map(|s| Kind::Snapshot.file_name(s.number));
+        let kept = |number| self.manifest.segments.iter().any(|s| s.number == number);
+        let segments =
+            old.segments.iter().filter(|s| !kept(s.number)).map(|s| Kind::Log.file_name(s.number));
+        Ok(snapshots.chain(segments).chain(self.litter.drain(..)).collect())
+    }
+
+    /// Writes a mark, so that a reader knows that the last records were synced. Not needed, only useful.
+    pub(super) fn mark(&mut self) {
+        let mut frame = Vec::new();
+        push_mark(&mut frame, self.durable, &[]);
+        seal(&mut frame, self.header.salt, self.durable);
+        // A failure is harmless: the next chunk overwrites it.
+        if self.file.write_all_at(self.end, &frame).is_ok() {
+            self.end += frame.len() as u64;
+            self.vouched = self.durable;
+        }
+    }
+
+    /// At the end of a clean run: a mark that stays.
+    pub(super) fn mark_end(&mut self) {
+        if self.wants_mark() {
+            self.mark();
+        }
+        if !self.is_dirty() && self.end > self.durable_end && self.suspect.is_none() {
+            let _ = self.file.sync();
+        }
+    }
+
+    fn new_segment(&mut self, base: u64) -> Result<(Box<dyn DiskFile>, FileHeader), String> {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let name = Kind::Log.file_name(number);
+        let header = FileHeader::new(Kind::Log, number, base);
+        let make = || {
+            let mut file = self.disk.create(&name)?;
+            file.write_all_at(0, &header.encode())?;
+            file.sync()?;
+            self.disk.sync_dir()?;
+            Ok(file)
+        };
+        let made: io::Result<_> = make();
+        made.map(|file| (file, header)).map_err(|error| {
+            let _ = self.disk.remove(&name);
+            format!("cannot create {}: {error}", self.disk.place().join(&name).display())
+        })
+    }
+
+    /// Seals the open segment at a length and goes on in another one.
+    fn switch(
+        &mut self,
+        file: Box<dyn DiskFile>,
+        header: FileHeader,
+        sealed: u64,
+    ) -> Result<(), InstallError> {
+        let mut next = self.manifest.clone();
+        if let Some(last) = next.segments.last_mut() {
+            last.sealed = Some(sealed);
+        }
+        next.segments.push(SegmentEntry { number: header.number, base: header.base, sealed: None });
+        if let Err(error) = next.install(&*self.disk) {
+            let name = Kind::Log.file_name(header.number);
+            match error {
+                InstallError::Unchanged(_) => drop(self.disk.remove(&name)),
+                // The manifest on disk may name it.
+                InstallError::Unknown(_) => self.litter.push(name),
+            }
+            return Err(error);
+        }
+        self.manifest = next;
+        self.file = file;
+        self.header = header;
+        for name in self.litter.drain(..) {
+            let _ = self.disk.remove(&name);
+        }
+        Ok(())
+    }
+
+    fn sentence(&self, verb: &str, error: &io::Error) -> String {
+        let path = self.disk.place().join(Kind::Log.file_name(self.header.number));
+        format!("cannot {verb} {}: {error}", path.display())
+    }
+}

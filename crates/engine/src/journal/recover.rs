@@ -1,0 +1,331 @@
+//! Reading a whole journal: what `open`, `check` and `repair` have in common, and the last two.
+//!
+//! ```text
+//! manifest ─▶ snapshot (items) ─▶ segment, sealed ─▶ … ─▶ segment, open ─▶ end
+//!                │                    │                       │
+//!             damage               damage              damage or torn tail (reader.rs)
+//! ```
+//!
+//! Sequence numbers must go on by one over all of it: a missing segment, a missing file, a gap or a
+//! doubled record is damage and never skipped. `repair` keeps everything before the first damage and
+//! moves the rest aside under names that end in `.damaged`, so that nothing is ever deleted by it.
+//! A snapshot is not in the order of time: when it is damaged, its items before the damage are kept and
+//! the log behind it is moved aside, for records are changes to a state that is no longer whole.
+
+use std::{
+    path::Path,
+    sync::{Arc, atomic::AtomicU64},
+};
+
+use super::{
+    disk::{Disk, DiskFile, LockError, RealDisk},
+    error::{BoxError, Damage, Error, io_error},
+    frame::{FILE_HEADER, FileHeader, Kind},
+    log::Log,
+    manifest::{InstallError, MANIFEST, Manifest, SegmentEntry},
+    reader::{Behind, FrameReader, Next},
+    snapshot,
+};
+
+/// One thing that a replay shows to the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replayed<'a> {
+    /// An item of the snapshot; all of them come before the first record.
+    Item(&'a [u8]),
+    /// A record, with its position.
+    Record(super::Position, &'a [u8]),
+}
+
+/// The caller's side of a replay.
+pub type Visit<'a> = &'a mut dyn FnMut(Replayed<'_>) -> Result<(), BoxError>;
+
+/// A tail that a crash left half written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Torn {
+    /// The file.
+    pub file: String,
+    /// Where the tail begins.
+    pub offset: u64,
+    /// How long it is.
+    pub bytes: u64,
+    /// How many whole records in it are lost with it, because one before them is not whole.
+    pub records: u64,
+}
+
+/// What was found in a journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Items in the snapshot.
+    pub items: u64,
+    /// Bytes of the snapshot file.
+    pub snapshot_bytes: u64,
+    /// Records in the log.
+    pub records: u64,
+    /// Bytes of the log that count.
+    pub log_bytes: u64,
+    /// The position of the last record.
+    pub last: u64,
+    /// The tail that was or will be cut.
+    pub torn: Option<Torn>,
+    /// The first damage; everything above is counted up to it.
+    pub damage: Option<Damage>,
+}
+
+/// A journal as read, ready to be gone on with.
+#[derive(Debug)]
+pub(super) struct Scan {
+    pub(super) contents: Contents,
+    /// The segment where reading stopped and the end of what is good in it; `None` in the snapshot.
+    stopped: Option<(usize, u64)>,
+    /// Up to here the last segment read says by itself that it was synced.
+    vouched_end: u64,
+    open: Option<(Box<dyn DiskFile>, FileHeader)>,
+}
+
+/// Reads everything that a manifest names.
+pub(super) fn scan(
+    disk: &dyn Disk,
+    manifest: &Manifest,
+    cut_limit: u64,
+    visit: Visit<'_>,
+) -> Result<Scan, Error> {
+    let mut scan =
+        Scan { contents: Contents::default(), stopped: None, vouched_end: 0, open: None };
+    if let Some(entry) = manifest.snapshot {
+        let mut items = 0;
+        let read = snapshot::read(disk, entry, &mut |item| {
+            items += 1;
+            visit(Replayed::Item(item))
+        });
+        scan.contents.items = items;
+        scan.contents.last = entry.upto;
+        match read {
+            Ok(stats) => scan.contents.snapshot_bytes = stats.bytes,
+            Err(Error::Damaged(damage)) => {
+                scan.contents.damage = Some(damage);
+                return Ok(scan);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    for (index, entry) in manifest.segments.iter().enumerate() {
+        scan.stopped = Some((index, 0));
+        match scan.segment(disk, entry, cut_limit, visit) {
+            Ok(()) => {}
+            Err(Error::Damaged(damage)) => {
+                scan.contents.damage = Some(damage);
+                return Ok(scan);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(scan)
+}
+
+impl Scan {
+    fn segment(
+        &mut self,
+        disk: &dyn Disk,
+        entry: &SegmentEntry,
+        cut_limit: u64,
+        visit: Visit<'_>,
+    ) -> Result<(), Error> {
+        let mut reader = FrameReader::open(disk, Kind::Log, entry.number, entry.sealed)?;
+        let contents = &mut self.contents;
+        if reader.header().base != entry.base || entry.base != contents.last {
+            let (from, to) = (contents.last, reader.header().base);
+            return Err(reader
+                .damage(24, format!("it begins after record {to}, but record {from} came last"))
+                .into());
+        }
+        let mut end = FILE_HEADER as u64;
+        self.vouched_end = end;
+        // One record that waits for a later frame to vouch for it; then the next one does.
+        let mut witness = (entry.base, end);
+        loop {
+            if let Some((_, stopped)) = &mut self.stopped {
+                *stopped = end;
+            }
+            match reader.next()? {
+                Next::Frame { header, offset } => {
+                    let expected = contents.last.saturating_add(u64::from(!header.mark));
+                    if header.sequence != expected {
+                        let found = header.sequence;
+                        return Err(reader
+                            .damage(
+                                offset,
+                                format!("record {expected} should be here, not {found}"),
+                            )
+                            .into());
+                    }
+                    if !header.mark {
+                        let record =
+                            Replayed::Record(super::Position(expected), reader.payload(&header));
+                        let failed =
+                            |source| Error::Replay { what: format!("record {expected}"), source };
+                        visit(record).map_err(failed)?;
+                        contents.records += 1;
+                        contents.last = expected;
+                    }
+                    let size = (super::frame::FRAME_HEADER + header.length) as u64;
+                    contents.log_bytes += size;
+                    end = offset + size;
+                    if header.mark && header.synced == contents.last {
+                        self.vouched_end = end;
+                    } else if header.synced >= witness.0 {
+                        self.vouched_end = self.vouched_end.max(witness.1);
+                        witness = (contents.last, end);
+                    }
+                }
+                Next::End => break,
+                Next::Bad { offset, what } if entry.sealed.is_some() => {
+                    return Err(reader.damage(offset, what).into());
+                }
+                Next::Bad { offset, what } => {
+                    match reader.look_behind(offset, contents.last.saturating_add(1), cut_limit)? {
+                        Behind::Damage(why) => {
+                            return Err(reader.damage(offset, format!("{what}, and {why}")).into());
+                        }
+                        Behind::Torn { records } => {
+                            let (file, bytes) =
+                                (Kind::Log.file_name(entry.number), reader.end() - offset);
+                            contents.torn = Some(Torn { file, offset, bytes, records });
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        let header = reader.header();
+        self.open = Some((reader.into_file(), header));
+        Ok(())
+    }
+
+    /// Cuts the torn tail, makes everything read durable, and opens the log for writing.
+    pub(super) fn resume(
+        self,
+        disk: Arc<dyn Disk>,
+        manifest: Manifest,
+        numbers: Arc<AtomicU64>,
+        rewrite_limit: u64,
+    ) -> Result<(Log, Contents), Error> {
+        let contents = self.contents;
+        let (Some((mut file, header)), Some((_, end))) = (self.open, self.stopped) else {
+            let what = "it names no open segment".to_owned();
+            return Err(
+                Damage { dir: disk.place(), file: MANIFEST.to_owned(), offset: 0, what }.into()
+            );
+        };
+        let path = disk.place().join(Kind::Log.file_name(header.number));
+        if contents.torn.is_some() {
+            file.truncate(end).map_err(io_error("cut the torn tail of", path.clone()))?;
+        }
+        // The last owner may have died between a failed fsync and the healing of it: pages that look clean
+        // but never reached the disk. Written again they are dirty again, and the sync below is true.
+        let mut at = end.saturating_sub(rewrite_limit).max(self.vouched_end);
+        let mut piece = vec![0; 1 << 20];
+        while at < end {
+            let size = (end - at).min(piece.len() as u64) as usize;
+            let rewritten = file
+                .read_full_at(at, &mut piece[..size])
+                .and_then(|n| file.write_all_at(at, &piece[..n]));
+            rewritten.map_err(io_error("rewrite the tail of", path.clone()))?;
+            at += size as u64;
+        }
+        file.sync().map_err(io_error("sync", path))?;
+        let last = contents.last;
+        Ok((Log::resume(disk, manifest, numbers, (file, header), (end, last)), contents))
+    }
+}
+
+/// Takes the lock, in words for a person.
+pub(super) fn lock(disk: &dyn Disk) -> Result<super::disk::Lock, Error> {
+    disk.lock().map_err(|error| match error {
+        LockError::Held(pid) => Error::Locked { dir: disk.place(), pid },
+        LockError::Io(source) => Error::Io { action: "lock", path: disk.place(), source },
+    })
+}
+
+/// Reads the manifest, or makes the first one of an empty directory.
+pub(super) fn manifest_or_first(disk: &dyn Disk) -> Result<Manifest, Error> {
+    if let Some(manifest) = Manifest::load(disk)? {
+        return Ok(manifest);
+    }
+    refuse_lost_manifest(disk)?;
+    let header = FileHeader::new(Kind::Log, 1, 0);
+    let make = || {
+        let mut file = disk.create(&Kind::Log.file_name(1))?;
+        file.write_all_at(0, &header.encode())?;
+        file.sync()?;
+        disk.sync_dir()
+    };
+    make().map_err(io_error("create the first segment in", disk.place()))?;
+    let manifest = Manifest {
+        snapshot: None,
+        segments: vec![SegmentEntry { number: 1, base: 0, sealed: None }],
+    };
+    install(disk, &manifest)?;
+    Ok(manifest)
+}
+
+/// A directory with data but without a manifest is not a new journal.
+pub(super) fn refuse_lost_manifest(disk: &dyn Disk) -> Result<(), Error> {
+    for name in disk.list().map_err(io_error("list", disk.place()))? {
+        let data = match Kind::of_file_name(&name) {
+            Some((Kind::Snapshot, _)) => true,
+            // The first segment is made before the first manifest, but no record is written to it.
+            Some((Kind::Log, _)) => {
+                let length = disk.open(&name).and_then(|file| file.length());
+                length.map_err(io_error("read", disk.place().join(&name)))? > FILE_HEADER as u64
+            }
+            None => false,
+        };
+        if data {
+            let what = format!("it is missing, but there is {name}");
+            return Err(
+                Damage { dir: disk.place(), file: MANIFEST.to_owned(), offset: 0, what }.into()
+            );
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn install(disk: &dyn Disk, manifest: &Manifest) -> Result<(), Error> {
+    manifest.install(disk).map_err(|error| match error {
+        InstallError::Unchanged(source) | InstallError::Unknown(source) => {
+            Error::Io { action: "write", path: disk.place().join(MANIFEST), source }
+        }
+    })
+}
+
+impl Scan {
+    /// Where reading stopped: the index of the segment and the end of what is good in it.
+    pub(super) fn stopped(&self) -> Option<(usize, u64)> {
+        self.stopped
+    }
+}
+
+/// Reads a journal and changes nothing; damage and a torn tail are in the answer.
+pub fn check(dir: &Path) -> Result<Contents, Error> {
+    let disk = RealDisk::existing(dir).map_err(io_error("open", dir.to_path_buf()))?;
+    check_on(&disk)
+}
+
+pub(super) fn check_on(disk: &dyn Disk) -> Result<Contents, Error> {
+    let _lock = lock(disk)?;
+    let manifest = match Manifest::load(disk) {
+        Ok(Some(manifest)) => manifest,
+        Ok(None) => match refuse_lost_manifest(disk) {
+            Ok(()) => return Ok(Contents::default()),
+            Err(Error::Damaged(damage)) => {
+                return Ok(Contents { damage: Some(damage), ..Contents::default() });
+            }
+            Err(error) => return Err(error),
+        },
+        Err(Error::Damaged(damage)) => {
+            return Ok(Contents { damage: Some(damage), ..Contents::default() });
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(scan(disk, &manifest, super::DEFAULT_MEMORY as u64, &mut |_| Ok(()))?.contents)
+}

@@ -1,0 +1,404 @@
+//! What the appender, the writer's thread and those who wait share.
+//!
+//! The appender copies a record into `tail` under a short lock and goes on. The writer takes the whole
+//! queue at once (swap, no copy) and works without the lock. Work keeps its order: a rotation stands
+//! between the records before and after it.
+//!
+//! ```text
+//!  append ──▶ tail ──full──▶ queue: [chunk][chunk][rotate][chunk][install] ──▶ writer
+//!                                                                               │
+//!  watch.wait_durable ◀── moved ◀── durable, state ◀────────────────────────────┘
+//! ```
+//!
+//! `memory` counts every byte from its append until it needs no copy any more (synced; written, under
+//! policy never). It is the one bound: at the limit [`State`] says `Busy`. An append is never turned away
+//! for it, because its effects have already happened; so the peak is the limit plus one record.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::{
+    Error, Event, Fsync, Position, State,
+    desk::Desk,
+    frame::{FRAME_HEADER, push_record},
+    log::Chunk,
+    manifest::SnapshotEntry,
+};
+
+/// A tail of this size goes to the queue; larger ones would be copied too often while they grow.
+const CHUNK: usize = 256 << 10;
+/// Under policies that hold no reply back, the writer gathers for this long before it writes …
+const LINGER: Duration = Duration::from_millis(5);
+/// … unless this much is there.
+const LINGER_BYTES: usize = 256 << 10;
+/// Buffers kept for use again.
+const SPARE: usize = 16;
+
+/// What a writer does, in order.
+#[derive(Debug)]
+pub(super) enum Work {
+    Write(Chunk),
+    Rotate(Arc<Desk>),
+    Install(SnapshotEntry, Arc<Desk>),
+}
+
+/// What the writer took from the queue.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) work: VecDeque<Work>,
+    pub(super) fsync: Fsync,
+    pub(super) sync_wanted: bool,
+    pub(super) stop: bool,
+}
+
+/// See the head of the file.
+pub(super) struct Shared {
+    inner: Mutex<Inner>,
+    wake: Condvar,
+    moved: Condvar,
+    durable: AtomicU64,
+    memory: AtomicUsize,
+    memory_limit: usize,
+    stall_limit: Duration,
+    troubled: AtomicBool,
+    pub(super) log_bytes: AtomicU64,
+    pub(super) snapshot_bytes: AtomicU64,
+    pub(super) syncs: AtomicU64,
+    observer: Option<super::Observer>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("durable", &self.durable)
+            .field("memory", &self.memory)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    queue: VecDeque<Work>,
+    tail: Vec<u8>,
+    tail_since: Instant,
+    queued: usize,
+    last: u64,
+    fsync: Fsync,
+    sync_wanted: bool,
+    stop: bool,
+    /// The writer sleeps until this many bytes are queued.
+    wake_at: usize,
+    state: State,
+    desk: Option<Arc<Desk>>,
+    spare: Vec<Vec<u8>>,
+    progress: Instant,
+}
+
+impl Shared {
+    pub(super) fn new(
+        config: &super::Config,
+        last: u64,
+        observer: Option<super::Observer>,
+    ) -> Self {
+        let inner = Inner {
+            queue: VecDeque::new(),
+            tail: Vec::new(),
+            tail_since: Instant::now(),
+            queued: 0,
+            last,
+            fsync: config.fsync,
+            sync_wanted: false,
+            stop: false,
+            wake_at: usize::MAX,
+            state: State::Ready,
+            desk: None,
+            spare: Vec::new(),
+            progress: Instant::now(),
+        };
+        Self {
+            inner: Mutex::new(inner),
+            wake: Condvar::new(),
+            moved: Condvar::new(),
+            durable: AtomicU64::new(last),
+            memory: AtomicUsize::new(0),
+            memory_limit: config.memory_limit,
+            stall_limit: config.stall_limit,
+            troubled: AtomicBool::new(false),
+            log_bytes: AtomicU64::new(0),
+            snapshot_bytes: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+            observer,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // ---- the appender's side
+
+    pub(super) fn append(&self, record: &[u8]) -> Result<Position, Error> {
+        let mut inner = self.lock();
+        if let State::Failed(reason) = &inner.state {
+            return Err(Error::Stopped(reason.clone()));
+        }
+        inner.last += 1;
+        if inner.tail.is_empty() {
+            inner.tail_since = Instant::now();
+            if inner.tail.capacity() == 0 {
+                inner.tail =
+                    inner.spare.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK + (CHUNK >> 3)));
+            }
+        }
+        let sequence = inner.last;
+        push_record(&mut inner.tail, sequence, record);
+        let size = FRAME_HEADER + record.len();
+        inner.queued += size;
+        let before = self.memory.fetch_add(size, Ordering::Relaxed);
+        if before < self.memory_limit && before + size >= self.memory_limit {
+            // A stall counts from here, not from the last time that there was anything to do.
+            inner.progress = Instant::now();
+        }
+        self.log_bytes.fetch_add(size as u64, Ordering::Relaxed);
+        if inner.tail.len() >= CHUNK {
+            inner.close_tail();
+        }
+        if inner.queued >= inner.wake_at {
+            inner.wake_at = usize::MAX;
+            self.wake.notify_one();
+        }
+        Ok(Position(sequence))
+    }
+
+    /// Adds work that is not a record; `None` when the writer will not do it any more.
+    pub(super) fn push(&self, work: Work) -> Option<Position> {
+        let mut inner = self.lock();
+        if inner.stop || matches!(inner.state, State::Failed(_)) {
+            return None;
+        }
+        inner.close_tail();
+        inner.queue.push_back(work);
+        self.wake.notify_one();
+        Some(Position(inner.last))
+    }
+
+    pub(super) fn state(&self) -> State {
+        let busy = self.memory.load(Ordering::Relaxed) >= self.memory_limit;
+        if !busy && !self.troubled.load(Ordering::Acquire) {
+            return State::Ready;
+        }
+        let inner = self.lock();
+        match &inner.state {
+            State::Ready if busy && inner.progress.elapsed() > self.stall_limit => {
+                let seconds = inner.progress.elapsed().as_secs();
+                State::Refusing(format!("the disk has taken nothing for {seconds} s").into())
+            }
+            State::Ready if busy => State::Busy,
+            state => state.clone(),
+        }
+    }
+
+    pub(super) fn fsync(&self) -> Fsync {
+        self.lock().fsync
+    }
+
+    pub(super) fn set_fsync(&self, fsync: Fsync) {
+        let mut inner = self.lock();
+        inner.fsync = fsync;
+        // What waits under the old rule is settled at once.
+        inner.sync_wanted = true;
+        self.wake.notify_one();
+    }
+
+    pub(super) fn appended(&self) -> Position {
+        Position(self.lock().last)
+    }
+
+    pub(super) fn request_sync(&self) -> Position {
+        let mut inner = self.lock();
+        inner.sync_wanted = true;
+        self.wake.notify_one();
+        Position(inner.last)
+    }
+
+    pub(super) fn stop(&self) {
+        self.lock().stop = true;
+        self.wake.notify_all();
+    }
+
+    /// Makes a compaction the running one, if none is.
+    pub(super) fn begin(&self, desk: &Arc<Desk>) -> Result<(), Error> {
+        let mut inner = self.lock();
+        match &inner.state {
+            State::Failed(reason) => return Err(Error::Stopped(reason.clone())),
+            State::Refusing(reason) => return Err(Error::Aborted(reason.clone())),
+            State::Ready | State::Busy => {}
+        }
+        if inner.desk.as_ref().is_some_and(|desk| desk.is_running()) {
+            return Err(Error::Compacting);
+        }
+        inner.desk = Some(desk.clone());
+        Ok(())
+    }
+
+    // ---- the side of those who wait
+
+    pub(super) fn durable(&self) -> Position {
+        Position(self.durable.load(Ordering::Acquire))
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.memory.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn wait_durable(&self, position: Position, timeout: Duration) -> Result<(), Error> {
+        let deadline = Instant::now() + timeout;
+        let mut inner = self.lock();
+        loop {
+            if self.durable() >= position {
+                return Ok(());
+            }
+            if let State::Failed(reason) = &inner.state {
+                return Err(Error::Stopped(reason.clone()));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let reason = inner.state.reason().unwrap_or_else(|| "the disk is slow".into());
+                return Err(Error::Late(reason));
+            }
+            inner = self.moved.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    // ---- the writer's side
+
+    /// Sleeps until there is work, `deadline` has come or, while `resting`, only until `deadline` or stop.
+    pub(super) fn take(&self, deadline: Option<Instant>, resting: bool) -> Batch {
+        let mut inner = self.lock();
+        let mut lingering: Option<Instant> = None;
+        loop {
+            let now = Instant::now();
+            let until = match (deadline, lingering) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            let urgent = inner.stop || (!resting && inner.sync_wanted);
+            if urgent || until.is_some_and(|until| until <= now) {
+                break;
+            }
+            inner.wake_at = usize::MAX;
+            if !resting {
+                let is_work = inner.queued > 0 || !inner.queue.is_empty();
+                if is_work && (inner.fsync == Fsync::Always || inner.queued >= LINGER_BYTES) {
+                    break;
+                }
+                if is_work && lingering.is_none() {
+                    lingering = Some(now + LINGER);
+                    continue;
+                }
+                inner.wake_at = if is_work { LINGER_BYTES } else { 1 };
+            }
+            inner = match until {
+                Some(until) => {
+                    self.wake
+                        .wait_timeout(inner, until - now)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+                None => self.wake.wait(inner).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        inner.wake_at = usize::MAX;
+        inner.close_tail();
+        inner.queued = 0;
+        Batch {
+            work: std::mem::take(&mut inner.queue),
+            fsync: inner.fsync,
+            sync_wanted: std::mem::take(&mut inner.sync_wanted),
+            stop: inner.stop,
+        }
+    }
+
+    /// Chunks whose copies are needed no more: their memory is free again, their buffers are used again.
+    pub(super) fn release(&self, chunks: Vec<Chunk>) {
+        let bytes: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
+        let before = self.memory.fetch_sub(bytes, Ordering::Relaxed);
+        if before >= self.memory_limit && before - bytes < self.memory_limit {
+            self.tell(Event::Room);
+        }
+        let mut buffers: Vec<Vec<u8>> = chunks.into_iter().map(|chunk| chunk.bytes).collect();
+        let mut inner = self.lock();
+        inner.progress = Instant::now();
+        while inner.spare.len() < SPARE
+            && let Some(mut buffer) = buffers.pop()
+        {
+            if buffer.capacity() <= 2 * CHUNK {
+                buffer.clear();
+                inner.spare.push(buffer);
+            }
+        }
+        // What is left is freed after the lock: an append must not wait for that.
+        drop(inner);
+    }
+
+    /// Tells that records are durable up to a position.
+    pub(super) fn set_durable(&self, sequence: u64) {
+        if self.durable.load(Ordering::Relaxed) < sequence {
+            self.durable.store(sequence, Ordering::Release);
+            // Under the lock, or a waiter between its look and its sleep would miss it.
+            drop(self.lock());
+            self.moved.notify_all();
+            self.tell(Event::Durable(Position(sequence)));
+        }
+    }
+
+    pub(super) fn set_state(&self, state: State) {
+        let mut inner = self.lock();
+        if inner.state == state {
+            return;
+        }
+        self.troubled.store(state != State::Ready, Ordering::Release);
+        inner.state = state.clone();
+        // A snapshot in the making competes for the room that the log needs.
+        if let (Some(reason), Some(desk)) = (state.reason(), &inner.desk) {
+            desk.abort(reason);
+        }
+        drop(inner);
+        self.moved.notify_all();
+        self.tell(Event::State(state));
+    }
+
+    /// Takes what nobody will do any more.
+    pub(super) fn drain(&self) -> VecDeque<Work> {
+        std::mem::take(&mut self.lock().queue)
+    }
+
+    /// The writer is gone; a compaction must not wait for it.
+    pub(super) fn abandon(&self, reason: Arc<str>) {
+        if let Some(desk) = &self.lock().desk {
+            desk.unknown(reason);
+        }
+    }
+
+    pub(super) fn tell(&self, event: Event) {
+        if let Some(observer) = &self.observer {
+            observer(event);
+        }
+    }
+}
+
+impl Inner {
+    fn close_tail(&mut self) {
+        if !self.tail.is_empty() {
+            let bytes = std::mem::take(&mut self.tail);
+            self.queue.push_back(Work::Write(Chunk::new(bytes, self.last, self.tail_since)));
+        }
+    }
+}

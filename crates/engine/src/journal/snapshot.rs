@@ -1,0 +1,171 @@
+//! The snapshot file: a stream of opaque items.
+//!
+//! ```text
+//! snapshot = header block* end                    framed as in frame.rs; header.base = last sequence contained
+//! block    = frame { sequence: 1, 2, 3 …, payload: item* }
+//! item     = length u32, bytes
+//! end      = mark  { sequence: number of blocks, payload: number of items u64 }
+//! ```
+//!
+//! Items are gathered to blocks of about 128 KiB, so the checksum and the frame cost nothing even when
+//! items are small. A missing, doubled or exchanged block breaks the numbering; a cut file has no end.
+//! A snapshot is named by the manifest only after it was written and synced as a whole, so there is no
+//! such thing as a torn one: whatever is wrong with it is damage.
+
+use std::io;
+
+use super::{
+    disk::{Disk, DiskFile},
+    error::{BoxError, Error},
+    frame::{
+        FILE_HEADER, FRAME_HEADER, FileHeader, Kind, MAX_RECORD, push_mark, push_record, seal,
+        u64_at,
+    },
+    manifest::SnapshotEntry,
+    reader::{FrameReader, Next},
+};
+
+/// A block is closed when it has this many bytes.
+pub(super) const BLOCK: usize = 128 << 10;
+/// Synced in steps of this size: one huge fsync at the end would hold up the log's.
+const SYNC_STEP: u64 = 8 << 20;
+
+/// Gathers items to blocks.
+#[derive(Debug, Default)]
+pub(super) struct BlockBuilder {
+    payload: Vec<u8>,
+    pub(super) items: u64,
+}
+
+impl BlockBuilder {
+    /// Adds an item; gives the payload of a block when one is full.
+    pub(super) fn push(&mut self, item: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        if item.len() > MAX_RECORD {
+            return Err(Error::TooLarge(item.len()));
+        }
+        self.items += 1;
+        // A block of many items stays small, a large item gets a block of its own: MAX_RECORD holds for blocks too.
+        let full = if self.payload.len() + item.len() > BLOCK { self.take() } else { None };
+        self.payload.extend_from_slice(&(item.len() as u32).to_le_bytes());
+        self.payload.extend_from_slice(item);
+        Ok(full)
+    }
+
+    /// Gives what is left.
+    pub(super) fn take(&mut self) -> Option<Vec<u8>> {
+        (!self.payload.is_empty())
+            .then(|| std::mem::replace(&mut self.payload, Vec::with_capacity(BLOCK + 64)))
+    }
+}
+
+/// A snapshot being written.
+#[derive(Debug)]
+pub(super) struct SnapshotFile {
+    file: Box<dyn DiskFile>,
+    header: FileHeader,
+    blocks: u64,
+    end: u64,
+    synced: u64,
+    frame: Vec<u8>,
+}
+
+impl SnapshotFile {
+    /// Begins the snapshot of everything up to a sequence.
+    pub(super) fn create(disk: &dyn Disk, entry: SnapshotEntry) -> io::Result<Self> {
+        let header = FileHeader::new(Kind::Snapshot, entry.number, entry.upto);
+        let mut file = disk.create(&Kind::Snapshot.file_name(entry.number))?;
+        file.write_all_at(0, &header.encode())?;
+        Ok(Self { file, header, blocks: 0, end: FILE_HEADER as u64, synced: 0, frame: Vec::new() })
+    }
+
+    /// Writes one block.
+    pub(super) fn write_block(&mut self, payload: &[u8]) -> io::Result<()> {
+        self.blocks += 1;
+        self.frame.clear();
+        push_record(&mut self.frame, self.blocks, payload);
+        self.write_frame()?;
+        if self.end - self.synced >= SYNC_STEP {
+            self.file.sync()?;
+            self.synced = self.end;
+        }
+        Ok(())
+    }
+
+    /// Writes the end and makes the whole file stay; gives its length.
+    pub(super) fn finish(&mut self, items: u64) -> io::Result<u64> {
+        self.frame.clear();
+        push_mark(&mut self.frame, self.blocks, &items.to_le_bytes());
+        self.write_frame()?;
+        self.file.sync()?;
+        Ok(self.end)
+    }
+
+    fn write_frame(&mut self) -> io::Result<()> {
+        seal(&mut self.frame, self.header.salt, 0);
+        self.file.write_all_at(self.end, &self.frame)?;
+        self.end += self.frame.len() as u64;
+        Ok(())
+    }
+}
+
+/// What a snapshot held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct SnapshotStats {
+    pub(super) items: u64,
+    pub(super) bytes: u64,
+}
+
+/// Reads a snapshot; every item before the first damage is shown to `visit`.
+pub(super) fn read(
+    disk: &dyn Disk,
+    entry: SnapshotEntry,
+    visit: &mut dyn FnMut(&[u8]) -> Result<(), BoxError>,
+) -> Result<SnapshotStats, Error> {
+    let mut reader = FrameReader::open(disk, Kind::Snapshot, entry.number, None)?;
+    if reader.header().base != entry.upto {
+        return Err(reader
+            .damage(24, format!("it ends at record {}, not {}", reader.header().base, entry.upto))
+            .into());
+    }
+    let (mut items, mut blocks) = (0, 0);
+    loop {
+        let (header, offset) = match reader.next()? {
+            Next::Frame { header, offset } => (header, offset),
+            Next::End => return Err(reader.damage(reader.end(), "its end is missing").into()),
+            Next::Bad { offset, what } => return Err(reader.damage(offset, what).into()),
+        };
+        let mut rest = reader.payload(&header);
+        if header.mark {
+            let says = (rest.len() == 8).then(|| u64_at(rest, 0));
+            let end = offset + (FRAME_HEADER + header.length) as u64;
+            if says != Some(items) || header.sequence != blocks || end != reader.end() {
+                return Err(reader
+                    .damage(offset, "its end does not fit what comes before or after")
+                    .into());
+            }
+            return Ok(SnapshotStats { items, bytes: reader.end() });
+        }
+        blocks += 1;
+        if header.sequence != blocks {
+            return Err(reader
+                .damage(offset, format!("block {blocks} is missing, {} follows", header.sequence))
+                .into());
+        }
+        while let Some((item, after)) = split_item(rest) {
+            items += 1;
+            visit(item).map_err(|source| Error::Replay {
+                what: format!("snapshot item {items}"),
+                source,
+            })?;
+            rest = after;
+        }
+        if !rest.is_empty() {
+            return Err(reader.damage(offset, "an item is longer than its block").into());
+        }
+    }
+}
+
+fn split_item(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+}

@@ -1,0 +1,408 @@
+//! A disk in memory that lies, cuts, reorders, fails and dies, as real ones may.
+//!
+//! ```text
+//!  write ─▶ current (what a reader sees) + pending ──sync──▶ durable (what a power cut leaves)
+//!
+//!  power cut      every pending write is torn to pieces; each piece stays or goes, in any combination;
+//!                 the same for pending names (create, rename, remove), each as a whole
+//!  failed sync    the same happens to the pending writes at once, and they count as clean from then on:
+//!                 `current` still shows them, but no later sync writes them (fsyncgate)
+//! ```
+//!
+//! Operations that change something are counted; a fault is set for the Nth.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io,
+    path::PathBuf,
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+};
+
+use crate::journal::{Disk, DiskFile, Lock, LockError};
+
+/// What happens at an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The power goes; this operation may have happened in part.
+    PowerCut,
+    /// It fails, and so do the following ones, this many in all.
+    Fail(u64),
+}
+
+/// See the head of the file.
+#[derive(Debug, Clone)]
+pub(super) struct FaultyDisk {
+    world: Arc<Mutex<World>>,
+    gate: Arc<Condvar>,
+}
+
+#[derive(Debug, Clone)]
+struct World {
+    names: BTreeMap<String, u64>,
+    durable_names: BTreeMap<String, u64>,
+    pending_names: Vec<Vec<(String, Option<u64>)>>,
+    files: HashMap<u64, Content>,
+    next: u64,
+    ops: u64,
+    faults: Vec<(u64, Fault)>,
+    dead: bool,
+    sync_fails: bool,
+    closed_gate: bool,
+    capacity: Option<usize>,
+    rng: fastrand::Rng,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Content {
+    current: Vec<u8>,
+    durable: Vec<u8>,
+    pending: Vec<Change>,
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Write(usize, Vec<u8>),
+    Truncate(usize),
+}
+
+fn put(bytes: &mut Vec<u8>, at: usize, piece: &[u8]) {
+    if bytes.len() < at + piece.len() {
+        bytes.resize(at + piece.len(), 0);
+    }
+    bytes[at..at + piece.len()].copy_from_slice(piece);
+}
+
+impl Content {
+    fn settle(&mut self, rng: &mut fastrand::Rng) {
+        let keep = [0.0, 0.3, 0.7, 0.95, 1.0][rng.usize(..5)];
+        let pending = std::mem::take(&mut self.pending);
+        // Now and then a cut: everything up to one change, nothing after it.
+        let cut = if rng.bool() { pending.len() } else { rng.usize(..=pending.len()) };
+        for change in pending.into_iter().take(cut) {
+            match change {
+                Change::Truncate(length) if rng.f64() < keep => self.durable.truncate(length),
+                Change::Truncate(_) => {}
+                Change::Write(mut at, bytes) => {
+                    let mut rest = &bytes[..];
+                    while !rest.is_empty() {
+                        let (piece, after) = rest.split_at(rng.usize(1..=512).min(rest.len()));
+                        if rng.f64() < keep {
+                            put(&mut self.durable, at, piece);
+                        }
+                        at += piece.len();
+                        rest = after;
+                    }
+                }
+            }
+        }
+    }
+
+    fn sync(&mut self) {
+        for change in self.pending.drain(..) {
+            match change {
+                Change::Truncate(length) => self.durable.truncate(length),
+                Change::Write(at, bytes) => put(&mut self.durable, at, &bytes),
+            }
+        }
+    }
+}
+
+impl World {
+    /// Counts an operation; `Ok(true)` means that it is the last one before the power goes.
+    fn step(&mut self) -> io::Result<bool> {
+        if self.dead {
+            return Err(io::Error::other("the power is off"));
+        }
+        self.ops += 1;
+        for (at, fault) in &self.faults {
+            match fault {
+                Fault::PowerCut if self.ops == *at => {
+                    self.dead = true;
+                    return Ok(true);
+                }
+                Fault::Fail(times) if (*at..at + times).contains(&self.ops) => {
+                    return Err(io::Error::other("injected fault"));
+                }
+                Fault::PowerCut | Fault::Fail(_) => {}
+            }
+        }
+        Ok(false)
+    }
+
+    fn rename_all(&mut self, change: Vec<(String, Option<u64>)>, last: bool) -> io::Result<()> {
+        apply(&mut self.names, &change);
+        self.pending_names.push(change);
+        if last { Err(io::Error::other("the power went off")) } else { Ok(()) }
+    }
+}
+
+fn apply(names: &mut BTreeMap<String, u64>, change: &[(String, Option<u64>)]) {
+    for (name, file) in change {
+        match file {
+            Some(file) => names.insert(name.clone(), *file),
+            None => names.remove(name),
+        };
+    }
+}
+
+impl FaultyDisk {
+    pub(super) fn new(seed: u64) -> Self {
+        let world = World {
+            names: BTreeMap::new(),
+            durable_names: BTreeMap::new(),
+            pending_names: Vec::new(),
+            files: HashMap::new(),
+            next: 1,
+            ops: 0,
+            faults: Vec::new(),
+            dead: false,
+            sync_fails: false,
+            closed_gate: false,
+            capacity: None,
+            rng: fastrand::Rng::with_seed(seed),
+        };
+        Self { world: Arc::new(Mutex::new(world)), gate: Arc::default() }
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap()
+    }
+
+    /// Waits while the gate is closed, then gives the world.
+    fn pass(&self) -> MutexGuard<'_, World> {
+        self.gate.wait_while(self.world(), |world| world.closed_gate && !world.dead).unwrap()
+    }
+
+    /// Adds a fault, counted from now.
+    pub(super) fn fault_in(&self, ops: u64, fault: Fault) {
+        let mut world = self.world();
+        let at = world.ops + ops;
+        world.faults.push((at, fault));
+    }
+
+    pub(super) fn ops(&self) -> u64 {
+        self.world().ops
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.world().dead
+    }
+
+    /// All following syncs fail until told otherwise.
+    pub(super) fn fail_syncs(&self, fail: bool) {
+        self.world().sync_fails = fail;
+    }
+
+    /// Operations on files hang while the gate is closed.
+    pub(super) fn close_gate(&self, closed: bool) {
+        self.world().closed_gate = closed;
+        self.gate.notify_all();
+    }
+
+    /// How many bytes fit.
+    pub(super) fn set_capacity(&self, bytes: Option<usize>) {
+        self.world().capacity = bytes;
+    }
+
+    pub(super) fn used(&self) -> usize {
+        let world = self.world();
+        world.names.values().map(|file| world.files[file].current.len()).sum()
+    }
+
+    /// The disk as it is found after a power cut now.
+    pub(super) fn after_power_cut(&self, seed: u64) -> Self {
+        let mut old = self.world();
+        old.dead = true;
+        let mut world = old.clone();
+        drop(old);
+        let mut rng = fastrand::Rng::with_seed(seed);
+        // Names are kept in order, as journalling file systems do, or they are not.
+        let (in_order, cut) = (rng.bool(), rng.usize(..=world.pending_names.len()));
+        let mut names = world.durable_names;
+        for (at, change) in world.pending_names.drain(..).enumerate() {
+            if if in_order { at < cut } else { rng.bool() } {
+                apply(&mut names, &change);
+            }
+        }
+        for content in world.files.values_mut() {
+            content.settle(&mut rng);
+            content.current = content.durable.clone();
+        }
+        world.names = names.clone();
+        world.durable_names = names;
+        (world.dead, world.sync_fails, world.rng) = (false, false, rng);
+        world.faults.clear();
+        Self { world: Arc::new(Mutex::new(world)), gate: Arc::default() }
+    }
+
+    /// The disk as the next process finds it after `kill -9`: the system still has what was not synced.
+    pub(super) fn after_kill(&self) -> Self {
+        let mut old = self.world();
+        old.dead = true;
+        let mut world = old.clone();
+        (world.dead, world.sync_fails) = (false, false);
+        world.faults.clear();
+        Self { world: Arc::new(Mutex::new(world)), gate: Arc::default() }
+    }
+
+    /// The bytes of a file.
+    pub(super) fn read(&self, name: &str) -> Vec<u8> {
+        let world = self.world();
+        world.files[&world.names[name]].current.clone()
+    }
+
+    /// Puts a file on the disk, durable at once.
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) {
+        let mut world = self.world();
+        let file = world.next;
+        world.next += 1;
+        world.files.insert(
+            file,
+            Content { current: bytes.to_vec(), durable: bytes.to_vec(), pending: Vec::new() },
+        );
+        world.names.insert(name.to_owned(), file);
+        world.durable_names.insert(name.to_owned(), file);
+    }
+
+    /// An independent copy of everything.
+    pub(super) fn copy(&self) -> Self {
+        Self { world: Arc::new(Mutex::new(self.world().clone())), gate: Arc::default() }
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn place(&self) -> PathBuf {
+        PathBuf::from("/faulty")
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let mut world = self.pass();
+        let last = world.step()?;
+        let file = match world.names.get(name) {
+            Some(file) => *file,
+            None => {
+                let file = world.next;
+                world.next += 1;
+                world.files.insert(file, Content::default());
+                world.rename_all(vec![(name.to_owned(), Some(file))], last)?;
+                file
+            }
+        };
+        let content = world.files.get_mut(&file).unwrap();
+        content.current.clear();
+        content.pending.push(Change::Truncate(0));
+        Ok(Box::new(FaultyFile { disk: self.clone(), file }))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let file = *self.world().names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(FaultyFile { disk: self.clone(), file }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut world = self.pass();
+        let last = world.step()?;
+        let file = *world.names.get(from).ok_or(io::ErrorKind::NotFound)?;
+        world.rename_all(vec![(from.to_owned(), None), (to.to_owned(), Some(file))], last)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut world = self.pass();
+        let last = world.step()?;
+        world.names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        world.rename_all(vec![(name.to_owned(), None)], last)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(self.world().names.keys().cloned().collect())
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        let mut world = self.pass();
+        if world.step()? || world.sync_fails {
+            return Err(io::Error::other("the directory was not synced"));
+        }
+        let mut names = std::mem::take(&mut world.durable_names);
+        world.pending_names.drain(..).for_each(|change| apply(&mut names, &change));
+        world.durable_names = names;
+        Ok(())
+    }
+
+    fn lock(&self) -> Result<Lock, LockError> {
+        Ok(Lock::pretend())
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    disk: FaultyDisk,
+    file: u64,
+}
+
+impl DiskFile for FaultyFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        let world = self.disk.world();
+        let bytes = &world.files[&self.file].current;
+        let from = bytes.get(offset as usize..).unwrap_or_default();
+        let n = from.len().min(into.len());
+        into[..n].copy_from_slice(&from[..n]);
+        Ok(n)
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+        let mut guard = self.disk.pass();
+        let world = &mut *guard;
+        let last = world.step()?;
+        let mut n = bytes.len();
+        if let Some(capacity) = world.capacity {
+            let used: usize =
+                world.names.values().map(|file| world.files[file].current.len()).sum();
+            let inside = world.files[&self.file].current.len().saturating_sub(offset as usize);
+            n = n.min(capacity.saturating_sub(used) + inside);
+            if n == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+        }
+        // Short writes are legal at any time.
+        if world.rng.u8(..8) == 0 {
+            n = world.rng.usize(1..=n);
+        }
+        let content = world.files.get_mut(&self.file).unwrap();
+        put(&mut content.current, offset as usize, &bytes[..n]);
+        content.pending.push(Change::Write(offset as usize, bytes[..n].to_vec()));
+        if last { Err(io::Error::other("the power went off")) } else { Ok(n) }
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        let mut world = self.disk.pass();
+        let last = world.step()?;
+        let content = world.files.get_mut(&self.file).unwrap();
+        content.current.truncate(length as usize);
+        content.pending.push(Change::Truncate(length as usize));
+        if last { Err(io::Error::other("the power went off")) } else { Ok(()) }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut guard = self.disk.pass();
+        let world = &mut *guard;
+        let stepped = world.step();
+        let content = world.files.get_mut(&self.file).unwrap();
+        match stepped {
+            Ok(false) if !world.sync_fails => {
+                content.sync();
+                Ok(())
+            }
+            Ok(true) => Err(io::Error::other("the power went off")),
+            failed => {
+                if !world.dead {
+                    content.settle(&mut world.rng);
+                }
+                Err(failed.err().unwrap_or_else(|| io::Error::other("injected sync failure")))
+            }
+        }
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.disk.world().files[&self.file].current.len() as u64)
+    }
+}

@@ -1,0 +1,236 @@
+//! The writer's thread: takes work, writes it, syncs by policy, and gets over trouble.
+//!
+//! ```text
+//!              ┌────────── ok ──────────┐
+//!              ▼                        │
+//!          ┌────────┐   cannot write, sync or replace the manifest   ┌──────────┐
+//!          │ Ready  │ ─────────────────────────────────────────────▶ │ Refusing │◀─┐ again after 10 ms,
+//!          └────────┘ ◀────── everything pending is on disk ──────── └──────────┘──┘ doubling up to 1 s
+//!              │                                                          │
+//!              └───────── data lost that nobody has a copy of ────────────┤
+//!                                                                         ▼
+//!                                                                    ┌────────┐
+//!                                                                    │ Failed │  for good
+//!                                                                    └────────┘
+//! ```
+//!
+//! When it syncs: `always` after every batch (everything appended while the last sync ran is the next
+//! batch: group commit); `everysec` when the oldest unsynced record is half a second old, so that half a
+//! second is left for the sync itself; `never` only when asked, at rotation and at the end. In the first
+//! two also as soon as a quarter of the memory limit waits for it.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, atomic::Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    Fsync, State,
+    log::{Chunk, Copies, Log, Trouble},
+    shared::{Shared, Work},
+};
+
+/// `everysec` syncs when the oldest unsynced record has this age.
+const SYNC_AGE: Duration = Duration::from_millis(500);
+/// An idle writer leaves a mark after this time.
+const MARK_AFTER: Duration = Duration::from_millis(200);
+const FIRST_REST: Duration = Duration::from_millis(10);
+const LONGEST_REST: Duration = Duration::from_secs(1);
+
+/// The thread's own state.
+#[derive(Debug)]
+pub(super) struct Writer {
+    log: Log,
+    shared: Arc<Shared>,
+    todo: VecDeque<Work>,
+    fsync: Fsync,
+    sync_wanted: bool,
+    sync_bytes: usize,
+    rest: Option<Duration>,
+}
+
+impl Writer {
+    pub(super) fn spawn(
+        log: Log,
+        shared: Arc<Shared>,
+        config: &super::Config,
+    ) -> std::io::Result<thread::JoinHandle<()>> {
+        let mut writer = Self {
+            log,
+            shared,
+            todo: VecDeque::new(),
+            fsync: config.fsync,
+            sync_wanted: false,
+            sync_bytes: config.memory_limit / 4,
+            rest: None,
+        };
+        thread::Builder::new().name("journal".to_owned()).spawn(move || {
+            let _obituary = Obituary(writer.shared.clone());
+            writer.run();
+        })
+    }
+
+    fn run(&mut self) {
+        loop {
+            let batch = self.shared.take(self.deadline(), self.rest.is_some());
+            let idle = batch.work.is_empty() && self.todo.is_empty();
+            self.todo.extend(batch.work);
+            self.fsync = batch.fsync;
+            self.sync_wanted |= batch.sync_wanted || batch.stop;
+            let outcome = self.work();
+            self.shared.set_durable(self.log.durable());
+            match outcome {
+                Ok(()) => {
+                    self.rest = None;
+                    self.shared.set_state(State::Ready);
+                    if idle && !batch.stop && self.log.wants_mark() {
+                        self.log.mark();
+                    }
+                }
+                Err(Trouble::Retry(reason) | Trouble::Declined(reason)) => {
+                    if self.rest.is_none() {
+                        tracing::error!(%reason, "the journal refuses writes");
+                    }
+                    let rest = self.rest.map_or(FIRST_REST, |rest| (rest * 2).min(LONGEST_REST));
+                    self.rest = Some(rest);
+                    self.shared.set_state(State::Refusing(reason.into()));
+                }
+                Err(Trouble::Fatal(reason)) => {
+                    tracing::error!(%reason, "the journal has stopped");
+                    return self.end(&reason);
+                }
+            }
+            if batch.stop {
+                let reason = self.shared.state().reason();
+                self.log.mark_end();
+                return self.end(&reason.unwrap_or_else(|| "it was closed".into()));
+            }
+        }
+    }
+
+    /// When to wake without work.
+    fn deadline(&self) -> Option<Instant> {
+        if let Some(rest) = self.rest {
+            return Some(Instant::now() + rest);
+        }
+        let sync = match self.fsync {
+            Fsync::EverySec => self.log.oldest_unsynced().map(|since| since + SYNC_AGE),
+            Fsync::Always | Fsync::Never => None,
+        };
+        sync.or_else(|| self.log.wants_mark().then(|| Instant::now() + MARK_AFTER))
+    }
+
+    /// Does what is to do; after an error it is called again.
+    fn work(&mut self) -> Result<(), Trouble> {
+        if self.log.is_suspect() {
+            self.sync()?;
+        }
+        while let Some(work) = self.todo.front_mut() {
+            let done = match work {
+                Work::Write(chunk) => self.log.write(chunk).map(|()| Vec::new()),
+                Work::Rotate(_) => self.log.rotate(),
+                Work::Install(entry, desk) => match desk.claim() {
+                    Err(reason) => Err(Trouble::Declined(reason.to_string())),
+                    Ok(()) => self.log.install(*entry).map(|names| {
+                        desk.installed(names);
+                        Vec::new()
+                    }),
+                },
+            };
+            match (done, self.todo.pop_front()) {
+                (Ok(synced), Some(Work::Write(chunk))) => {
+                    self.release(synced);
+                    let dropped = self.log.retain(chunk, self.copies());
+                    self.release(dropped.into_iter().collect());
+                    if self.log.unsynced_bytes() >= self.sync_bytes {
+                        self.sync()?;
+                    }
+                }
+                (Ok(synced), _) => self.release(synced),
+                // A compaction that can not go on is no trouble for the log.
+                (Err(Trouble::Declined(reason)), Some(Work::Rotate(desk))) => {
+                    desk.abort(reason.into())
+                }
+                (Err(Trouble::Declined(reason)), Some(Work::Install(_, desk))) => {
+                    desk.declined(reason.into())
+                }
+                (Err(trouble), work) => {
+                    work.into_iter().for_each(|work| self.todo.push_front(work));
+                    // What was written before the trouble still has its second.
+                    if !matches!(trouble, Trouble::Fatal(_))
+                        && !self.log.is_suspect()
+                        && self.is_sync_due()
+                    {
+                        self.sync()?;
+                    }
+                    return Err(trouble);
+                }
+            }
+        }
+        if self.is_sync_due() {
+            self.sync()?;
+        }
+        self.sync_wanted = false;
+        Ok(())
+    }
+
+    fn copies(&self) -> Copies {
+        match self.fsync {
+            Fsync::Always | Fsync::EverySec => Copies::Keep,
+            Fsync::Never => Copies::Drop,
+        }
+    }
+
+    fn is_sync_due(&self) -> bool {
+        self.log.is_dirty()
+            && (self.sync_wanted
+                || match self.fsync {
+                    Fsync::Always => true,
+                    Fsync::EverySec => {
+                        self.log.oldest_unsynced().is_none_or(|since| since.elapsed() >= SYNC_AGE)
+                    }
+                    Fsync::Never => false,
+                })
+    }
+
+    fn sync(&mut self) -> Result<(), Trouble> {
+        let synced = self.log.sync()?;
+        self.shared.syncs.fetch_add(1, Ordering::Relaxed);
+        self.release(synced);
+        self.shared.set_durable(self.log.durable());
+        Ok(())
+    }
+
+    fn release(&self, chunks: Vec<Chunk>) {
+        if !chunks.is_empty() {
+            self.shared.release(chunks);
+        }
+    }
+
+    /// Nothing more will be done; tells everyone who waits.
+    fn end(&mut self, reason: &str) {
+        self.shared.set_state(State::Failed(reason.into()));
+        for work in self.todo.drain(..).chain(self.shared.drain()) {
+            match work {
+                Work::Write(_) => {}
+                Work::Rotate(desk) => desk.abort(reason.into()),
+                Work::Install(_, desk) => desk.unknown(reason.into()),
+            }
+        }
+    }
+}
+
+/// Says so when the thread dies of a bug: an appender must not go on as if all were well.
+struct Obituary(Arc<Shared>);
+
+impl Drop for Obituary {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let reason: Arc<str> = "the journal's thread has panicked; this is a bug".into();
+            self.0.set_state(State::Failed(reason.clone()));
+            self.0.abandon(reason);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Scripts: Lua 5.1 as Redis 7.0 runs it, with one VM and every script compiled once.
+//!
+//! ```text
+//!   EVAL, EVALSHA, SCRIPT …  ─▶ commands.rs ─▶ Scripts (cache by SHA-1) ─▶ vm.rs ─▶ Lua
+//!                                                                                   │ redis.call
+//!   keyspace ◀── Host::call(args, reply) ◀── redis.rs ◀── native.rs ◀──────────────┘
+//! ```
+//!
+//! - `vm.rs` runs a script under its limits; `memory.rs` is the allocator with a limit, and
+//!   `interrupt.rs` stops a script from another thread.
+//! - `stack.rs` is how functions written in Rust see Lua, and says why that is safe: read it first.
+//!   `native.rs` is how they are entered and how their errors leave.
+//! - `sandbox.rs` has what scripts may touch, `builtins.rs` and `strings.rs` (with `pattern.rs`) what is
+//!   not as in stock Lua; `redis.rs`, `json.rs`, `msgpack.rs`, `structs.rs`, `bits.rs` and `random.rs` are
+//!   the libraries; `convert.rs` has values both ways.
+//!
+//! **Why PUC Lua 5.1 and not LuaJIT**: it is the Lua of Redis. The order of `pairs`, and with it the
+//! text of `cjson.encode`, error messages and number formats are the same byte for byte; an allocator
+//! with a limit and hooks work everywhere; and it is small enough to know its faults (see `sandbox.rs`).
+//!
+//! A script that fails in the middle leaves what it did. A script cannot run a script: the host refuses
+//! `EVAL` from one, and could not reach [`Scripts`] anyway, which is borrowed while one runs.
+//!
+//! Adding a function for scripts? Write it over a `Stack`, put it in its library's table, and add
+//! scripts with its corner cases to `tests/it/lua/corpus.rs`, which compares with a real Redis.
+
+mod bits;
+mod builtins;
+mod commands;
+mod convert;
+mod host;
+mod interrupt;
+mod json;
+mod json_decode;
+mod memory;
+mod msgpack;
+mod native;
+mod numeric;
+mod pattern;
+mod random;
+mod redis;
+mod sandbox;
+mod stack;
+mod strings;
+mod structs;
+mod vm;
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+pub use self::host::{
+    Access, Host, Level, NOT_ALLOWED, UNKNOWN_COMMAND, WRITE_REFUSED, WRONG_ARITY,
+};
+pub use self::interrupt::{Interrupt, KillError};
+use self::random::Random;
+use self::vm::{Compiled, Run, Vm};
+use crate::reply::Reply;
+
+/// The answer to `EVALSHA` of a script that is not cached.
+pub const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
+/// The answer to everybody else while a script runs too long.
+pub const BUSY: &str =
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+
+/// How many scripts that only came by `EVAL` are kept; those of `SCRIPT LOAD` all are.
+const MAX_EVALUATED: usize = 500;
+
+/// How much one script may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// After this long a script that has not written is stopped; `None` waits for `SCRIPT KILL`.
+    pub time: Option<Duration>,
+    /// The memory of the VM, cached scripts included, in bytes.
+    pub memory: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { time: None, memory: 256 << 20 }
+    }
+}
+
+/// A script to run.
+#[derive(Debug, Clone, Copy)]
+pub enum Source<'a> {
+    /// Its text, which is compiled and cached if it is new.
+    Text(&'a [u8]),
+    /// The SHA-1 of its text in hexadecimal, of either case.
+    Sha(&'a [u8]),
+}
+
+/// What a script is called with.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The global `KEYS`.
+    pub keys: &'a [Bytes],
+    /// The global `ARGV`.
+    pub args: &'a [Bytes],
+    /// What the caller allows; a script may say that it needs less.
+    pub access: Access,
+    /// How much it may take.
+    pub limits: Limits,
+}
+
+/// The script cache and the VM.
+pub struct Scripts {
+    vm: Vm,
+    interrupt: Interrupt,
+    version: String,
+    cache: HashMap<String, Cached>,
+    /// Scripts that only came by `EVAL`, oldest first.
+    evaluated: VecDeque<String>,
+    runs: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Cached {
+    compiled: Compiled,
+    access: Access,
+    /// Came by `SCRIPT LOAD`, and stays until `SCRIPT FLUSH`.
+    loaded: bool,
+}
+
+impl std::fmt::Debug for Scripts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scripts").field("cached", &self.cache.len()).finish_non_exhaustive()
+    }
+}
+
+impl Scripts {
+    /// An empty cache. `version` is what scripts read as `redis.REDIS_VERSION`.
+    pub fn new(version: &str) -> Self {
+        let interrupt = Interrupt::new();
+        Self {
+            vm: Vm::new(interrupt.clone(), version, Random::default()),
+            interrupt,
+            version: version.to_owned(),
+            cache: HashMap::new(),
+            evaluated: VecDeque::new(),
+            runs: 0,
+        }
+    }
+
+    /// A handle for other threads to watch and stop the running script.
+    pub fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
+    }
+
+    /// Bytes in use by the VM and the scripts in it, for `INFO memory`.
+    pub fn memory(&self) -> usize {
+        self.vm.memory()
+    }
+
+    /// How many scripts are cached, for `INFO memory`.
+    pub fn len(&self) -> usize {
+        self.cache.len()
+    }
+
+    /// Whether no script is cached.
+    pub fn is_empty(&self) -> bool {
+        self.cache.is_empty()
+    }
+
+    /// Runs a script and writes its answer, or the error that it ended with.
+    pub fn eval(
+        &mut self,
+        host: &mut dyn Host,
+        source: Source<'_>,
+        call: Call<'_>,
+        reply: &mut Reply,
+    ) {
+        let sha = match source {
+            Source::Text(text) => redis::sha1_hex(text),
+            Source::Sha(sha) => String::from_utf8_lossy(sha).to_ascii_lowercase(),
+        };
+        let script = match (self.cache.get(&sha), source) {
+            (Some(script), _) => *script,
+            (None, Source::Sha(_)) => return reply.error(NO_SCRIPT),
+            (None, Source::Text(text)) => match self.compile(&sha, text, call.limits) {
+                Ok(script) => {
+                    self.remember_evaluated(&sha);
+                    script
+                }
+                Err(error) => return reply.error(&error),
+            },
+        };
+        self.runs += 1;
+        let read_only = [call.access, script.access].contains(&Access::ReadOnly);
+        let call =
+            Call { access: if read_only { Access::ReadOnly } else { Access::Write }, ..call };
+        let run = Run { call, number: self.runs, sha: &sha };
+        self.vm.run(script.compiled, run, host, reply);
+    }
+
+    /// Compiles and keeps a script; returns its SHA-1, or the error to answer.
+    pub fn load(&mut self, text: &[u8], limits: Limits) -> Result<String, String> {
+        let sha = redis::sha1_hex(text);
+        if !self.cache.contains_key(&sha) {
+            self.compile(&sha, text, limits)?;
+        }
+        self.evaluated.retain(|evaluated| *evaluated != sha);
+        if let Some(script) = self.cache.get_mut(&sha) {
+            script.loaded = true;
+        }
+        Ok(sha)
+    }
+
+    /// Whether a script is cached.
+    pub fn exists(&self, sha: &[u8]) -> bool {
+        std::str::from_utf8(sha).is_ok_and(|sha| self.cache.contains_key(&sha.to_ascii_lowercase()))
+    }
+
+    /// Forgets all scripts, and what they may have left in the VM.
+    pub fn flush(&mut self) {
+        self.cache.clear();
+        self.evaluated.clear();
+        self.vm = Vm::new(self.interrupt.clone(), &self.version, self.vm.random());
+    }
+
+    fn compile(&mut self, sha: &str, text: &[u8], limits: Limits) -> Result<Cached, String> {
+        let (access, body) = commands::shebang(text)?;
+        let compiled = self
+            .vm
+            .compile(body, limits.memory)
+            .map_err(|error| format!("ERR Error compiling script (new function): {error}"))?;
+        let script = Cached { compiled, access, loaded: false };
+        self.cache.insert(sha.to_owned(), script);
+        Ok(script)
+    }
+
+    fn remember_evaluated(&mut self, sha: &str) {
+        self.evaluated.push_back(sha.to_owned());
+        if self.evaluated.len() > MAX_EVALUATED
+            && let Some(oldest) = self.evaluated.pop_front()
+            && let Some(script) = self.cache.remove(&oldest)
+        {
+            self.vm.forget(script.compiled);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Stopping a script from another thread: `SCRIPT KILL` and the time limit.
+//!
+//! The thread that runs scripts is busy while one runs, so the threads that talk to clients hold an
+//! [`Interrupt`]: it says whether a script runs and since when (answer `BUSY` past a threshold), and
+//! asks it to stop. The VM looks at it every hundred thousand instructions.
+//!
+//! ```text
+//!   idle ──begin──▶ running ──first write──▶ running, unkillable ──end──▶ idle
+//!                      └── kill, or past the limit ──▶ the script fails ──end──▶ idle
+//! ```
+//!
+//! A request names the run it means, so that it cannot hit the next script.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Why a script was not stopped; `Display` is the error to answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KillError {
+    /// No script runs.
+    #[error("NOTBUSY No scripts in execution right now.")]
+    NotBusy,
+    /// It has written, and half of a script's effects would stay.
+    #[error(
+        "UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
+         either wait the script termination or kill the server in a hard way using the SHUTDOWN \
+         NOSAVE command."
+    )]
+    Unkillable,
+}
+
+/// A handle to watch and stop the running script, for any thread.
+#[derive(Debug, Clone)]
+pub struct Interrupt(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    epoch: Instant,
+    /// The number of the running script, 0 when idle.
+    running: AtomicU64,
+    /// When it began, in microseconds since `epoch`.
+    began_us: AtomicU64,
+    /// The number of the script that is to stop.
+    kill: AtomicU64,
+    wrote: AtomicBool,
+}
+
+impl Interrupt {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Shared {
+            epoch: Instant::now(),
+            running: AtomicU64::new(0),
+            began_us: AtomicU64::new(0),
+            kill: AtomicU64::new(0),
+            wrote: AtomicBool::new(false),
+        }))
+    }
+
+    /// How long the script that runs now has been running.
+    pub fn running_for(&self) -> Option<Duration> {
+        let number = self.0.running.load(Relaxed);
+        let began = Duration::from_micros(self.0.began_us.load(Relaxed));
+        // A number that changed in between means that the time belongs to another script.
+        (number != 0 && number == self.0.running.load(Relaxed))
+            .then(|| self.0.epoch.elapsed().saturating_sub(began))
+    }
+
+    /// `SCRIPT KILL`: asks the script that runs now to stop, unless it has written.
+    pub fn kill(&self) -> Result<(), KillError> {
+        match self.0.running.load(Relaxed) {
+            0 => Err(KillError::NotBusy),
+            _ if self.0.wrote.load(Relaxed) => Err(KillError::Unkillable),
+            number => {
+                self.0.kill.store(number, Relaxed);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn begin(&self, number: u64) {
+        self.0.wrote.store(false, Relaxed);
+        self.0.began_us.store(self.0.epoch.elapsed().as_micros() as u64, Relaxed);
+        self.0.running.store(number, Relaxed);
+    }
+
+    pub(super) fn end(&self) {
+        self.0.running.store(0, Relaxed);
+    }
+
+    pub(super) fn note_write(&self) {
+        self.0.wrote.store(true, Relaxed);
+    }
+
+    /// Whether the running script was asked to stop, which costs next to nothing to know.
+    pub(super) fn is_asked(&self) -> bool {
+        self.0.kill.load(Relaxed) == self.0.running.load(Relaxed)
+    }
+
+    /// Whether the running script is to stop now: asked to, or past its limit, and not written.
+    pub(super) fn must_stop(&self, limit: Option<Duration>) -> bool {
+        if self.0.wrote.load(Relaxed) {
+            return false;
+        }
+        self.is_asked()
+            || limit.is_some_and(|limit| self.running_for().is_some_and(|spent| spent > limit))
+    }
+}

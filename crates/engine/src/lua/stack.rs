@@ -1,0 +1,420 @@
+//! The Lua stack as functions written in Rust see it.
+//!
+//! A native function, made with `native!`, gets a [`Stack`]: its arguments are at 1, 2, …, what it pushes comes after,
+//! and it returns how many of the topmost values are its results. The functions of this file are
+//! safe to call because of four facts, which whoever changes this folder must keep:
+//!
+//! 1. **Nothing here raises a Lua error.** Only raw access is offered (no metamethods), the allocator
+//!    is lenient while Rust runs (`memory.rs`), and no finalizer can run, because scripts have no
+//!    `newproxy` and we make no userdata. So no `longjmp` ever crosses a frame with destructors. An
+//!    error is a returned [`Raise`]; `native.rs` raises it when everything in Rust has been dropped.
+//! 2. **Nothing here runs Lua code**, so a native function is never re-entered.
+//! 3. **Arguments stay.** `pop` refuses to go below them, which is why [`Stack::text`] may lend out
+//!    an argument for the whole call; `drop_args` refuses after that.
+//! 4. **A panic does not cross Lua.** `native.rs` catches it, ends the script, and the VM lets it go on
+//!    when Lua has unwound.
+//!
+//! Every push needs a free slot: twenty are there at the beginning, [`Stack::ensure`] makes more.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::slice;
+
+use mlua_sys as ffi;
+
+use super::native::Raise;
+use super::numeric;
+use super::vm::State;
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    None,
+    Nil,
+    Boolean,
+    LightUserdata,
+    Number,
+    String,
+    Table,
+    Function,
+    Userdata,
+    Thread,
+}
+
+impl Kind {
+    /// Lua's name for it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::None => "no value",
+            Self::Nil => "nil",
+            Self::Boolean => "boolean",
+            Self::LightUserdata | Self::Userdata => "userdata",
+            Self::Number => "number",
+            Self::String => "string",
+            Self::Table => "table",
+            Self::Function => "function",
+            Self::Thread => "thread",
+        }
+    }
+}
+
+/// The values of one call.
+pub(super) struct Stack<'a> {
+    lua: *mut ffi::lua_State,
+    state: &'a State,
+    args: c_int,
+    lent: bool,
+}
+
+#[allow(unsafe_code)]
+impl<'a> Stack<'a> {
+    /// The stack of the running native function; what is on it now are its arguments.
+    ///
+    /// # Safety
+    /// `lua` is a live state of the VM that `state` belongs to, and the allocator is lenient for `'a`.
+    pub(super) unsafe fn new(lua: *mut ffi::lua_State, state: &'a State) -> Self {
+        // SAFETY: the caller's promise.
+        let args = unsafe { ffi::lua_gettop(lua) };
+        Self { lua, state, args, lent: false }
+    }
+
+    /// What all native functions share.
+    pub(super) fn state(&self) -> &'a State {
+        self.state
+    }
+
+    /// How many arguments there are.
+    pub(super) fn args(&self) -> usize {
+        self.args as usize
+    }
+
+    /// How many values there are.
+    pub(super) fn top(&self) -> usize {
+        // SAFETY: reads a counter.
+        unsafe { ffi::lua_gettop(self.lua) as usize }
+    }
+
+    /// Makes room for `slots` pushes; `false` when Lua's limit of 8,000 is reached.
+    pub(super) fn ensure(&mut self, slots: usize) -> bool {
+        // SAFETY: reports the limit instead of raising; growing cannot fail (fact 1).
+        slots < 8000 && unsafe { ffi::lua_checkstack(self.lua, slots as c_int) != 0 }
+    }
+
+    /// What the value is.
+    pub(super) fn kind(&self, index: c_int) -> Kind {
+        // SAFETY: `lua_type` takes every index and only reads.
+        match unsafe { ffi::lua_type(self.lua, index) } {
+            ffi::LUA_TNIL => Kind::Nil,
+            ffi::LUA_TBOOLEAN => Kind::Boolean,
+            ffi::LUA_TLIGHTUSERDATA => Kind::LightUserdata,
+            ffi::LUA_TNUMBER => Kind::Number,
+            ffi::LUA_TSTRING => Kind::String,
+            ffi::LUA_TTABLE => Kind::Table,
+            ffi::LUA_TFUNCTION => Kind::Function,
+            ffi::LUA_TUSERDATA => Kind::Userdata,
+            ffi::LUA_TTHREAD => Kind::Thread,
+            _ => Kind::None,
+        }
+    }
+
+    /// The number, also one that is written in a string.
+    pub(super) fn number(&self, index: c_int) -> Option<f64> {
+        // SAFETY: both only read.
+        unsafe {
+            (ffi::lua_isnumber(self.lua, index) != 0).then(|| ffi::lua_tonumber(self.lua, index))
+        }
+    }
+
+    /// Whether the value counts as true.
+    pub(super) fn truth(&self, index: c_int) -> bool {
+        // SAFETY: only reads.
+        unsafe { ffi::lua_toboolean(self.lua, index) != 0 }
+    }
+
+    /// Whether the value is the null pointer, which is `cjson.null`.
+    pub(super) fn is_null_pointer(&self, index: c_int) -> bool {
+        // SAFETY: only reads.
+        self.kind(index) == Kind::LightUserdata
+            && unsafe { ffi::lua_touserdata(self.lua, index).is_null() }
+    }
+
+    /// An address that tells this table, function or thread from others.
+    pub(super) fn address(&self, index: c_int) -> *const c_void {
+        // SAFETY: only reads.
+        unsafe { ffi::lua_topointer(self.lua, index) }
+    }
+
+    /// The bytes of a string, for as long as nothing is pushed or popped.
+    pub(super) fn bytes(&self, index: c_int) -> Option<&[u8]> {
+        if self.kind(index) != Kind::String {
+            return None;
+        }
+        let mut len = 0;
+        // SAFETY: a string is not converted; it lives while it is on the stack, and only functions
+        // that take `&mut self` remove it.
+        unsafe {
+            let start = ffi::lua_tolstring(self.lua, index, &mut len);
+            Some(slice::from_raw_parts(start.cast(), len))
+        }
+    }
+
+    /// Argument `index` as a string, for the whole call; a number becomes one, as in Lua.
+    pub(super) fn text(&mut self, index: usize) -> Result<&'a [u8], Raise> {
+        let slot = index as c_int;
+        if slot > self.args || !matches!(self.kind(slot), Kind::String | Kind::Number) {
+            return Err(self.wrong_type(index, "string"));
+        }
+        self.lent = true;
+        let mut len = 0;
+        // SAFETY: converts a number in place, which cannot fail (fact 1); the argument stays where it
+        // is until the call returns (fact 3), so the bytes live as long as the call.
+        unsafe {
+            let start = ffi::lua_tolstring(self.lua, slot, &mut len);
+            Ok(slice::from_raw_parts(start.cast(), len))
+        }
+    }
+
+    /// Argument `index` as a number.
+    pub(super) fn check_number(&self, index: usize) -> Result<f64, Raise> {
+        self.number(index as c_int).ok_or_else(|| self.wrong_type(index, "number"))
+    }
+
+    /// Argument `index` as an integer, cut like C does it.
+    pub(super) fn check_integer(&self, index: usize) -> Result<i64, Raise> {
+        self.check_number(index).map(numeric::to_i64)
+    }
+
+    /// Argument `index` as an integer, or `default` when it is missing.
+    pub(super) fn optional_integer(&self, index: usize, default: i64) -> Result<i64, Raise> {
+        match self.kind(index as c_int) {
+            Kind::None | Kind::Nil => Ok(default),
+            _ => self.check_integer(index),
+        }
+    }
+
+    /// The error for an argument of another type.
+    pub(super) fn wrong_type(&self, index: usize, expected: &str) -> Raise {
+        let found = self.kind(index as c_int).name();
+        Raise::Argument(index, format!("{expected} expected, got {found}"))
+    }
+
+    /// How long a table is without metamethods.
+    pub(super) fn raw_len(&self, index: c_int) -> usize {
+        // SAFETY: only reads.
+        unsafe { ffi::lua_objlen(self.lua, index) }
+    }
+
+    pub(super) fn push_nil(&mut self) {
+        // SAFETY: a slot is free.
+        unsafe { ffi::lua_pushnil(self.lua) }
+    }
+
+    pub(super) fn push_bool(&mut self, value: bool) {
+        // SAFETY: a slot is free.
+        unsafe { ffi::lua_pushboolean(self.lua, value.into()) }
+    }
+
+    pub(super) fn push_number(&mut self, value: f64) {
+        // SAFETY: a slot is free.
+        unsafe { ffi::lua_pushnumber(self.lua, value) }
+    }
+
+    pub(super) fn push_null_pointer(&mut self) {
+        // SAFETY: a slot is free; the pointer is never followed.
+        unsafe { ffi::lua_pushlightuserdata(self.lua, std::ptr::null_mut()) }
+    }
+
+    pub(super) fn push_bytes(&mut self, value: &[u8]) {
+        // SAFETY: a slot is free, Lua copies the bytes, and allocating cannot fail (fact 1).
+        unsafe { ffi::lua_pushlstring_(self.lua, value.as_ptr().cast(), value.len()) }
+    }
+
+    /// Pushes a copy of a value.
+    pub(super) fn push_copy(&mut self, index: c_int) {
+        // SAFETY: a slot is free.
+        unsafe { ffi::lua_pushvalue(self.lua, index) }
+    }
+
+    /// Pushes a native function.
+    pub(super) fn push_function(&mut self, function: ffi::lua_CFunction) {
+        // SAFETY: a slot is free, and allocating cannot fail (fact 1).
+        unsafe { ffi::lua_pushcclosure(self.lua, function, 0) }
+    }
+
+    /// Pops `upvalues` values and pushes a native function that keeps them.
+    pub(super) fn push_closure(&mut self, function: ffi::lua_CFunction, upvalues: c_int) {
+        // SAFETY: callers have pushed the values; allocating cannot fail (fact 1).
+        unsafe { ffi::lua_pushcclosure(self.lua, function, upvalues) }
+    }
+
+    /// An upvalue of the running function as a string, for the whole call; empty if it is not one.
+    pub(super) fn upvalue_text(&self, n: c_int) -> &'a [u8] {
+        let index = ffi::lua_upvalueindex(n);
+        let mut len = 0;
+        if self.kind(index) != Kind::String {
+            return b"";
+        }
+        // SAFETY: the running function keeps the string, which nothing here replaces.
+        unsafe {
+            let start = ffi::lua_tolstring(self.lua, index, &mut len);
+            slice::from_raw_parts(start.cast(), len)
+        }
+    }
+
+    /// An upvalue of the running function as a number; 0 if it is not one.
+    pub(super) fn upvalue_number(&self, n: c_int) -> f64 {
+        self.number(ffi::lua_upvalueindex(n)).unwrap_or_default()
+    }
+
+    /// Replaces an upvalue of the running function that is a number.
+    pub(super) fn set_upvalue_number(&mut self, n: c_int, value: f64) {
+        assert_eq!(self.kind(ffi::lua_upvalueindex(n)), Kind::Number, "only numbers are replaced");
+        self.push_number(value);
+        // SAFETY: the upvalue exists, and no string that was lent out is replaced.
+        unsafe { ffi::lua_replace(self.lua, ffi::lua_upvalueindex(n)) }
+    }
+
+    /// Pushes a new table with room for so many array and other entries.
+    pub(super) fn push_table(&mut self, array: usize, fields: usize) {
+        // More than this is left to grow by itself: the number may come from a stranger.
+        let room = |wanted: usize| wanted.min(1024) as c_int;
+        // SAFETY: a slot is free, and allocating cannot fail (fact 1).
+        unsafe { ffi::lua_createtable(self.lua, room(array), room(fields)) }
+    }
+
+    /// Pushes `table[n]`.
+    pub(super) fn raw_get_at(&mut self, table: c_int, n: usize) {
+        // SAFETY: callers give the index of a table; a slot is free.
+        unsafe { ffi::lua_rawgeti_(self.lua, table, n as c_int) }
+    }
+
+    /// Pushes `table[n]`, also for an `n` below one.
+    pub(super) fn raw_get_index(&mut self, table: c_int, n: c_int) {
+        // SAFETY: callers give the index of a table; a slot is free.
+        unsafe { ffi::lua_rawgeti_(self.lua, table, n) }
+    }
+
+    /// Pushes `table[name]`.
+    pub(super) fn raw_get_field(&mut self, table: c_int, name: &str) {
+        let table = self.absolute(table);
+        self.push_bytes(name.as_bytes());
+        // SAFETY: callers give the index of a table; the key gives its slot to the value.
+        unsafe { ffi::lua_rawget_(self.lua, table) }
+    }
+
+    /// Pops a value into `table[n]`.
+    pub(super) fn raw_set_at(&mut self, table: c_int, n: usize) {
+        // SAFETY: callers give the index of a table; allocating cannot fail (fact 1).
+        unsafe { ffi::lua_rawseti_(self.lua, table, n as c_int) }
+    }
+
+    /// Pops a value and below it a key into `table`; `Err` when the key is nil or NaN.
+    pub(super) fn raw_set(&mut self, table: c_int) -> Result<(), Raise> {
+        match self.kind(-2) {
+            Kind::Nil => return Err(Raise::Plain("table index is nil".to_owned())),
+            Kind::Number if self.number(-2).is_some_and(f64::is_nan) => {
+                return Err(Raise::Plain("table index is NaN".to_owned()));
+            }
+            // SAFETY: callers give the index of a table; allocating cannot fail (fact 1).
+            _ => unsafe { ffi::lua_rawset(self.lua, table) },
+        }
+        Ok(())
+    }
+
+    /// Pops a value into `table[name]`.
+    pub(super) fn raw_set_field(&mut self, table: c_int, name: &str) {
+        let table = self.absolute(table);
+        self.push_bytes(name.as_bytes());
+        // SAFETY: swaps the two values on top, then as `raw_set` with a string as its key.
+        unsafe {
+            ffi::lua_insert(self.lua, -2);
+            ffi::lua_rawset(self.lua, table);
+        }
+    }
+
+    /// Pops a key and pushes the next key and its value; pushes nothing and says `false` at the end.
+    pub(super) fn next(&mut self, table: c_int) -> bool {
+        // SAFETY: the key came from this table, which nothing changes meanwhile (fact 2), so Lua
+        // finds it and does not raise; a slot is free for the value.
+        unsafe { ffi::lua_next(self.lua, table) != 0 }
+    }
+
+    /// Removes `count` values that this call has pushed.
+    pub(super) fn pop(&mut self, count: usize) {
+        let top = self.top();
+        assert!(count <= top && top - count >= self.args(), "a native function pops its arguments");
+        // SAFETY: shrinks the stack within what was pushed.
+        unsafe { ffi::lua_settop(self.lua, (top - count) as c_int) }
+    }
+
+    /// Makes the last argument a value like any other, which can be popped.
+    pub(super) fn own_top(&mut self) {
+        assert!(
+            !self.lent && self.args > 0,
+            "a native function takes an argument that it has lent out"
+        );
+        self.args -= 1;
+    }
+
+    /// Pops a value into a slot that this call has pushed.
+    pub(super) fn replace(&mut self, slot: usize) {
+        assert!(
+            slot > self.args() && slot < self.top(),
+            "a native function replaces its arguments"
+        );
+        // SAFETY: the slot exists and is not an argument.
+        unsafe { ffi::lua_replace(self.lua, slot as c_int) }
+    }
+
+    /// Removes the arguments, to have room for results.
+    pub(super) fn drop_args(&mut self) {
+        assert!(!self.lent, "a native function drops arguments that it has lent out");
+        self.args = 0;
+        // SAFETY: nothing refers to the values any more.
+        unsafe { ffi::lua_settop(self.lua, 0) }
+    }
+
+    /// Source and line of the function at `level`: 0 is this one, 1 its caller.
+    pub(super) fn place(&self, level: c_int) -> Option<Place> {
+        let mut record = MaybeUninit::<ffi::lua_Debug>::zeroed();
+        // SAFETY: Lua fills the record; without `f` and `L` nothing is pushed and nothing raised. The
+        // strings are terminated, and copied before anything can free them.
+        unsafe {
+            if ffi::lua_getstack(self.lua, level, record.as_mut_ptr()) == 0 {
+                return None;
+            }
+            ffi::lua_getinfo(self.lua, c"nSl".as_ptr(), record.as_mut_ptr());
+            let record = record.assume_init();
+            let owned = |text: *const std::ffi::c_char| {
+                (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+            };
+            Some(Place {
+                name: owned(record.name),
+                is_method: owned(record.namewhat).as_deref() == Some("method"),
+                is_native: owned(record.what).as_deref() == Some("C"),
+                source: owned(record.source).unwrap_or_default(),
+                short_source: owned(record.short_src.as_ptr()).unwrap_or_default(),
+                line: record.currentline,
+            })
+        }
+    }
+
+    fn absolute(&self, index: c_int) -> c_int {
+        if index < 0 && index > ffi::LUA_REGISTRYINDEX {
+            self.top() as c_int + index + 1
+        } else {
+            index
+        }
+    }
+}
+
+/// Where a function is.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) name: Option<String>,
+    pub(super) is_method: bool,
+    pub(super) is_native: bool,
+    pub(super) source: String,
+    pub(super) short_source: String,
+    pub(super) line: c_int,
+}

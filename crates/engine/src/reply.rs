@@ -1,0 +1,139 @@
+//! What a command answers, written as RESP bytes.
+//!
+//! Commands write into a [`Reply`] and never into a socket: the same command serves a client, a
+//! transaction and a script. Scripts read the RESP 2 bytes back into Lua values, as Redis does.
+
+use bytes::BytesMut;
+
+/// Which version of the protocol a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// The classic one; also what scripts see.
+    Resp2,
+    /// Since Redis 6: maps, sets, doubles, booleans, nulls and pushes have their own forms.
+    Resp3,
+}
+
+/// A growing answer.
+#[derive(Debug)]
+pub struct Reply {
+    bytes: BytesMut,
+    protocol: Protocol,
+}
+
+impl Reply {
+    /// An empty answer in a protocol.
+    pub fn new(protocol: Protocol) -> Self {
+        Self { bytes: BytesMut::new(), protocol }
+    }
+
+    /// The protocol it is written in.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The bytes written so far.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Takes the bytes and leaves an empty answer.
+    pub fn take(&mut self) -> BytesMut {
+        self.bytes.split()
+    }
+
+    /// `+OK`.
+    pub fn ok(&mut self) {
+        self.bytes.extend_from_slice(b"+OK\r\n");
+    }
+
+    /// A status line.
+    pub fn status(&mut self, text: &str) {
+        self.line(b'+', text.as_bytes());
+    }
+
+    /// An error line; `text` begins with its code (`ERR …`, `WRONGTYPE …`).
+    pub fn error(&mut self, text: &str) {
+        self.line(b'-', text.as_bytes());
+    }
+
+    /// An error line that may quote a client's bytes; line breaks in it become spaces.
+    pub fn error_bytes(&mut self, text: &[u8]) {
+        self.bytes.extend_from_slice(b"-");
+        let plain = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
+        self.bytes.extend(text.iter().map(plain));
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// A double; a string of bytes in RESP 2.
+    pub fn double(&mut self, value: f64) {
+        let text = crate::number::format_float(value);
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text.as_bytes()),
+            Protocol::Resp3 => self.line(b',', text.as_bytes()),
+        }
+    }
+
+    /// An integer.
+    pub fn int(&mut self, value: i64) {
+        self.line(b':', itoa::Buffer::new().format(value).as_bytes());
+    }
+
+    /// A string of bytes.
+    pub fn bulk(&mut self, value: &[u8]) {
+        self.line(b'$', itoa::Buffer::new().format(value.len()).as_bytes());
+        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// No value.
+    pub fn nil(&mut self) {
+        self.bytes.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"$-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// No array.
+    pub fn nil_array(&mut self) {
+        self.bytes.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"*-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// The beginning of an array of `len` answers.
+    pub fn array(&mut self, len: usize) {
+        self.line(b'*', itoa::Buffer::new().format(len).as_bytes());
+    }
+
+    /// The beginning of a map of `pairs` keys and values; an array of twice that in RESP 2.
+    pub fn map(&mut self, pairs: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.array(pairs * 2),
+            Protocol::Resp3 => self.line(b'%', itoa::Buffer::new().format(pairs).as_bytes()),
+        }
+    }
+
+    /// The beginning of a set; an array in RESP 2.
+    pub fn set(&mut self, len: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.array(len),
+            Protocol::Resp3 => self.line(b'~', itoa::Buffer::new().format(len).as_bytes()),
+        }
+    }
+
+    /// The beginning of a message that was not asked for; an array in RESP 2.
+    pub fn push(&mut self, len: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.array(len),
+            Protocol::Resp3 => self.line(b'>', itoa::Buffer::new().format(len).as_bytes()),
+        }
+    }
+
+    fn line(&mut self, kind: u8, text: &[u8]) {
+        self.bytes.extend_from_slice(&[kind]);
+        self.bytes.extend_from_slice(text);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+}

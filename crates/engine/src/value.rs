@@ -1,0 +1,137 @@
+//! What a key can hold: one file per type, none of which knows of keys, clients or replies.
+//!
+//! Adding a type? Add its file, a variant of [`Value`] with its arms below, and a file of commands.
+
+pub mod hash;
+pub mod list;
+mod packed;
+pub mod ranked;
+pub mod set;
+pub mod stream;
+pub mod string;
+pub mod zset;
+
+pub use hash::Hash;
+pub use list::List;
+pub use set::Set;
+pub use stream::Stream;
+pub use zset::ZSet;
+
+use crate::blob::Blob;
+
+/// The value of a key. Everything but strings is boxed, so that it is as wide as a string.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// A byte string.
+    String(Blob),
+    /// A map of fields.
+    Hash(Box<Hash>),
+    /// A double-ended list.
+    List(Box<List>),
+    /// A set.
+    Set(Box<Set>),
+    /// A set ordered by score.
+    ZSet(Box<ZSet>),
+    /// A log of entries.
+    Stream(Box<Stream>),
+}
+
+impl Value {
+    /// The word `TYPE` answers.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::String(_) => "string",
+            Self::Hash(_) => "hash",
+            Self::List(_) => "list",
+            Self::Set(_) => "set",
+            Self::ZSet(_) => "zset",
+            Self::Stream(_) => "stream",
+        }
+    }
+
+    /// The word `OBJECT ENCODING` answers: the form Redis would use, which is not always ours.
+    pub fn encoding(&self) -> &'static str {
+        match self {
+            Self::String(text) => string::encoding(text),
+            Self::Hash(hash) => hash.encoding(),
+            Self::List(_) => "quicklist",
+            Self::Set(set) => set.encoding(),
+            Self::ZSet(zset) => zset.encoding(),
+            Self::Stream(_) => "stream",
+        }
+    }
+
+    /// Whether it is a collection without elements, which must not stay in the keyspace.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::String(_) | Self::Stream(_) => false,
+            Self::Hash(hash) => hash.len() == 0,
+            Self::List(list) => list.len() == 0,
+            Self::Set(set) => set.len() == 0,
+            Self::ZSet(zset) => zset.len() == 0,
+        }
+    }
+
+    /// About how many bytes it takes beside its own width.
+    pub fn heap_size(&self) -> usize {
+        match self {
+            Self::String(text) => text.heap_size(),
+            Self::Hash(hash) => size_of::<Hash>() + hash.heap_size(),
+            Self::List(list) => size_of::<List>() + list.heap_size(),
+            Self::Set(set) => size_of::<Set>() + set.heap_size(),
+            Self::ZSet(zset) => size_of::<ZSet>() + zset.heap_size(),
+            Self::Stream(stream) => size_of::<Stream>() + stream.heap_size(),
+        }
+    }
+}
+
+/// A type that a [`Value`] can be; lets the keyspace hand out any of them with one function.
+pub trait Typed: Sized {
+    /// The value as this type.
+    fn of(value: &Value) -> Option<&Self>;
+    /// The value as this type, to change.
+    fn of_mut(value: &mut Value) -> Option<&mut Self>;
+    /// An empty value of this type.
+    fn empty() -> Value;
+}
+
+macro_rules! typed {
+    ($type:ty, $variant:ident) => {
+        impl Typed for $type {
+            fn of(value: &Value) -> Option<&Self> {
+                if let Value::$variant(inner) = value { Some(inner) } else { None }
+            }
+
+            fn of_mut(value: &mut Value) -> Option<&mut Self> {
+                if let Value::$variant(inner) = value { Some(inner) } else { None }
+            }
+
+            fn empty() -> Value {
+                Value::$variant(Default::default())
+            }
+        }
+    };
+}
+
+impl Default for Blob {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+typed!(Blob, String);
+typed!(Hash, Hash);
+typed!(List, List);
+typed!(Set, Set);
+typed!(ZSet, ZSet);
+typed!(Stream, Stream);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_as_wide_as_a_string() {
+        assert_eq!(size_of::<Value>(), 24);
+    }
+}

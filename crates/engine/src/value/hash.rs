@@ -1,0 +1,281 @@
+//! Hashes: fields and values, packed into one buffer while they are few.
+//!
+//! Most hashes are records of a dozen fields; a map of strings would cost a hundred bytes per field.
+//! The packed form is one buffer, searched from the front, in order of insertion:
+//!
+//! ```text
+//!   len field len value len field len value …     see `packed.rs`
+//! ```
+//!
+//! Redis packs hashes of up to 512 fields with no field or value over 64 bytes. That limit decides
+//! what clients see (`OBJECT ENCODING`, whether `HSCAN` heeds `COUNT`) and is kept as `redis_packed`;
+//! hashes of a few fields with long values stay packed here all the same.
+
+use super::packed::{append, head_of, text_at};
+use crate::blob::Blob;
+use crate::dict::Dict;
+
+const MAX_PACKED: usize = 512;
+const MAX_PACKED_LEN: usize = 64;
+/// How many fields stay packed when some of them are long.
+const MAX_PACKED_LONG: usize = 32;
+
+/// A map from fields to values.
+#[derive(Debug, Clone)]
+pub struct Hash {
+    form: Form,
+    redis_packed: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Form {
+    Packed { bytes: Vec<u8>, count: usize },
+    Table(Dict<Blob>),
+}
+
+impl Default for Hash {
+    fn default() -> Self {
+        Self { form: Form::Packed { bytes: Vec::new(), count: 0 }, redis_packed: true }
+    }
+}
+
+impl Hash {
+    /// How many fields there are.
+    pub fn len(&self) -> usize {
+        match &self.form {
+            Form::Packed { count, .. } => *count,
+            Form::Table(table) => table.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The name Redis has for its form.
+    pub fn encoding(&self) -> &'static str {
+        if self.redis_packed { "listpack" } else { "hashtable" }
+    }
+
+    /// The value of a field.
+    pub fn get(&self, field: &[u8]) -> Option<&[u8]> {
+        match &self.form {
+            Form::Packed { bytes, .. } => {
+                find(bytes, field).map(|found| &bytes[found.value_start..found.end])
+            }
+            Form::Table(table) => table.get(field).map(|value| &**value),
+        }
+    }
+
+    /// Makes room for fields and values of so many bytes that are about to be set.
+    pub fn reserve(&mut self, texts: usize, len: usize) {
+        if let Form::Packed { bytes, .. } = &mut self.form {
+            bytes.reserve_exact(len + texts);
+        }
+    }
+
+    /// Sets a field; true if it is new.
+    pub fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
+        self.reshape_for(field.len().max(value.len()));
+        let new = match &mut self.form {
+            Form::Packed { bytes, count } => match find(bytes, field) {
+                Some(found) => {
+                    let (head, width) = head_of(value.len());
+                    let text = head[..width].iter().chain(value).copied();
+                    bytes.splice(found.field_end..found.end, text);
+                    false
+                }
+                None => {
+                    // Exact below a cache line or two: most hashes never grow again.
+                    bytes.reserve_exact(field.len() + value.len() + 10);
+                    append(bytes, field);
+                    append(bytes, value);
+                    *count += 1;
+                    true
+                }
+            },
+            Form::Table(table) => match table.get_mut(field) {
+                Some(old) => {
+                    *old = Blob::new(value);
+                    false
+                }
+                None => table.insert(field, Blob::new(value)).is_none(),
+            },
+        };
+        if new {
+            self.reshape_for(0);
+        }
+        new
+    }
+
+    /// Removes a field; true if it was there.
+    pub fn remove(&mut self, field: &[u8]) -> bool {
+        match &mut self.form {
+            Form::Packed { bytes, count } => match find(bytes, field) {
+                Some(found) => {
+                    bytes.drain(found.start..found.end);
+                    *count -= 1;
+                    true
+                }
+                None => false,
+            },
+            Form::Table(table) => table.remove(field).is_some(),
+        }
+    }
+
+    /// Fields and values, in order of insertion while packed.
+    pub fn iter(&self) -> Iter<'_> {
+        match &self.form {
+            Form::Packed { bytes, .. } => Iter::Packed { bytes, at: 0 },
+            Form::Table(table) => Iter::Table { table, at: 0 },
+        }
+    }
+
+    /// The field and value at a position below `len()`, whatever the order is.
+    pub fn at(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        match &self.form {
+            Form::Packed { .. } => self.iter().nth(index),
+            Form::Table(table) => {
+                (index < table.len()).then(|| table.at(index)).map(|(f, v)| (&**f, &**v))
+            }
+        }
+    }
+
+    /// Visits some fields and returns the next cursor; small hashes are visited whole.
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], &[u8])) -> u64 {
+        match &self.form {
+            Form::Packed { .. } => {
+                self.iter().for_each(|(field, value)| visit(field, value));
+                0
+            }
+            Form::Table(table) => table.scan(cursor, |field, value| visit(field, value)),
+        }
+    }
+
+    /// About how many bytes it takes beside its own width.
+    pub fn heap_size(&self) -> usize {
+        match &self.form {
+            Form::Packed { bytes, .. } => bytes.capacity(),
+            Form::Table(table) => {
+                let texts = |(f, v): (&Blob, &Blob)| f.heap_size() + v.heap_size();
+                table.table_size() + table.iter().map(texts).sum::<usize>()
+            }
+        }
+    }
+
+    /// Leaves the packed form when the hash, or a text about to be stored in it, is too large.
+    fn reshape_for(&mut self, longest: usize) {
+        let len = self.len();
+        if longest > MAX_PACKED_LEN || len > MAX_PACKED {
+            self.redis_packed = false;
+        }
+        let most = if self.redis_packed { MAX_PACKED } else { MAX_PACKED_LONG };
+        if len > most && matches!(self.form, Form::Packed { .. }) {
+            let mut table = Dict::default();
+            for (field, value) in self.iter() {
+                table.insert(field, Blob::new(value));
+            }
+            self.form = Form::Table(table);
+        }
+    }
+}
+
+/// Fields and values of a hash.
+#[derive(Debug)]
+pub enum Iter<'a> {
+    /// In order of insertion.
+    Packed {
+        /// The buffer.
+        bytes: &'a [u8],
+        /// Where the next field begins.
+        at: usize,
+    },
+    /// In the order of the table.
+    Table {
+        /// The table.
+        table: &'a Dict<Blob>,
+        /// The next index.
+        at: usize,
+    },
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Packed { bytes, at } => {
+                if *at == bytes.len() {
+                    return None;
+                }
+                let (field_start, field_end) = text_at(bytes, *at);
+                let (value_start, value_end) = text_at(bytes, field_end);
+                *at = value_end;
+                Some((&bytes[field_start..field_end], &bytes[value_start..value_end]))
+            }
+            Self::Table { table, at } => {
+                let item = (*at < table.len()).then(|| table.at(*at))?;
+                *at += 1;
+                Some((item.0, item.1))
+            }
+        }
+    }
+}
+
+struct Found {
+    start: usize,
+    field_end: usize,
+    value_start: usize,
+    end: usize,
+}
+
+fn find(bytes: &[u8], field: &[u8]) -> Option<Found> {
+    let mut start = 0;
+    while start < bytes.len() {
+        let (field_start, field_end) = text_at(bytes, start);
+        let (value_start, end) = text_at(bytes, field_end);
+        if bytes[field_start..field_end] == *field {
+            return Some(Found { start, field_end, value_start, end });
+        }
+        start = end;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(hash: &Hash) -> Vec<String> {
+        hash.iter().map(|(field, _)| String::from_utf8_lossy(field).into_owned()).collect()
+    }
+
+    #[test]
+    fn a_small_hash_keeps_the_order_of_insertion() {
+        let mut hash = Hash::default();
+        for field in ["name", "data", "opts"] {
+            assert!(hash.set(field.as_bytes(), b"1"));
+        }
+        assert!(!hash.set(b"name", &[b'x'; 60]));
+        assert!(hash.remove(b"data"));
+        assert!(hash.set(b"data", b"2"));
+        assert_eq!(fields(&hash), ["name", "opts", "data"]);
+        assert_eq!(hash.get(b"name"), Some(&[b'x'; 60][..]));
+        assert_eq!(hash.encoding(), "listpack");
+    }
+
+    #[test]
+    fn long_values_survive_packing_and_tables() {
+        let mut hash = Hash::default();
+        for number in 0..600_usize {
+            hash.set(format!("f{number}").as_bytes(), &vec![b'v'; number]);
+        }
+        assert_eq!(hash.encoding(), "hashtable");
+        for number in 0..600_usize {
+            let value = hash.get(format!("f{number}").as_bytes());
+            assert_eq!(value, Some(&*vec![b'v'; number]));
+        }
+        assert_eq!(hash.len(), 600);
+    }
+}

@@ -1,0 +1,162 @@
+//! Lists: a ring buffer of strings.
+//!
+//! Both ends and any index are reached in constant time; an edit in the middle moves the shorter
+//! side, 24 bytes per element, which a search for the place to edit costs anyway.
+
+use std::collections::VecDeque;
+
+use crate::blob::Blob;
+
+/// An end of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The head.
+    Left,
+    /// The tail.
+    Right,
+}
+
+/// A double-ended list of strings.
+#[derive(Debug, Clone, Default)]
+pub struct List(VecDeque<Blob>);
+
+impl List {
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds an element at an end.
+    pub fn push(&mut self, end: End, element: Blob) {
+        match end {
+            End::Left => self.0.push_front(element),
+            End::Right => self.0.push_back(element),
+        }
+    }
+
+    /// Takes an element from an end.
+    pub fn pop(&mut self, end: End) -> Option<Blob> {
+        let element = match end {
+            End::Left => self.0.pop_front(),
+            End::Right => self.0.pop_back(),
+        };
+        self.give_back();
+        element
+    }
+
+    /// The element at an index that counts from the end when negative.
+    pub fn get(&self, index: i64) -> Option<&Blob> {
+        self.0.get(self.position(index)?)
+    }
+
+    /// The element at an index that counts from the end when negative, to change.
+    pub fn get_mut(&mut self, index: i64) -> Option<&mut Blob> {
+        let position = self.position(index)?;
+        self.0.get_mut(position)
+    }
+
+    /// All elements from the head on.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Blob> + ExactSizeIterator {
+        self.0.iter()
+    }
+
+    /// The elements of a range of positions, which must lie within the list.
+    pub fn range(&self, range: std::ops::Range<usize>) -> impl ExactSizeIterator<Item = &Blob> {
+        self.0.range(range)
+    }
+
+    /// Keeps only a range of positions, which must lie within the list.
+    pub fn keep(&mut self, range: std::ops::Range<usize>) {
+        self.0.truncate(range.end);
+        self.0.drain(..range.start);
+        self.give_back();
+    }
+
+    /// Inserts an element before a position.
+    pub fn insert(&mut self, position: usize, element: Blob) {
+        self.0.insert(position, element);
+    }
+
+    /// Removes up to `most` elements equal to `element`, searched from an end.
+    pub fn remove_equal(&mut self, element: &[u8], from: End, most: usize) -> usize {
+        let equal =
+            |(position, candidate): (usize, &Blob)| (**candidate == *element).then_some(position);
+        let mut positions: Vec<usize> = match from {
+            End::Left => self.0.iter().enumerate().filter_map(equal).take(most).collect(),
+            End::Right => self.0.iter().enumerate().rev().filter_map(equal).take(most).collect(),
+        };
+        match positions[..] {
+            [] => {}
+            // The usual case moves only the shorter side.
+            [position] => drop(self.0.remove(position)),
+            _ => {
+                positions.sort_unstable();
+                let (mut position, mut doomed) = (0, positions.iter().peekable());
+                self.0.retain(|_| {
+                    let keep = doomed.next_if(|at| **at == position).is_none();
+                    position += 1;
+                    keep
+                });
+            }
+        }
+        self.give_back();
+        positions.len()
+    }
+
+    /// About how many bytes it takes beside its own width.
+    pub fn heap_size(&self) -> usize {
+        self.0.capacity() * size_of::<Blob>() + self.0.iter().map(Blob::heap_size).sum::<usize>()
+    }
+
+    fn position(&self, index: i64) -> Option<usize> {
+        let index = if index < 0 { index.checked_add(self.0.len() as i64)? } else { index };
+        usize::try_from(index).ok()
+    }
+
+    /// Returns memory once a long list has become short.
+    fn give_back(&mut self) {
+        if self.0.capacity() > 64 && self.0.len() * 8 < self.0.capacity() {
+            self.0.shrink_to(self.0.len() * 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> List {
+        List(text.bytes().map(|byte| Blob::new(&[byte])).collect())
+    }
+
+    fn text(list: &List) -> String {
+        list.iter().map(|element| char::from(element[0])).collect()
+    }
+
+    #[test]
+    fn equal_elements_are_removed_from_the_end_that_was_asked_for() {
+        for (from, most, expected, removed) in [
+            (End::Left, 2, "bcbca", 2),
+            (End::Right, 2, "abcbc", 2),
+            (End::Left, usize::MAX, "bcbc", 3),
+            (End::Right, 1, "abcabc", 1),
+        ] {
+            let mut list = list("abcabca");
+            assert_eq!(list.remove_equal(b"a", from, most), removed);
+            assert_eq!(text(&list), expected);
+        }
+    }
+
+    #[test]
+    fn indexes_count_from_both_ends() {
+        let list = list("abc");
+        assert_eq!(list.get(-1).map(|e| &**e), Some(&b"c"[..]));
+        assert_eq!(list.get(-4), None);
+        assert_eq!(list.get(3), None);
+    }
+}

@@ -1,0 +1,314 @@
+//! Streams: an append-only log of entries with ascending ids.
+//!
+//! Entries lie in blocks, as in Redis: up to 100 entries or about 4096 bytes each. An entry with the
+//! same fields as its block's first one stores only values. Blocks are also what `MAXLEN ~` removes,
+//! so when a block is full must be decided as Redis does it; [`listpack`] computes the size that
+//! Redis's form of a block would have.
+
+mod listpack;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use super::packed;
+use crate::blob::Blob;
+use crate::number::parse_uint;
+
+const BLOCK_ENTRIES: usize = 100;
+const BLOCK_BYTES: usize = 4100;
+
+/// The id of an entry: milliseconds, and a number within them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Id {
+    /// Milliseconds since 1970, unless a client chose its own.
+    pub ms: u64,
+    /// The number within the millisecond.
+    pub seq: u64,
+}
+
+impl Id {
+    /// The lowest id.
+    pub const MIN: Self = Self { ms: 0, seq: 0 };
+    /// The highest id.
+    pub const MAX: Self = Self { ms: u64::MAX, seq: u64::MAX };
+
+    /// Reads `ms` or `ms-seq`; `missing_seq` stands for a sequence that is not given.
+    pub fn parse(text: &[u8], missing_seq: u64) -> Option<Self> {
+        match text.iter().position(|byte| *byte == b'-') {
+            None => Some(Self { ms: parse_uint(text)?, seq: missing_seq }),
+            Some(dash) => {
+                Some(Self { ms: parse_uint(&text[..dash])?, seq: parse_uint(&text[dash + 1..])? })
+            }
+        }
+    }
+
+    /// The id after this one.
+    pub fn next(self) -> Option<Self> {
+        match self.seq.checked_add(1) {
+            Some(seq) => Some(Self { seq, ..self }),
+            None => Some(Self { ms: self.ms.checked_add(1)?, seq: 0 }),
+        }
+    }
+
+    /// The id before this one.
+    pub fn previous(self) -> Option<Self> {
+        match self.seq.checked_sub(1) {
+            Some(seq) => Some(Self { seq, ..self }),
+            None => Some(Self { ms: self.ms.checked_sub(1)?, seq: u64::MAX }),
+        }
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.ms, self.seq)
+    }
+}
+
+/// What to trim a stream to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// At most so many entries.
+    MaxLen(usize),
+    /// No entry before this id.
+    MinId(Id),
+}
+
+/// How exactly to trim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// To the entry.
+    Exact,
+    /// Whole blocks only, and not more than so many entries (0 for any number).
+    Blocks(usize),
+}
+
+/// An append-only log.
+#[derive(Debug, Clone, Default)]
+pub struct Stream {
+    blocks: VecDeque<Block>,
+    len: usize,
+    /// The highest id ever given, which no later entry may repeat.
+    pub last_id: Id,
+    /// The highest id ever deleted by name.
+    pub max_deleted_id: Id,
+    /// How many entries were ever added.
+    pub entries_added: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Block {
+    first: Id,
+    last: Id,
+    fields: Box<[Blob]>,
+    entries: Vec<Stored>,
+    deleted: usize,
+    redis_bytes: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Stored {
+    id: Id,
+    /// Values if the fields are the block's, else fields and values by turns.
+    texts: Box<[u8]>,
+    own_fields: bool,
+}
+
+/// An entry of a stream.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// Its id.
+    pub id: Id,
+    block: &'a Block,
+    stored: &'a Stored,
+}
+
+impl<'a> Entry<'a> {
+    /// Its fields and values by turns.
+    pub fn texts(&self) -> Vec<&'a [u8]> {
+        let texts = packed::texts(&self.stored.texts);
+        if self.stored.own_fields {
+            return texts.collect();
+        }
+        self.block.fields.iter().zip(texts).flat_map(|(field, value)| [&**field, value]).collect()
+    }
+}
+
+impl Stream {
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many blocks there are (keys of Redis's radix tree).
+    pub fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The first entry's id, or zero.
+    pub fn first_id(&self) -> Id {
+        self.range(Id::MIN, Id::MAX).next().map_or(Id::MIN, |entry| entry.id)
+    }
+
+    /// The id of an entry added at `now_ms`: never before the last one, whatever the clock does.
+    pub fn next_id(&self, now_ms: u64) -> Option<Id> {
+        if now_ms > self.last_id.ms { Some(Id { ms: now_ms, seq: 0 }) } else { self.last_id.next() }
+    }
+
+    /// Appends an entry, whose id must be higher than the last one.
+    pub fn add<T: AsRef<[u8]>>(&mut self, id: Id, texts: &[T]) {
+        let raw: usize = texts.iter().map(|text| text.as_ref().len()).sum();
+        let full = |block: &Block| {
+            block.redis_bytes + raw >= BLOCK_BYTES
+                || block.entries.len() + block.deleted >= BLOCK_ENTRIES
+        };
+        if self.blocks.back().is_none_or(full) {
+            self.blocks.push_back(Block::new(id, texts));
+        }
+        if let Some(block) = self.blocks.back_mut() {
+            block.add(id, texts);
+        }
+        self.len += 1;
+        self.last_id = id;
+        self.entries_added += 1;
+    }
+
+    /// Removes an entry; true if it was there.
+    pub fn remove(&mut self, id: Id) -> bool {
+        let at = self.blocks.partition_point(|block| block.last < id);
+        let Some(block) = self.blocks.get_mut(at) else { return false };
+        let Ok(position) = block.entries.binary_search_by_key(&id, |entry| entry.id) else {
+            return false;
+        };
+        block.entries.remove(position);
+        block.deleted += 1;
+        if block.entries.is_empty() {
+            self.blocks.remove(at);
+        }
+        self.len -= 1;
+        self.max_deleted_id = self.max_deleted_id.max(id);
+        true
+    }
+
+    /// Removes entries from the front and returns how many.
+    pub fn trim(&mut self, limit: Limit, precision: Precision) -> usize {
+        let mut removed = 0;
+        while let Some(block) = self.blocks.front_mut() {
+            let count = block.entries.len();
+            if matches!(limit, Limit::MaxLen(most) if self.len <= most) {
+                break;
+            }
+            if matches!(precision, Precision::Blocks(most) if most > 0 && removed + count > most) {
+                break;
+            }
+            let whole = match limit {
+                Limit::MaxLen(most) => self.len - count >= most,
+                Limit::MinId(min) => block.last < min,
+            };
+            let some = match (whole, precision, limit) {
+                (true, ..) => count,
+                (false, Precision::Blocks(_), _) => 0,
+                (false, _, Limit::MaxLen(most)) => self.len - most,
+                (false, _, Limit::MinId(min)) => block.entries.partition_point(|e| e.id < min),
+            };
+            block.entries.drain(..some);
+            block.deleted += some;
+            self.len -= some;
+            removed += some;
+            if !whole {
+                break;
+            }
+            self.blocks.pop_front();
+        }
+        removed
+    }
+
+    /// The entries from `start` to `end`, both inclusive, from either end.
+    pub fn range(&self, start: Id, end: Id) -> impl DoubleEndedIterator<Item = Entry<'_>> {
+        let first = self.blocks.partition_point(|block| block.last < start);
+        let after = self.blocks.partition_point(|block| block.first <= end).max(first);
+        self.blocks.range(first..after).flat_map(move |block| {
+            let from = block.entries.partition_point(|entry| entry.id < start);
+            let to = block.entries.partition_point(|entry| entry.id <= end).max(from);
+            block.entries[from..to].iter().map(|stored| Entry { id: stored.id, block, stored })
+        })
+    }
+
+    /// About how many bytes it takes beside its own width.
+    pub fn heap_size(&self) -> usize {
+        let block = |block: &Block| {
+            let texts: usize = block.entries.iter().map(|entry| entry.texts.len()).sum();
+            block.entries.capacity() * size_of::<Stored>() + texts + size_of::<Block>()
+        };
+        self.blocks.iter().map(block).sum()
+    }
+}
+
+impl Block {
+    fn new<T: AsRef<[u8]>>(first: Id, texts: &[T]) -> Self {
+        let fields: Box<[Blob]> =
+            texts.iter().step_by(2).map(|field| Blob::new(field.as_ref())).collect();
+        let redis_bytes = listpack::block(&fields);
+        Self { first, last: first, fields, entries: Vec::new(), deleted: 0, redis_bytes }
+    }
+
+    fn add<T: AsRef<[u8]>>(&mut self, id: Id, texts: &[T]) {
+        let given = texts.iter().step_by(2).map(AsRef::as_ref);
+        let own_fields = !given.eq(self.fields.iter().map(|field| &**field));
+        let kept = |position: usize| own_fields || position % 2 == 1;
+        let mut bytes = Vec::new();
+        for (_, text) in texts.iter().enumerate().filter(|(position, _)| kept(*position)) {
+            packed::append(&mut bytes, text.as_ref());
+        }
+        self.redis_bytes += listpack::entry(self.first, id, texts, own_fields);
+        self.entries.push(Stored { id, texts: bytes.into_boxed_slice(), own_fields });
+        self.last = id;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(count: u64) -> Stream {
+        let mut stream = Stream::default();
+        for ms in 1..=count {
+            stream.add(Id { ms, seq: 0 }, &[&b"event"[..], b"added"]);
+        }
+        stream
+    }
+
+    #[test]
+    fn a_rough_trim_removes_whole_blocks_and_keeps_at_least_the_limit() {
+        let mut stream = filled(1000);
+        assert_eq!(stream.trim(Limit::MaxLen(550), Precision::Blocks(0)), 400);
+        assert_eq!(stream.len(), 600);
+        assert_eq!(stream.trim(Limit::MaxLen(550), Precision::Exact), 50);
+        assert_eq!(stream.first_id(), Id { ms: 451, seq: 0 });
+        assert_eq!(stream.trim(Limit::MinId(Id { ms: 990, seq: 0 }), Precision::Exact), 539);
+    }
+
+    #[test]
+    fn ids_ascend_when_the_clock_goes_back() {
+        let stream = filled(10);
+        assert_eq!(stream.next_id(5), Some(Id { ms: 10, seq: 1 }));
+        assert_eq!(stream.next_id(11), Some(Id { ms: 11, seq: 0 }));
+    }
+
+    #[test]
+    fn entries_keep_their_own_fields() {
+        let mut stream = filled(1);
+        stream.add(Id { ms: 2, seq: 0 }, &[&b"a"[..], b"1", b"b", b"2"]);
+        let texts: Vec<Vec<&[u8]>> =
+            stream.range(Id::MIN, Id::MAX).rev().map(|entry| entry.texts()).collect();
+        assert_eq!(texts, [vec![&b"a"[..], b"1", b"b", b"2"], vec![b"event", b"added"]]);
+        assert!(stream.remove(Id { ms: 1, seq: 0 }));
+        assert!(!stream.remove(Id { ms: 1, seq: 0 }));
+        assert_eq!(stream.len(), 1);
+    }
+}

@@ -1,0 +1,256 @@
+//! The same commands to the engine and to a real redis-server; every reply must be the same bytes.
+//!
+//! Sequences are generated from a seed (see `generate.rs`); `rules.rs` lists the exceptions with their
+//! reasons. Redis runs a batch first; a command whose reply depends on the clock (`XADD *`) then runs
+//! in the engine at Redis's moment. After each case the recorded effects are replayed into an empty
+//! engine, which must then hold the same keys.
+//!
+//! A short run belongs to the tests. A long one: `STAMPEDE_DIFF_COMMANDS=1000000 cargo nextest run
+//! --release differential --no-capture`, with `STAMPEDE_DIFF_SEED` to begin elsewhere.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use stampede_engine::command;
+use stampede_engine::db::{DATABASES, Db};
+use stampede_engine::dump::dump;
+use stampede_engine::reply::{Protocol, Reply};
+
+use crate::generate::{Generator, Step, templates};
+use crate::redis::{Client, Server};
+use crate::rules::{self, Tree};
+use crate::shrink::shrink;
+
+const CASE: usize = 4000;
+const BATCH: usize = 100;
+const MAX_REPORTS: usize = 12;
+
+/// One text per command that differs.
+type Reports = BTreeMap<Vec<u8>, String>;
+
+struct Difference {
+    /// How many steps were run, the one that differs included.
+    steps: usize,
+    what: String,
+}
+
+struct Engine {
+    db: Db,
+    reply: Reply,
+    record: Vec<u8>,
+}
+
+impl Engine {
+    fn new(protocol: Protocol) -> Self {
+        Self { db: Db::new(), reply: Reply::new(protocol), record: Vec::new() }
+    }
+
+    fn call(&mut self, args: &[Vec<u8>]) -> Vec<u8> {
+        let args: Vec<Bytes> = args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
+        command::call(&mut self.db, &args, &mut self.reply);
+        self.db.effects().take_into(&mut self.record);
+        self.reply.take().to_vec()
+    }
+
+    fn is_ordered(&mut self, key: &[u8]) -> bool {
+        let encoding = self.db.value(key).map_or("", |value| value.encoding());
+        matches!(encoding, "listpack" | "intset")
+    }
+}
+
+fn now_us() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as i64
+}
+
+/// Runs steps on both, from empty; commands that are known to differ are not compared.
+fn run(
+    client: &mut Client,
+    protocol: Protocol,
+    steps: &[Step],
+    known: &Reports,
+) -> Result<Engine, Difference> {
+    let version = if protocol == Protocol::Resp3 { "3" } else { "2" };
+    let reset = [vec!["SELECT", "0"], vec!["FLUSHALL"], vec!["HELLO", version]];
+    let reset = reset.map(|args| args.iter().map(|arg| arg.as_bytes().to_vec()).collect());
+    client.call_all(reset.iter());
+    let mut engine = Engine::new(protocol);
+    let mut done = 0;
+    while done < steps.len() {
+        let rest = &steps[done..];
+        let pause = rest.iter().take(BATCH).position(|step| step.pause);
+        let batch = &rest[..pause.map_or(BATCH.min(rest.len()), |at| at + 1)];
+        let replies = client.call_all(batch.iter().flat_map(|step| &step.commands));
+        let mut replies = replies.into_iter();
+        for step in batch {
+            done += 1;
+            for args in &step.commands {
+                let theirs = replies.next().unwrap();
+                engine.db.set_time_us(clock_of(args, &theirs).unwrap_or_else(now_us));
+                let ours = engine.call(args);
+                let mut ordered = |key: &[u8]| engine.is_ordered(key);
+                let new = !known.contains_key(&args[0].to_ascii_uppercase());
+                if new && !rules::same(args, &ours, &theirs, &mut ordered) {
+                    let what = difference(&theirs, &ours);
+                    return Err(Difference { steps: done, what });
+                }
+            }
+            if step.pause {
+                std::thread::sleep(Duration::from_millis(8));
+                engine.db.set_time_us(now_us());
+                // Redis may not have noticed yet, and `DBSIZE` would count what is gone.
+                let look = all_keys();
+                client.call_all([&look].into_iter());
+                engine.call(&look);
+            }
+        }
+    }
+    Ok(engine)
+}
+
+/// Two replies from a little before the first byte that differs.
+fn difference(theirs: &[u8], ours: &[u8]) -> String {
+    let same = theirs.iter().zip(ours).take_while(|(theirs, ours)| theirs == ours).count();
+    let part = |reply: &[u8]| {
+        let shown = reply[same.saturating_sub(100)..].iter().take(300).copied();
+        shown.collect::<Vec<u8>>().escape_ascii().to_string()
+    };
+    format!("redis:  {}\nengine: {}", part(theirs), part(ours))
+}
+
+/// A look at every key there may be.
+fn all_keys() -> Vec<Vec<u8>> {
+    let kinds = ["s", "h", "l", "t", "z", "x"].into_iter();
+    let keys = kinds.flat_map(|kind| ["1", "2", "big"].map(|suffix| format!("{kind}{suffix}")));
+    ["EXISTS".to_owned()].into_iter().chain(keys).map(String::into_bytes).collect()
+}
+
+/// The moment at which Redis chose the id of an entry.
+fn clock_of(args: &[Vec<u8>], reply: &[u8]) -> Option<i64> {
+    let auto = args[0].eq_ignore_ascii_case(b"XADD") && args.iter().any(|arg| arg == b"*");
+    match auto.then(|| rules::parse(reply))? {
+        Tree::Bulk(id) => {
+            let ms: i64 = std::str::from_utf8(&id).ok()?.split('-').next()?.parse().ok()?;
+            ms.checked_mul(1000)
+        }
+        _ => None,
+    }
+}
+
+/// Everything an engine holds, in an order that depends on nothing else.
+fn contents(db: &mut Db) -> Vec<(usize, Vec<Vec<Vec<u8>>>)> {
+    let mut all = Vec::new();
+    for index in 0..DATABASES {
+        db.select(index);
+        let mut cursor = 0;
+        loop {
+            cursor = db.scan(cursor, |key, value, expiry| {
+                let (mut commands, mut members) = (Vec::new(), Vec::new());
+                let unordered = matches!(value.encoding(), "hashtable");
+                dump(key, value, expiry, |args| {
+                    let mut args: Vec<Vec<u8>> = args.iter().map(|arg| arg.to_vec()).collect();
+                    if unordered && args[0] != b"PEXPIREAT" {
+                        members.extend(args.drain(2..));
+                    }
+                    commands.push(args);
+                });
+                members.sort();
+                commands.dedup();
+                commands.push(members);
+                all.push((index, commands));
+            });
+            if cursor == 0 {
+                break;
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+fn check_replay(mut engine: Engine, seed: u64) {
+    let mut again = Db::new();
+    again.effects().pause();
+    command::replay(&mut again, &Bytes::from(std::mem::take(&mut engine.record))).unwrap();
+    let (live, replayed) = (contents(&mut engine.db), contents(&mut again));
+    let difference = live.iter().zip(&replayed).find(|(live, replayed)| live != replayed);
+    if live != replayed {
+        panic!(
+            "seed {seed}: replayed effects differ: {} and {} keys, {difference:?}",
+            live.len(),
+            replayed.len()
+        );
+    }
+}
+
+fn compare(first_seed: u64, commands: usize) {
+    let server = Server::start();
+    let mut client = Client::connect(server.port);
+    let (mut seed, mut covered) = (first_seed, 0);
+    // One report per command, and not too many: the first differences are fixed first.
+    let mut reports = Reports::new();
+    while covered < commands && reports.len() < MAX_REPORTS {
+        let mut generator = Generator::new(seed);
+        let steps: Vec<Step> = (0..CASE).map(|_| generator.step()).collect();
+        // Both protocols by turns.
+        let protocol = if seed % 2 == 0 { Protocol::Resp3 } else { Protocol::Resp2 };
+        match run(&mut client, protocol, &steps, &reports) {
+            Ok(engine) => check_replay(engine, seed),
+            Err(difference) => {
+                let name = steps[difference.steps - 1].commands[0][0].to_ascii_uppercase();
+                let text = report(&mut client, protocol, &steps, &difference, seed, &reports);
+                reports.insert(name, text);
+            }
+        }
+        covered += steps.iter().map(|step| step.commands.len()).sum::<usize>();
+        seed += 1;
+    }
+    let texts: Vec<String> = reports.into_values().collect();
+    assert!(texts.is_empty(), "{}", texts.join("\n\n"));
+    println!("{covered} commands, seeds {first_seed} to {}, no difference", seed - 1);
+}
+
+/// The shortest sequence that ends in the same difference.
+fn report(
+    client: &mut Client,
+    protocol: Protocol,
+    steps: &[Step],
+    difference: &Difference,
+    seed: u64,
+    known: &Reports,
+) -> String {
+    let failing = steps[..difference.steps].to_vec();
+    let last = failing.last().cloned();
+    let short = shrink(failing, |steps| {
+        let found = run(client, protocol, steps, known);
+        steps.last() == last.as_ref() && found.is_err_and(|found| found.steps == steps.len())
+    });
+    let found = run(client, protocol, &short, known).err();
+    let what = found.map_or_else(|| difference.what.clone(), |found| found.what);
+    let line = |step: &Step| step.to_string().chars().take(500).collect::<String>();
+    let lines: Vec<String> = short.iter().map(line).collect();
+    format!("seed {seed} differs after\n{}\n{what}", lines.join("\n"))
+}
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: {text}?")))
+}
+
+#[test]
+fn the_engine_answers_as_redis_does() {
+    let seed = setting("STAMPEDE_DIFF_SEED").unwrap_or(1);
+    let commands = setting("STAMPEDE_DIFF_COMMANDS").unwrap_or(20_000);
+    compare(seed, commands as usize);
+}
+
+#[test]
+fn every_command_is_generated() {
+    let known: Vec<&str> = templates().map(|text| text.split(' ').next().unwrap_or(text)).collect();
+    // It describes our own table, which is shorter than Redis's.
+    let missing: Vec<&str> = command::COMMANDS
+        .iter()
+        .map(|row| row.name)
+        .filter(|name| *name != "command" && !known.contains(&name.to_uppercase().as_str()))
+        .collect();
+    assert!(missing.is_empty(), "no template for {missing:?}");
+}

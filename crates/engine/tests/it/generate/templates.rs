@@ -1,0 +1,78 @@
+//! What is generated, as data. Adding a command? Add it here in each of its forms.
+
+#[rustfmt::skip]
+pub(crate) const TEMPLATES: &[&str] = &[
+    // Strings
+    "GET <s>", "SET <s> <v>", "SET <k> <v>",
+    "SET <s> <v> [{NX|XX}] [GET] [{EX <seconds>|PX <ms>|EXAT <at>|PXAT <atms>|KEEPTTL}] [{NX|KEEPTTL|GET}]",
+    "SETEX <s> <seconds> <v>", "PSETEX <s> <ms> <v>", "SETNX <s> <v>", "GETSET <s> <v>", "GETDEL <s>",
+    "GETEX <s> [{EX <seconds>|PX <ms>|EXAT <at>|PXAT <atms>|PERSIST}]",
+    "MGET <k>+", "MSET (<s> <v>)+", "MSETNX (<s> <v>)+", "APPEND <s> <v>", "STRLEN <s>",
+    "INCR <s>", "DECR <s>", "INCRBY <s> <i>", "DECRBY <s> <i>", "INCRBYFLOAT <s> <float>", "INCRBYFLOAT <s> <float>",
+    "GETRANGE <s> <i> <i>", "SUBSTR <s> <i> <i>", "SETRANGE <s> <offset> <v>",
+    // Keys
+    "DEL <k>", "UNLINK <k> <k>", "EXISTS <k>+", "TYPE <k>", "TOUCH <k>+",
+    "EXPIRE <k> <seconds> [{NX|XX|GT|LT}] [{XX|GT}]", "PEXPIRE <k> <ms> [{NX|XX|GT|LT}]",
+    "EXPIREAT <k> <at> [{NX|XX|GT|LT}]", "PEXPIREAT <k> <atms> [{NX|XX|GT|LT|ZZ}]",
+    "TTL <k>", "PTTL <k>", "EXPIRETIME <k>", "PEXPIRETIME <k>", "PERSIST <k>",
+    "RENAME <k> <k>", "RENAMENX <k> <k>", "COPY <k> <k> [DB <db>] [REPLACE]", "MOVE <k> <db>",
+    "KEYS <pattern>", "SCAN <cursor> [MATCH <pattern>] [COUNT {1000|<n>}] [TYPE {string|hash|zset|no}]",
+    "RANDOMKEY", "DBSIZE", "SELECT <db>", "SELECT 0", "SELECT 0",
+    "OBJECT {ENCODING|REFCOUNT|IDLETIME} <k>", "OBJECT ENCODING <k>", "OBJECT {FREQ|NOPE} <k>", "MEMORY USAGE <k>",
+    // Hashes
+    "HSET <h> (<f> <v>)+", "HSET <h> (<f> <v>)+", "HMSET <h> (<f> <v>)+", "HSET hbig (<name> <i>)*", "HSET hbig (<name> <i>)*", "HSET h2 (<name> <i>)*", "HSETNX <h> <f> <v>",
+    "HGET <h> <f>", "HMGET <h> <f>+", "HDEL <h> <f>+", "HLEN <h>", "HSTRLEN <h> <f>", "HEXISTS <h> <f>",
+    "HGETALL <h>", "HKEYS <h>", "HVALS <h>", "HINCRBY <h> <f> <i>", "HINCRBYFLOAT <h> <f> <float>",
+    "HRANDFIELD <h> [<n>] [WITHVALUES]", "HRANDFIELD <h> -3 [WITHVALUES]",
+    "HSCAN <h> <cursor> [MATCH <pattern>] [COUNT {1000|<n>}]",
+    // Lists
+    "LPUSH <l> <v>+", "RPUSH <l> <v>+", "RPUSH <l> <m>+", "RPUSH lbig <m>*", "LPUSH l2 <m>*", "LPUSHX <l> <v>+", "RPUSHX <l> <v>+", "LPOP <l> [<n>]", "RPOP <l> [<n>]",
+    "LLEN <l>", "LINDEX <l> <i>", "LSET <l> <i> <v>", "LRANGE <l> <i> <i>", "LRANGE <l> 0 -1", "LTRIM <l> <i> <i>",
+    "LREM <l> <i> <v>", "LREM <l> 0 <m>", "LINSERT <l> {BEFORE|AFTER|WITHIN} <m> <v>",
+    "LPOS <l> <m> [RANK <i>] [COUNT <i>] [MAXLEN <i>]", "LMOVE <l> <l> {LEFT|RIGHT} {LEFT|RIGHT|UP}", "RPOPLPUSH <l> <l>",
+    "LMPOP <n> <l>+ {LEFT|RIGHT} [COUNT <n>]", "LMPOP 1 <l> {LEFT|RIGHT} [COUNT <n>]",
+    "BLPOP <l>+ <timeout>", "BRPOP <l> <timeout>", "BLMOVE <l> <l> LEFT {LEFT|RIGHT|UP} <timeout>", "BRPOPLPUSH <l> <l> <timeout>",
+    "BLMPOP <timeout> 1 <l> {LEFT|RIGHT} [COUNT <n>]",
+    // Sets
+    "SADD <t> <m>+", "SADD <t> <m>+", "SADD tbig <int>*", "SADD tbig <int>*", "SADD t1 {1|2|3|-4|55}+", "SREM <t> <m>+", "SISMEMBER <t> <m>", "SMISMEMBER <t> <m>+",
+    "SMEMBERS <t>", "SCARD <t>", "SMOVE <t> <t> <m>", "SPOP <t> [<n>]", "SRANDMEMBER <t> [<n>]", "SRANDMEMBER <t> -4",
+    "SINTER <t>+", "SUNION <t>+", "SDIFF <t>+", "SINTERSTORE <t> <t>+", "SUNIONSTORE <t> <t>+", "SDIFFSTORE <t> <t>+",
+    "SINTERCARD <n> <t>+ [LIMIT <i>]", "SINTERCARD 2 <t> <t> [LIMIT <i>]", "SSCAN <t> <cursor> [MATCH <pattern>] [COUNT {1000|<n>}]",
+    // Sorted sets
+    "ZADD <z> (<score> <m>)+", "ZADD <z> (<score> <m>)+", "ZADD zbig (<int> <name>)*", "ZADD z2 (<int> <name>)*",
+    "ZADD <z> [{NX|XX}] [{GT|LT}] [CH] [INCR] (<score> <m>)+", "ZINCRBY <z> <score> <m>", "ZREM <z> <m>+",
+    "ZSCORE <z> <m>", "ZMSCORE <z> <m>+", "ZCARD <z>", "ZRANK <z> <m>", "ZREVRANK <z> <m>",
+    "ZCOUNT <z> <bound> <bound>", "ZRANGE <z> <i> <i> [WITHSCORES]", "ZRANGE <z> 0 -1 WITHSCORES", "ZREVRANGE <z> <i> <i> [WITHSCORES]",
+    "ZRANGE <z> <bound> <bound> BYSCORE [REV] [LIMIT <i> <i>] [WITHSCORES]", "ZRANGE <z> <i> <i> [REV] [LIMIT <i> <i>] [{BYLEX|BYSCORE}]",
+    "ZRANGEBYSCORE <z> <bound> <bound> [WITHSCORES] [LIMIT <i> <i>]", "ZREVRANGEBYSCORE <z> <bound> <bound> [WITHSCORES] [LIMIT <i> <i>]",
+    "ZREMRANGEBYSCORE <z> <bound> <bound>", "ZREMRANGEBYRANK <z> <i> <i>", "ZRANGESTORE <z> <z> <bound> <bound> BYSCORE [LIMIT <i> <i>]",
+    "ZRANGESTORE <z> <z> <i> <i> [REV]", "ZPOPMIN <z> [<n>]", "ZPOPMAX <z> [<n>]", "ZMPOP <n> <z>+ {MIN|MAX} [COUNT <n>]", "ZMPOP 1 <z> MIN",
+    "BZPOPMIN <z>+ <timeout>", "BZPOPMAX <z> <timeout>", "BZMPOP <timeout> 1 <z> {MIN|MAX} [COUNT <n>]",
+    "ZRANDMEMBER <z> [<n>] [WITHSCORES]", "ZRANDMEMBER <z> -3 [WITHSCORES]", "ZSCAN <z> <cursor> [MATCH <pattern>] [COUNT {1000|<n>}]",
+    "ZUNION 2 <z> {<z>|<t>} [WEIGHTS <score> <score>] [AGGREGATE {SUM|MIN|MAX|AVG}] [WITHSCORES]",
+    "ZINTER <n> <z>+ [AGGREGATE {SUM|MIN|MAX}] [WITHSCORES]", "ZDIFF 2 <z> <z> [WITHSCORES]", "ZDIFF <n> <z>+ [WEIGHTS 1]",
+    "ZUNIONSTORE <z> 2 <z> {<z>|<t>} [WEIGHTS <score> <score>] [AGGREGATE {SUM|MIN|MAX}]", "ZINTERSTORE <z> <n> <z>+", "ZDIFFSTORE <z> 2 <z> <z>",
+    "ZINTERCARD <n> <z>+ [LIMIT <i>]", "ZINTERCARD 2 <z> <z> [LIMIT <i>]",
+    "ZADD <y> (0 <m>)+", "ZADD <y> (0 <m>)+", "ZADD y2 (0 <name>)*", "ZREM <y> <m>+", "ZRANGEBYLEX <y> <lex> <lex> [LIMIT <i> <i>]", "ZREVRANGEBYLEX <y> <lex> <lex> [LIMIT <i> <i>]",
+    "ZLEXCOUNT <y> <lex> <lex>", "ZREMRANGEBYLEX <y> <lex> <lex>", "ZRANGE <y> <lex> <lex> BYLEX [REV] [LIMIT <i> <i>]",
+    // Streams
+    "XADD <x> <newid> (<f> <v>)+", "XADD <x> <newid> (<f> <v>)+", "XADD <x> <newid> f1 <v>", "XADD <x> <newid> f1 <v>", "XADD <x> {1-*|10-*|300-*} f1 <v>",
+    "XADD xbig * f1 <v> f2 <v>", "XADD xbig [NOMKSTREAM] [MAXLEN [{~|=}] {<n>|150|20}] [LIMIT <n>] * (<f> <v>)+",
+    "XADD <x> MINID [{~|=}] <id> [LIMIT <n>] <newid> f1 <v>", "XADD xbig MAXLEN ~ 20 MINID 5 * f v", "XADD <x> MAXLEN {~ 3|5} <newid> f1 <v>",
+    "XTRIM <x> {MAXLEN|MINID} [{~|=}] <n> [LIMIT <n>]", "XTRIM xbig MAXLEN ~ {150|20|100}", "XTRIM <x> MINID [~] <id>",
+    "XDEL <x> <id>+", "XLEN <x>", "XRANGE <x> {-|<id>|<open>} {+|<id>|<open>} [COUNT <i>]", "XREVRANGE <x> {+|<id>} {-|<id>} [COUNT <i>]", "XRANGE <x> - +",
+    "XREAD [COUNT <i>] STREAMS <x> {$|<id>}", "XREAD STREAMS <x> <x> {0|<id>} {>|<id>|$}", "XREAD [COUNT <n>] BLOCK <wait> STREAMS <x> {$|<id>}",
+    "XREAD [{GROUP a b|NOACK}] [STREAMS] <x> <id>", "XINFO STREAM <x>", "XINFO STREAM <x> [{FULL|FULL COUNT <i>|HALF}]", "XINFO {NOPE|STREAM}", "XSETID <x> <newid> [ENTRIESADDED <i>] [MAXDELETEDID <id>]",
+    // The server itself
+    "PING [<v>]", "ECHO <v>", "TIME", "NOSUCH <v>+", "GET", "OBJECT", "MEMORY {USAGE|NOPE}",
+];
+
+/// Commands that would keep everything small if they came often.
+pub(crate) const RARE: &[&str] = &["FLUSHDB [{SYNC|ASYNC|NOW}]", "FLUSHALL [{SYNC|NOW}]"];
+
+/// Commands that come in bursts.
+#[rustfmt::skip]
+pub(crate) const BURSTS: &[&str] = &[
+    "XADD xbig * f1 <v> f2 <v>", "XADD xbig * {f1 <i>|f1 <i> f2 <v>}", "XADD xbig MAXLEN ~ 150 * f1 <i>", "XADD x1 <newid> f1 <v>", "XADD xbig * <f> <v>",
+    "XADD xbig MAXLEN ~ {10|100|200} * event added jobId <i> <f> <v>", "RPUSH lbig <m>*", "ZADD zbig (<score> <name>)*",
+    ];

@@ -1,0 +1,156 @@
+//! When two replies that differ are still the same, and why.
+//!
+//! | commands | rule | reason |
+//! |---|---|---|
+//! | `KEYS`, set algebra; `SMEMBERS`, `HGETALL`, `HKEYS`, `HVALS` of tables | as sorted | the order of a hash table means nothing; small forms must agree in order |
+//! | the `SCAN` family | as sorted, if both scans are complete | likewise, and cursors are private |
+//! | `BLMOVE`, `BRPOPLPUSH` | either kind of nil | Redis's time is up here, the engine may not wait at all |
+//! | `SPOP`, `SRANDMEMBER`, `HRANDFIELD`, `ZRANDMEMBER`, `RANDOMKEY` | same shape | random |
+//! | `TTL`, `PTTL`, `EXPIRETIME`, `PEXPIRETIME` | within two seconds | the clocks are read at different moments |
+//! | `LPOS … RANK -9223372036854775808` | anything | overflows in Redis 7.0; the engine answers as 7.2 does |
+//! | `TIME` | same shape | likewise |
+//! | `OBJECT ENCODING` of strings | any of the three | Redis remembers how a string was made |
+//! | `OBJECT REFCOUNT/IDLETIME`, `MEMORY USAGE` | same kind | inner matters |
+//! | `XINFO STREAM` | without `radix-tree-nodes` | likewise |
+
+/// A reply as a tree.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Tree {
+    Line(Vec<u8>),
+    Int(i64),
+    Bulk(Vec<u8>),
+    Double(Vec<u8>),
+    Nil,
+    /// Arrays, sets and maps, by the byte that announces them.
+    Array(u8, Vec<Tree>),
+}
+
+pub(crate) fn parse(bytes: &[u8]) -> Tree {
+    let mut at = 0;
+    let tree = parse_at(bytes, &mut at);
+    assert_eq!(at, bytes.len(), "more than one reply: {}", bytes.escape_ascii());
+    tree
+}
+
+fn parse_at(bytes: &[u8], at: &mut usize) -> Tree {
+    let rest = &bytes[*at..];
+    let len = rest.windows(2).position(|pair| pair == b"\r\n").unwrap_or_else(|| {
+        panic!("not a reply: {}", bytes.escape_ascii());
+    });
+    let number = || std::str::from_utf8(&rest[1..len]).unwrap().parse::<i64>().unwrap();
+    *at += len + 2;
+    match rest[0] {
+        b':' => Tree::Int(number()),
+        b'$' | b'*' if number() < 0 => Tree::Nil,
+        b'$' => {
+            let text = bytes[*at..*at + number() as usize].to_vec();
+            *at += text.len() + 2;
+            Tree::Bulk(text)
+        }
+        kind @ (b'*' | b'~') => {
+            Tree::Array(kind, (0..number()).map(|_| parse_at(bytes, at)).collect())
+        }
+        b'%' => Tree::Array(b'%', (0..2 * number()).map(|_| parse_at(bytes, at)).collect()),
+        b'_' => Tree::Nil,
+        b',' => Tree::Double(rest[1..len].to_vec()),
+        _ => Tree::Line(rest[..len].to_vec()),
+    }
+}
+
+/// Whether the value under the command's key has its small, ordered form.
+pub(crate) type Ordered<'a> = &'a mut dyn FnMut(&[u8]) -> bool;
+
+pub(crate) fn same(args: &[Vec<u8>], ours: &[u8], theirs: &[u8], ordered: Ordered<'_>) -> bool {
+    if ours == theirs {
+        return true;
+    }
+    let lowest = args.iter().any(|arg| arg == b"-9223372036854775808");
+    if lowest && args[0].eq_ignore_ascii_case(b"LPOS") {
+        return true;
+    }
+    let (ours, theirs) = (parse(ours), parse(theirs));
+    if matches!(ours, Tree::Line(_)) || matches!(theirs, Tree::Line(_)) {
+        return false;
+    }
+    let name = args[0].to_ascii_uppercase();
+    let sub = args.get(1).map(|arg| arg.to_ascii_uppercase()).unwrap_or_default();
+    match (name.as_slice(), sub.as_slice()) {
+        (b"KEYS" | b"SINTER" | b"SUNION" | b"SDIFF", _) => sorted(&ours, 1) == sorted(&theirs, 1),
+        (b"SMEMBERS" | b"HKEYS" | b"HVALS", _) => {
+            !ordered(&args[1]) && sorted(&ours, 1) == sorted(&theirs, 1)
+        }
+        (b"HGETALL", _) => !ordered(&args[1]) && sorted(&ours, 2) == sorted(&theirs, 2),
+        (b"SCAN" | b"SSCAN" | b"HSCAN" | b"ZSCAN", _) if !from_start(args) => {
+            shape(&ours) == shape(&theirs)
+        }
+        (b"BLMOVE" | b"BRPOPLPUSH", _) => ours == theirs,
+        (b"SCAN" | b"SSCAN", _) => scanned(&ours, &theirs, 1),
+        (b"HSCAN" | b"ZSCAN", _) => scanned(&ours, &theirs, 2),
+        (b"SPOP" | b"SRANDMEMBER" | b"HRANDFIELD" | b"ZRANDMEMBER" | b"RANDOMKEY" | b"TIME", _) => {
+            shape(&ours) == shape(&theirs)
+        }
+        (b"TTL" | b"EXPIRETIME", _) => near(&ours, &theirs, 2),
+        (b"PTTL" | b"PEXPIRETIME", _) => near(&ours, &theirs, 2000),
+        (b"OBJECT", b"ENCODING") => string_encoding(&ours) && string_encoding(&theirs),
+        (b"OBJECT", b"REFCOUNT" | b"IDLETIME") | (b"MEMORY", _) => {
+            matches!((ours, theirs), (Tree::Int(_), Tree::Int(_)))
+        }
+        (b"XINFO", _) => without_nodes(ours) == without_nodes(theirs),
+        _ => false,
+    }
+}
+
+fn from_start(args: &[Vec<u8>]) -> bool {
+    let at = if args[0].eq_ignore_ascii_case(b"SCAN") { 1 } else { 2 };
+    args.get(at).is_some_and(|cursor| cursor.is_empty() || cursor == b"0")
+}
+
+fn sorted(tree: &Tree, width: usize) -> Option<(u8, Vec<&[Tree]>)> {
+    let Tree::Array(kind, items) = tree else { return None };
+    let mut groups: Vec<&[Tree]> = items.chunks(width).collect();
+    groups.sort();
+    Some((*kind, groups))
+}
+
+fn scanned(ours: &Tree, theirs: &Tree, width: usize) -> bool {
+    let (Tree::Array(_, ours), Tree::Array(_, theirs)) = (ours, theirs) else { return false };
+    let end = Tree::Bulk(b"0".to_vec());
+    if ours[0] != end || theirs[0] != end {
+        return true;
+    }
+    sorted(&ours[1], width) == sorted(&theirs[1], width)
+}
+
+/// What a reply consists of, but not what it says.
+fn shape(tree: &Tree) -> (u8, usize) {
+    match tree {
+        Tree::Line(_) => (0, 0),
+        Tree::Int(_) => (1, 0),
+        Tree::Bulk(_) => (2, 0),
+        Tree::Nil => (3, 0),
+        Tree::Double(_) => (4, 0),
+        Tree::Array(kind, items) => (*kind, items.len()),
+    }
+}
+
+fn near(ours: &Tree, theirs: &Tree, most: i64) -> bool {
+    match (ours, theirs) {
+        (Tree::Int(ours), Tree::Int(theirs)) => {
+            *ours >= 0 && *theirs >= 0 && (ours - theirs).abs() <= most
+        }
+        _ => false,
+    }
+}
+
+fn string_encoding(tree: &Tree) -> bool {
+    matches!(tree, Tree::Bulk(word) if [&b"int"[..], b"embstr", b"raw"].contains(&&**word))
+}
+
+fn without_nodes(mut tree: Tree) -> Tree {
+    if let Tree::Array(_, items) = &mut tree
+        && let Some(nodes) = items.get_mut(5)
+    {
+        *nodes = Tree::Nil;
+    }
+    tree
+}

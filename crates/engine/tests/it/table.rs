@@ -1,0 +1,54 @@
+//! The table of commands against `COMMAND INFO` of a real Redis.
+
+use std::collections::BTreeSet;
+
+use stampede_engine::command::{COMMANDS, Command, FAST, GROW, NO_SCRIPT, READ, WAIT, WRITE};
+
+use crate::redis::{Client, Server};
+use crate::rules::{Tree, parse};
+
+/// Containers have their flags and keys on their subcommands in Redis, and on themselves here; the
+/// last two are about connections or describe the server itself.
+const EXCEPT: [&str; 6] = ["object", "memory", "xinfo", "command", "select", "ping"];
+
+#[test]
+fn arity_flags_and_keys_are_those_of_redis() {
+    let server = Server::start();
+    let mut client = Client::connect(server.port);
+    for row in COMMANDS {
+        let ask = ["COMMAND", "INFO", row.name].map(|arg| arg.as_bytes().to_vec()).to_vec();
+        let reply = parse(&client.call_all([&ask].into_iter())[0]);
+        let Tree::Array(_, rows) = reply else { panic!("{reply:?}") };
+        let Some(Tree::Array(_, theirs)) = rows.first() else { panic!("{} is unknown", row.name) };
+        assert_eq!(theirs[1], Tree::Int(row.arity.into()), "{}", row.name);
+        if EXCEPT.contains(&row.name) {
+            continue;
+        }
+        let keys = [row.keys.first, row.keys.last, row.keys.step].map(|n| Tree::Int(n.into()));
+        assert_eq!(theirs[3..6], keys, "{}", row.name);
+        assert_eq!(their_flags(&theirs[2]), our_flags(row), "{}", row.name);
+    }
+}
+
+fn our_flags(row: &Command) -> BTreeSet<String> {
+    let all = [
+        (WRITE, "write"),
+        (READ, "readonly"),
+        (GROW, "denyoom"),
+        (FAST, "fast"),
+        (WAIT, "blocking"),
+        (NO_SCRIPT, "noscript"),
+    ];
+    all.iter().filter(|(flag, _)| row.flags.has(*flag)).map(|(_, name)| (*name).into()).collect()
+}
+
+fn their_flags(tree: &Tree) -> BTreeSet<String> {
+    // What clients and clusters do with these does not concern us.
+    let ignored = ["movablekeys", "loading", "stale", "no_auth", "allow_busy", "skip_slowlog"];
+    let Tree::Array(_, items) = tree else { panic!("{tree:?}") };
+    let names = items.iter().map(|item| match item {
+        Tree::Line(text) => String::from_utf8_lossy(&text[1..]).into_owned(),
+        other => panic!("{other:?}"),
+    });
+    names.filter(|name| !ignored.contains(&name.as_str())).collect()
+}
