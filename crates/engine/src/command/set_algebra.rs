@@ -20,8 +20,8 @@ pub(super) fn sunion(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
 }
 
 pub(super) fn sdiff(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
-    let members = diff(db, &args[1..])?;
-    show(&members, reply)
+    let set = diff(db, &args[1..])?;
+    show(&set.iter().collect::<Vec<_>>(), reply)
 }
 
 pub(super) fn sinterstore(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
@@ -35,8 +35,8 @@ pub(super) fn sunionstore(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Res
 }
 
 pub(super) fn sdiffstore(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
-    let members = diff(db, &args[2..])?;
-    store(db, &args[1], collect(members), reply)
+    let set = diff(db, &args[2..])?;
+    store(db, &args[1], set, reply)
 }
 
 pub(super) fn sintercard(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
@@ -98,16 +98,40 @@ fn union(db: &mut Db, keys: &[Bytes]) -> Result<Set> {
     Ok(union)
 }
 
-fn diff(db: &mut Db, keys: &[Bytes]) -> Result<Vec<Blob>> {
+/// What the first set has and no other does.
+///
+/// Redis either adds what stays or adds all and removes the rest, whichever is less work; the second
+/// way leaves a table behind where words were removed from integers, which clients can see.
+fn diff(db: &mut Db, keys: &[Bytes]) -> Result<Set> {
     check(db, keys)?;
-    let Some((first, rest)) = keys.split_first() else { return Ok(Vec::new()) };
-    let mut members: Vec<Blob> = db.read::<Set>(first)?.into_iter().flat_map(Set::iter).collect();
+    let mut result = Set::default();
+    let Some((first, rest)) = keys.split_first() else { return Ok(result) };
+    let members: Vec<Blob> = db.read::<Set>(first)?.into_iter().flat_map(Set::iter).collect();
+    let (mut one_by_one, mut all_first) = (members.len(), members.len());
     for key in rest {
         if let Some(set) = db.read::<Set>(key)? {
-            members.retain(|member| !set.contains(member));
+            one_by_one += members.len();
+            all_first += set.len();
         }
     }
-    Ok(members)
+    if one_by_one / 2 <= all_first {
+        let mut stay = members;
+        for key in rest {
+            if let Some(set) = db.read::<Set>(key)? {
+                stay.retain(|member| !set.contains(member));
+            }
+        }
+        return Ok(collect(stay));
+    }
+    members.iter().for_each(|member| {
+        result.add(member);
+    });
+    for key in rest {
+        for member in db.read::<Set>(key)?.into_iter().flat_map(Set::iter) {
+            result.remove(&member);
+        }
+    }
+    Ok(result)
 }
 
 fn check(db: &mut Db, keys: &[Bytes]) -> Result {

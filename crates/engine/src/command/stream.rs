@@ -249,7 +249,8 @@ pub(super) fn xsetid(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     }
     stream.last_id = last;
     stream.entries_added = added.unwrap_or(stream.entries_added);
-    stream.max_deleted_id = deleted.unwrap_or(stream.max_deleted_id);
+    // Zero stands for not given.
+    stream.max_deleted_id = deleted.filter(|id| *id != Id::MIN).unwrap_or(stream.max_deleted_id);
     db.changed(&args[1]);
     reply.ok();
     Ok(())

@@ -15,7 +15,7 @@ use crate::blob::Blob;
 use crate::number::parse_uint;
 
 const BLOCK_ENTRIES: usize = 100;
-const BLOCK_BYTES: usize = 4100;
+const BLOCK_BYTES: usize = 4096;
 
 /// The id of an entry: milliseconds, and a number within them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
