@@ -13,9 +13,10 @@ build:
 	cargo build --release --locked --bin stampede
 	@mkdir -p bin && strip --strip-debug -o bin/stampede.new "$(CARGO_TARGET_DIR)/release/stampede" && mv -f bin/stampede.new bin/stampede
 
-## test: everything that must hold: format, lints, all tests
+## test: everything that must hold: format, lints, all tests, BullMQ's own clients on the engine
 test: install-test lint
 	cargo nextest run --locked --workspace
+	ENGINE="$(CARGO_TARGET_DIR)/debug/stampede" interop/run all
 
 lint:
 	cargo fmt --all --check
@@ -25,10 +26,10 @@ fmt:
 	cargo fmt --all
 
 install-run:
-	@scripts/install cargo cc redis-server
+	@scripts/install cargo cc
 
 install-test:
-	@scripts/install cargo rustfmt clippy cc redis-server postgres pdftotext zbarimg cargo-nextest
+	@scripts/install cargo rustfmt clippy cc redis-server postgres pdftotext zbarimg node npm python3-venv chromium cargo-nextest
 
 clean:
 	rm -rf bin "$(CARGO_TARGET_DIR)"

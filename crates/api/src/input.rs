@@ -32,6 +32,21 @@ impl<T: FromStr + Send> FromRequestParts<App> for Id<T> {
     }
 }
 
+/// Two ids from the path, each read like [`Id`].
+pub(crate) struct Ids<A, B>(pub(crate) A, pub(crate) B);
+
+impl<A: FromStr + Send, B: FromStr + Send> FromRequestParts<App> for Ids<A, B> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let texts = Path::<(String, String)>::from_request_parts(parts, app).await;
+        texts
+            .ok()
+            .and_then(|Path((a, b))| Some(Self(a.parse().ok()?, b.parse().ok()?)))
+            .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "not found"))
+    }
+}
+
 /// Parameters of the query.
 pub(crate) struct Params<T>(pub(crate) T);
 

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use http::StatusCode;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::trace::{DefaultOnResponse, TraceLayer};
@@ -14,7 +14,7 @@ use tracing::Level;
 
 use crate::app::App;
 use crate::problem::Problem;
-use crate::routes::{batches, events, health, orders, pdf, tickets};
+use crate::routes::{batches, events, health, keys, orders, pdf, tickets, verify};
 
 /// No request may take longer; the slowest, an order of 100,000 tickets, takes a few seconds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -37,12 +37,16 @@ pub fn router(app: App) -> Router {
         .route("/ready", get(health::ready))
         .route("/api/events", post(events::create).get(events::list))
         .route("/api/events/{id}", get(events::read).patch(events::update).delete(events::delete))
+        .route("/api/events/{id}/keys", get(keys::list).post(keys::rotate))
+        .route("/api/events/{id}/keys/{kid}", delete(keys::revoke))
         .route("/api/tickets", post(orders::create).get(tickets::list))
         .route(
             "/api/tickets/{id}",
             get(tickets::read).patch(tickets::update).delete(tickets::delete),
         )
         .route("/api/tickets/{id}/pdf", get(pdf::download))
+        .route("/api/tickets/{id}/reissue", post(tickets::reissue))
+        .route("/api/verify", post(verify::verify))
         .route("/api/batches/{id}", get(batches::read))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is no such route"))
         .method_not_allowed_fallback(async || {

@@ -3,9 +3,11 @@
 pub(crate) mod batches;
 pub(crate) mod events;
 pub(crate) mod health;
+pub(crate) mod keys;
 pub(crate) mod orders;
 pub(crate) mod pdf;
 pub(crate) mod tickets;
+pub(crate) mod verify;
 
 use http::StatusCode;
 use serde::Deserialize;

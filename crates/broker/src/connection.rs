@@ -37,7 +37,7 @@ impl Broker {
     /// Connects and checks that this Redis keeps jobs: `noeviction`, version 6.2 or newer.
     pub async fn connect(config: &Config) -> Result<Self, Error> {
         let shown_url = without_password(&config.url);
-        let client = open(&config.url)
+        let client = open(config.url.as_str())
             .map_err(|e| Error::InvalidUrl { url: shown_url.clone(), reason: e.to_string() })?;
         let unreachable = |reason: String| Error::Unreachable { url: shown_url.clone(), reason };
         // A plain connection first: it fails at once, where a managed one would keep trying.
@@ -110,7 +110,7 @@ impl Broker {
     }
 }
 
-fn open(url: &str) -> RedisResult<Client> {
+pub(crate) fn open(url: impl IntoConnectionInfo) -> RedisResult<Client> {
     // A peer that vanished without a word (power, firewall) answers no probes; without them the
     // connection would stay, and every command on it would time out.
     let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_AFTER / 2);
@@ -130,10 +130,13 @@ async fn managed(client: &Client, response_timeout: Duration) -> Result<Connecti
     Ok(ConnectionManager::new_with_config(client.clone(), config).await?)
 }
 
-fn check_server(url: &str, info: &str) -> Result<(), Error> {
-    let field = |name: &str| {
-        info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-    };
+/// A field of an answer to `INFO`.
+pub(crate) fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+pub(crate) fn check_server(url: &str, info: &str) -> Result<(), Error> {
+    let field = |name: &str| info_field(info, name);
     if let Some(version) = field("redis_version") {
         let mut numbers = version.split('.').map(|n| n.parse::<u32>().unwrap_or(0));
         if (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < (6, 2) {
@@ -152,7 +155,7 @@ fn check_server(url: &str, info: &str) -> Result<(), Error> {
 }
 
 /// The URL as it may be shown in messages and logs.
-fn without_password(url: &str) -> String {
+pub(crate) fn without_password(url: &str) -> String {
     match Url::parse(url) {
         Ok(mut url) => {
             if url.password().is_some() {

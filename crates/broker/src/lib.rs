@@ -8,6 +8,7 @@
 
 mod connection;
 mod consumer;
+pub mod copy;
 mod error;
 mod job;
 mod keys;

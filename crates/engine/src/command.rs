@@ -22,13 +22,17 @@ mod set_algebra;
 mod stream;
 mod stream_read;
 mod string;
+mod subcommands;
 mod table;
 mod zset;
 mod zset_algebra;
 mod zset_range;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
+use self::subcommands::Found;
 use crate::db::Db;
 use crate::db::effects::{self, Malformed};
 use crate::error::{self, Result};
@@ -53,7 +57,7 @@ pub struct Command {
 
 /// What a command does, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flags(u8);
+pub struct Flags(u16);
 
 /// It may change keys.
 pub const WRITE: Flags = Flags(1);
@@ -67,6 +71,16 @@ pub const FAST: Flags = Flags(8);
 pub const WAIT: Flags = Flags(16);
 /// Scripts may not call it.
 pub const NO_SCRIPT: Flags = Flags(32);
+/// It needs to know who calls: the server runs it, and `run` only refuses.
+pub const CONNECTION: Flags = Flags(64);
+/// It may be called before the password was given.
+pub const NO_AUTH: Flags = Flags(128);
+/// A client of RESP 2 that has subscribed to something may still call it.
+pub const WHILE_SUBSCRIBED: Flags = Flags(256);
+/// It does not belong into a transaction: it is run, or refused, at once.
+pub const NOT_QUEUED: Flags = Flags(512);
+/// Its first argument says which of several commands it is.
+pub const SUBCOMMANDS: Flags = Flags(1024);
 /// None of these.
 pub const NONE: Flags = Flags(0);
 
@@ -95,11 +109,19 @@ pub struct Keys {
 }
 
 impl Command {
-    /// Whether it accepts so many arguments, its name included.
-    pub fn accepts(&self, count: usize) -> bool {
-        let wanted = self.arity.unsigned_abs() as usize;
-        if self.arity < 0 { count >= wanted } else { count == wanted }
+    /// Its name together with that of the subcommand which a call names.
+    pub fn full_name(&self, args: &[Bytes]) -> Cow<'static, str> {
+        match subcommands::find(self, args) {
+            Found::Known(name, _) => Cow::Owned(format!("{}|{name}", self.name)),
+            _ => Cow::Borrowed(self.name),
+        }
     }
+}
+
+/// Whether an arity allows so many arguments, the name included.
+fn accepts(arity: i32, count: usize) -> bool {
+    let wanted = arity.unsigned_abs() as usize;
+    if arity < 0 { count >= wanted } else { count == wanted }
 }
 
 /// Finds a command by its name in any case.
@@ -111,7 +133,14 @@ pub fn find(name: &[u8]) -> Option<&'static Command> {
 pub fn check(args: &[Bytes]) -> Result<&'static Command> {
     let command = args.first().and_then(|name| find(name));
     let command = command.ok_or_else(|| error::unknown_command(args))?;
-    if command.accepts(args.len()) { Ok(command) } else { Err(error::arity(command.name)) }
+    subcommands::check(command, args)?;
+    Ok(command)
+}
+
+/// Whether there is such a command, and such a subcommand if it is one of several.
+pub fn knows(args: &[Bytes]) -> bool {
+    let command = args.first().and_then(|name| find(name));
+    command.is_some_and(|command| !matches!(subcommands::find(command, args), Found::Unknown))
 }
 
 /// Runs a command and writes its reply, unless it waits (see [`Db::take_wait`]).

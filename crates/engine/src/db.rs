@@ -41,8 +41,10 @@ pub const DATABASES: usize = 16;
 pub enum Waiting {
     /// A client may: the command leaves a [`Wait`] behind instead of a reply.
     Allowed,
-    /// A transaction or script may not: the command answers as if its time were up.
+    /// A transaction may not: the command answers as if its time were up.
     Denied,
+    /// Nor may a script, and `XREAD` may not even be asked to.
+    Forbidden,
 }
 
 /// A command that found nothing to take and has not replied.
@@ -214,12 +216,19 @@ impl Db {
     pub fn changed(&mut self, key: &[u8]) {
         self.changes += 1;
         let selected = self.selected;
-        if self.spaces[selected].touch(key) {
+        if self.spaces[selected].touch(key) && self.can_serve(key) {
             let ready = (selected, Blob::new(key));
             if !self.ready.contains(&ready) {
                 self.ready.push(ready);
             }
         }
+    }
+
+    /// Whether a key holds what somebody may wait for. What goes makes no key ready: when it comes
+    /// again, others may have become ready before.
+    fn can_serve(&self, key: &[u8]) -> bool {
+        let value = self.space().find(key).map(|index| self.space().value(index));
+        matches!(value, Some(Value::List(_) | Value::ZSet(_) | Value::Stream(_)))
     }
 
     /// As [`Db::changed`], and removes a collection that has become empty.
@@ -299,13 +308,19 @@ impl Db {
         }
     }
 
-    /// Leaves a wait behind, or says that there must be a reply instead.
-    pub(crate) fn wait(&mut self, args: &[Bytes], keys: &[Bytes], timeout_ms: i64) -> Waiting {
-        if self.waiting == Waiting::Allowed {
+    /// Whether commands may wait.
+    pub(crate) fn waiting(&self) -> Waiting {
+        self.waiting
+    }
+
+    /// Leaves a wait behind and says so, or there must be a reply instead.
+    pub(crate) fn waits(&mut self, args: &[Bytes], keys: &[Bytes], timeout_ms: i64) -> bool {
+        let may_wait = self.waiting == Waiting::Allowed;
+        if may_wait {
             let deadline_ms = (timeout_ms > 0).then(|| self.now_ms().saturating_add(timeout_ms));
             self.wait = Some(Wait { args: args.to_vec(), keys: keys.to_vec(), deadline_ms });
         }
-        self.waiting
+        may_wait
     }
 
     /// The index of a key that exists now.
@@ -398,12 +413,17 @@ mod tests {
     fn only_awaited_keys_become_ready_and_only_once() {
         let mut db = Db::new();
         db.await_key(0, b"q");
+        let list = || Value::List(Box::default());
         for key in ["a", "q", "q"] {
-            db.set(key.as_bytes(), string("v"));
+            db.set(key.as_bytes(), list());
         }
         assert_eq!(db.take_ready(), [(0, Blob::new(b"q"))]);
-        db.release_key(0, b"q");
+        // Nobody waits for a string, nor for what is gone.
         db.set(b"q", string("v"));
+        db.remove(b"q");
+        assert_eq!(db.take_ready(), []);
+        db.release_key(0, b"q");
+        db.set(b"q", list());
         assert_eq!(db.take_ready(), []);
     }
 }

@@ -39,6 +39,7 @@ macro_rules! texts {
 texts! {
     WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value";
     SYNTAX = "ERR syntax error";
+    NEEDS_CONNECTION = "ERR This Redis command is not allowed from script";
     NOT_INTEGER = "ERR value is not an integer or out of range";
     NOT_FLOAT = "ERR value is not a valid float";
     NOT_POSITIVE = "ERR value is out of range, must be positive";

@@ -22,17 +22,20 @@ pub struct ScriptHost<'a> {
 impl<'a> ScriptHost<'a> {
     /// Lets a script at the keyspace; commands do not wait from now on.
     pub fn new(db: &'a mut Db) -> Self {
-        db.set_waiting(Waiting::Denied);
+        db.set_waiting(Waiting::Forbidden);
         let changes = db.changes();
         Self { db, access: Access::Write, changes }
     }
 
+    /// How many bytes the effects have that no one has taken yet.
+    pub fn effect_bytes(&mut self) -> usize {
+        self.db.effects().as_bytes().len()
+    }
+
     fn refuse(&self, args: &[Bytes]) -> Result<&'static command::Command, &'static str> {
-        let found = args.first().and_then(|name| command::find(name));
-        let command = found.ok_or(lua::UNKNOWN_COMMAND)?;
-        if !command.accepts(args.len()) {
-            return Err(lua::WRONG_ARITY);
-        }
+        let command = command::check(args).map_err(|_| {
+            if command::knows(args) { lua::WRONG_ARITY } else { lua::UNKNOWN_COMMAND }
+        })?;
         if command.flags.has(NO_SCRIPT) {
             return Err(lua::NOT_ALLOWED);
         }
@@ -89,6 +92,9 @@ mod tests {
         assert!(call(&mut host, "nosuch").contains("Unknown Redis command"));
         assert!(call(&mut host, "get").contains("Wrong number of args"));
         assert!(call(&mut host, "blpop k 0").contains("not allowed from script"));
+        let waits = call(&mut host, "xread COUNT 1 block 0 streams s 0");
+        assert!(waits.contains("xread command is not allowed with BLOCK option from scripts"));
+        assert_eq!(call(&mut host, "xread COUNT 1 streams block 0"), "*-1\r\n");
         host.begin(Access::ReadOnly);
         assert!(call(&mut host, "set k w").contains("read-only"));
         assert_eq!(call(&mut host, "get k"), "$1\r\nv\r\n");

@@ -337,6 +337,11 @@ impl Watch {
         self.shared.durable()
     }
 
+    /// May a write command run?
+    pub fn state(&self) -> State {
+        self.shared.state()
+    }
+
     /// Waits until a record survives a power cut.
     pub fn wait_durable(&self, position: Position, timeout: Duration) -> Result<(), Error> {
         self.shared.wait_durable(position, timeout)

@@ -14,4 +14,5 @@ pub mod journal;
 pub mod lua;
 pub mod number;
 pub mod reply;
+pub mod server;
 pub mod value;

@@ -118,7 +118,8 @@ pub struct Scripts {
 #[derive(Debug, Clone, Copy)]
 struct Cached {
     compiled: Compiled,
-    access: Access,
+    /// What its first line says, if it says anything.
+    access: Option<Access>,
     /// Came by `SCRIPT LOAD`, and stays until `SCRIPT FLUSH`.
     loaded: bool,
 }
@@ -186,8 +187,11 @@ impl Scripts {
                 Err(error) => return reply.error(&error),
             },
         };
+        if call.access == Access::ReadOnly && script.access == Some(Access::Write) {
+            return reply.error("ERR Can not execute a script with write flag using *_ro command.");
+        }
         self.runs += 1;
-        let read_only = [call.access, script.access].contains(&Access::ReadOnly);
+        let read_only = [Some(call.access), script.access].contains(&Some(Access::ReadOnly));
         let call =
             Call { access: if read_only { Access::ReadOnly } else { Access::Write }, ..call };
         let run = Run { call, number: self.runs, sha: &sha };

@@ -32,6 +32,26 @@ impl Reply {
         self.protocol
     }
 
+    /// Writes what follows in another protocol.
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
+    /// How many bytes were written so far.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Forgets everything after the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(len);
+    }
+
     /// The bytes written so far.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -79,11 +99,44 @@ impl Reply {
         self.line(b':', itoa::Buffer::new().format(value).as_bytes());
     }
 
+    /// Yes or no; 1 or 0 in RESP 2.
+    pub fn boolean(&mut self, value: bool) {
+        match self.protocol {
+            Protocol::Resp2 => self.int(value.into()),
+            Protocol::Resp3 => self.line(b'#', if value { b"t" } else { b"f" }),
+        }
+    }
+
     /// A string of bytes.
     pub fn bulk(&mut self, value: &[u8]) {
         self.line(b'$', itoa::Buffer::new().format(value.len()).as_bytes());
         self.bytes.extend_from_slice(value);
         self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    /// A text for people; a string of bytes in RESP 2.
+    pub fn verbatim(&mut self, text: &str) {
+        self.verbatim_as(b"txt", text.as_bytes());
+    }
+
+    /// A text in a format of three letters; a string of bytes in RESP 2.
+    pub fn verbatim_as(&mut self, format: &[u8], text: &[u8]) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text),
+            Protocol::Resp3 => {
+                self.line(b'=', itoa::Buffer::new().format(text.len() + 4).as_bytes());
+                let padded = format.iter().chain(b"   ").take(3);
+                self.bytes.extend(padded.chain(b":").chain(text).chain(b"\r\n"));
+            }
+        }
+    }
+
+    /// An integer of any size, as text; a string of bytes in RESP 2.
+    pub fn big_number(&mut self, text: &[u8]) {
+        match self.protocol {
+            Protocol::Resp2 => self.bulk(text),
+            Protocol::Resp3 => self.line(b'(', text),
+        }
     }
 
     /// No value.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::{Event, Ticket};
+use crate::{Event, Ticket, Token};
 
 /// Everything a template sees of a ticket. Only values, already formatted; never code.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -11,9 +11,9 @@ use crate::{Event, Ticket};
 pub struct TicketDocument {
     /// The ticket's id.
     pub id: String,
-    /// What its QR code says.
+    /// What its QR code says: the text of its [`crate::Token`].
     pub code: String,
-    /// 1 for the first ticket of its order.
+    /// The number printed on it: its serial within the event.
     pub index: u32,
     /// Who it is for.
     pub name: String,
@@ -34,13 +34,13 @@ pub struct TicketDocument {
 }
 
 impl TicketDocument {
-    /// Brings event and ticket into the form that is printed.
-    pub fn new(event: &Event, ticket: &Ticket) -> Self {
+    /// Brings event and ticket into the form that is printed, with the token that proves it.
+    pub fn new(event: &Event, ticket: &Ticket, token: &Token) -> Self {
         let details = &event.details;
         Self {
             id: ticket.id.to_string(),
-            code: ticket.id.to_string(),
-            index: ticket.index,
+            code: token.to_string(),
+            index: ticket.serial,
             name: ticket.holder.name.clone(),
             seat: ticket.holder.seat.clone(),
             price: ticket.price.map(|price| price.display()),

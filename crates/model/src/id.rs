@@ -24,6 +24,16 @@ macro_rules! id {
                 Self(uuid)
             }
 
+            /// The id as it stands in binary formats, most significant byte first.
+            pub fn to_bytes(self) -> [u8; 16] {
+                self.0.into_bytes()
+            }
+
+            /// Reads [`Self::to_bytes`] back.
+            pub fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(Uuid::from_bytes(bytes))
+            }
+
             /// Makes a fresh id; ids made later sort after ids made earlier by the same process.
             pub fn generate() -> Self {
                 Self(Uuid::now_v7())

@@ -1,4 +1,5 @@
-//! Domain values of Stampede: what an event, a ticket, a batch and a job are.
+//! Domain values of Stampede: what an event, a ticket, a batch and a job are, and the signed token
+//! that proves a ticket.
 //!
 //! Everything here is plain data and pure functions. Nothing in this crate reads a clock, a file,
 //! the environment or the network; whoever needs the time passes it in.
@@ -12,6 +13,7 @@ mod job;
 mod money;
 mod text;
 mod ticket;
+mod token;
 
 pub use access::{KeyHash, Principal, Role};
 pub use batch::{Batch, BatchStatus};
@@ -22,6 +24,7 @@ pub use job::{Backoff, GenerateTicket, JobSpec, PayloadError};
 pub use money::{Currency, Money, MoneyError};
 pub use text::{Limit, TextError, check_email, check_text};
 pub use ticket::{Holder, Idempotency, Order, Pdf, Ticket, TicketStatus};
+pub use token::{Claims, KeyRing, KeyRingError, PublicKey, Refusal, Signer, Token};
 
 /// A moment in time; stored and sent with millisecond precision.
 pub use jiff::Timestamp;

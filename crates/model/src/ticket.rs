@@ -71,6 +71,14 @@ pub struct Ticket {
     pub owner: String,
     /// 1 for the first ticket of its order.
     pub index: u32,
+    /// Its number within the event: 1, 2, 3, … without gaps. The store gives it out when the order is
+    /// placed; 0 before.
+    pub serial: u32,
+    /// 1 at first, one more whenever older paper must not be accepted any more: when another name or
+    /// seat is printed on it, and when it is issued anew because it was lost or stolen.
+    pub generation: u32,
+    /// Number of the event's key that signs its token; the store gives it out with the serial.
+    pub signing_key: Option<u32>,
     /// Who it is for.
     pub holder: Holder,
     /// What it cost.

@@ -1,7 +1,13 @@
-//! What a person types.
+//! What a person types. The embedded engine's own command line is in `cli/engine.rs`.
 
-use clap::{Args, Parser, Subcommand};
+mod engine;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use stampede_model::Role;
+
+pub(crate) use self::engine::{
+    BenchEngine, Engine, EngineCommand, EngineRun, Export, FsyncArg, Import,
+};
 
 /// Turns orders into finished work, fast: event tickets as PDFs.
 ///
@@ -12,7 +18,8 @@ use stampede_model::Role;
 ///   stampede demo --tickets 200      order 200 tickets and watch them being made
 ///
 /// Settings are environment variables; those below are flags too, and the flag wins. Only as variables:
-/// REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB, ADMIN_KEY, STORAGE_TYPE, NFS_PATH.
+/// REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB, ADMIN_KEY, TICKET_KEY_SECRET, STORAGE_TYPE,
+/// NFS_PATH.
 #[derive(Debug, Parser)]
 #[command(name = "stampede", version, verbatim_doc_comment)]
 pub(crate) struct Cli {
@@ -21,6 +28,44 @@ pub(crate) struct Cli {
 
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
+}
+
+impl Cli {
+    /// Reads the command line; ends the process with help or an explanation if there is nothing to do.
+    pub(crate) fn read() -> Self {
+        Self::from_arg_matches(&Self::shaped().get_matches()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// The options of `bench engine` as they are without flags.
+    #[cfg(test)]
+    pub(crate) fn bench_engine_for_tests() -> BenchEngine {
+        let Ok(Self { command: Some(Command::Bench(Bench::Engine(options))), .. }) =
+            Self::try_parse_from(["stampede", "bench", "engine"])
+        else {
+            unreachable!("the command exists")
+        };
+        options
+    }
+
+    /// The settings of the server are understood everywhere, but shown only where they matter.
+    fn shaped() -> clap::Command {
+        let mut command = Self::command();
+        command.build();
+        command.mut_subcommand("engine", without_settings).mut_subcommand("bench", without_settings)
+    }
+}
+
+/// Hides settings of the server, but for those of the log where there is one.
+fn without_settings(command: clap::Command) -> clap::Command {
+    let names: Vec<String> =
+        command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    let logs = ["engine", "run"].contains(&command.get_name());
+    let command = command.mut_args(|arg| {
+        let shown = logs && ["log_level", "log_format"].contains(&arg.get_id().as_str());
+        let setting = arg.get_help_heading() == Some("Settings");
+        if setting && !shown { arg.hide(true) } else { arg }
+    });
+    names.into_iter().fold(command, |command, name| command.mut_subcommand(name, without_settings))
 }
 
 /// The commands.
@@ -35,8 +80,15 @@ pub(crate) enum Command {
     /// Make and revoke API keys
     #[command(subcommand)]
     Token(Token),
+    /// Tell whose a ticket is, and whether it is genuine
+    Verify(Verify),
+    /// The keys that sign tickets
+    #[command(subcommand)]
+    TicketKeys(TicketKeys),
     /// Check settings, database, Redis, folders and the template, and say what is wrong
     Doctor,
+    /// The embedded queue server: run it alone, copy it to or from a Redis, check and repair its journal
+    Engine(Engine),
     /// Measure how fast it is
     #[command(subcommand)]
     Bench(Bench),
@@ -78,11 +130,32 @@ pub(crate) enum Token {
     },
 }
 
+/// Options of `verify`.
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// The text of a ticket's QR code, or a PDF (its codes are read with pdftoppm and zbarimg)
+    #[arg(value_name = "TOKEN or PDF")]
+    pub(crate) ticket: String,
+    /// Verify without database and network, with what GET /api/events/{id}/keys answered; once per event
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Vec<std::path::PathBuf>,
+}
+
+/// Commands of `ticket-keys`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TicketKeys {
+    /// Give every event a new key, when the secret that encrypts the keys is lost, known to others or
+    /// to be replaced; tickets that were handed out stay valid
+    Renew,
+}
+
 /// Commands of `bench`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
     /// From order to ready PDFs, through a server that it starts in a temporary folder
     Tickets(BenchTickets),
+    /// The embedded engine beside redis-server: jobs a second, latency, memory, restart
+    Engine(BenchEngine),
 }
 
 /// Options of `bench tickets`.
@@ -124,9 +197,18 @@ pub(crate) struct SettingArgs {
     /// Port to listen on [default: 3000]
     #[arg(long, env = "PORT", global = true, hide_env_values = true, value_name = "PORT")]
     pub(crate) port: Option<String>,
-    /// Redis or Valkey; also REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB [default: a private redis-server in DATA_DIR]
+    /// Redis or Valkey; also REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB [default: the embedded engine, in DATA_DIR/engine]
     #[arg(long, env = "REDIS_URL", global = true, hide_env_values = true, value_name = "URL")]
     pub(crate) redis_url: Option<String>,
+    /// When the embedded engine syncs to disk: always, everysec or never [default: everysec]
+    #[arg(
+        long,
+        env = "ENGINE_FSYNC",
+        global = true,
+        hide_env_values = true,
+        value_name = "POLICY"
+    )]
+    pub(crate) engine_fsync: Option<String>,
     /// Database: sqlite:PATH or postgres://… [default: SQLite in DATA_DIR]
     #[arg(long, env = "DATABASE_URL", global = true, hide_env_values = true, value_name = "URL")]
     pub(crate) database_url: Option<String>,

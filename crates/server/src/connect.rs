@@ -11,6 +11,7 @@ use stampede_template::Template;
 use tokio::time::Instant;
 
 use crate::settings::Settings;
+use crate::ticket_secret;
 
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -18,7 +19,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// all nodes.
 const CONNECTIONS: u32 = 8;
 
-/// Connects to the database.
+/// Connects to the database, with the secret of its ticket keys if that is known.
 pub(crate) async fn store(settings: &Settings, durability: Durability) -> Result<Store> {
     let config = stampede_store::Config {
         url: settings.database_url.clone(),
@@ -26,9 +27,14 @@ pub(crate) async fn store(settings: &Settings, durability: Durability) -> Result
         max_connections: CONNECTIONS,
         ..stampede_store::Config::default()
     };
-    patiently(settings.start_timeout, stampede_store::Error::is_outage, || Store::connect(&config))
-        .await
-        .context("DATABASE_URL")
+    let store = patiently(settings.start_timeout, stampede_store::Error::is_outage, || {
+        Store::connect(&config)
+    });
+    let store = store.await.context("DATABASE_URL")?;
+    Ok(match ticket_secret::known(settings)? {
+        Some(secret) => store.with_ticket_secret(&secret),
+        None => store,
+    })
 }
 
 /// Connects to Redis.

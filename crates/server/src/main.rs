@@ -10,30 +10,22 @@ mod cli;
 mod commands;
 mod connect;
 mod keys;
-mod local_redis;
+mod local_engine;
 mod logging;
 mod sample;
 mod settings;
+mod ticket_secret;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use crate::cli::{Bench, Cli, Command, SettingArgs};
+use crate::settings::{Log, Mistake, Settings};
 
-use crate::cli::{Bench, Cli, Command};
-use crate::settings::Settings;
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let settings = match Settings::resolve(&cli.settings, &|name| std::env::var(name).ok()) {
-        Ok(settings) => settings,
-        Err(mistakes) => {
-            eprintln!("stampede cannot start with these settings:");
-            for mistake in &mistakes {
-                eprintln!("  - {mistake}");
-            }
-            return ExitCode::from(2);
-        }
-    };
+    let cli = Cli::read();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -41,23 +33,48 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let result = runtime.block_on(async {
-        match cli.command.unwrap_or(Command::Serve) {
-            Command::Serve => commands::serve::run(settings).await,
-            Command::Worker => commands::worker::run(settings).await,
-            Command::Demo(options) => commands::demo::run(settings, options).await,
-            Command::Token(command) => commands::token::run(settings, command).await,
-            Command::Doctor => commands::doctor::run(settings).await,
-            Command::Bench(Bench::Tickets(options)) => commands::bench::run(options).await,
-        }
-    });
+    let code = runtime.block_on(async { run(cli).await.unwrap_or_else(|code| code) });
     // What is left on blocking threads (a page being typeset) must not hold up the exit.
     runtime.shutdown_background();
+    code
+}
+
+async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
+    let args = &cli.settings;
+    let result = match cli.command.unwrap_or(Command::Serve) {
+        Command::Serve => commands::serve::run(settings(args)?).await,
+        Command::Worker => commands::worker::run(settings(args)?).await,
+        Command::Demo(options) => commands::demo::run(settings(args)?, options).await,
+        Command::Token(command) => commands::token::run(settings(args)?, command).await,
+        Command::Verify(options) => commands::verify::run(settings(args)?, options).await,
+        Command::TicketKeys(command) => commands::ticket_keys::run(settings(args)?, command).await,
+        Command::Doctor => commands::doctor::run(settings(args)?).await,
+        // A machine that only runs the engine need not have the server's settings in order.
+        Command::Engine(options) => {
+            let log = Log::resolve(args).map_err(|mistakes| refuse(&mistakes))?;
+            let default_dir = local_engine::folder(&settings::data_dir(args));
+            commands::engine::run(&log, default_dir, options).await
+        }
+        Command::Bench(Bench::Tickets(options)) => commands::bench::run(options).await,
+        Command::Bench(Bench::Engine(options)) => commands::bench::engine::run(options).await,
+    };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
             eprintln!("stampede: {error:#}");
-            ExitCode::FAILURE
+            Err(ExitCode::FAILURE)
         }
     }
+}
+
+fn settings(args: &SettingArgs) -> Result<Settings, ExitCode> {
+    Settings::resolve(args, &|name| std::env::var(name).ok()).map_err(|mistakes| refuse(&mistakes))
+}
+
+fn refuse(mistakes: &[Mistake]) -> ExitCode {
+    eprintln!("stampede cannot start with these settings:");
+    for mistake in mistakes {
+        eprintln!("  - {mistake}");
+    }
+    ExitCode::from(2)
 }

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use stampede_model::{
-    BatchId, Branding, Currency, Event, EventDetails, EventId, Holder, Ticket, TicketDocument,
-    TicketId, TicketStatus, Timestamp,
+    BatchId, Branding, Currency, Event, EventDetails, EventId, Holder, Signer, Ticket,
+    TicketDocument, TicketId, TicketStatus, Timestamp,
 };
 use stampede_template::{Template, Typesetter};
 
@@ -35,6 +35,9 @@ fn document() -> TicketDocument {
         batch_id: BatchId::generate(),
         owner: String::new(),
         index: 1,
+        serial: 1,
+        generation: 1,
+        signing_key: Some(1),
         holder: Holder {
             name: "Пациент Patient".to_owned(),
             email: None,
@@ -49,5 +52,7 @@ fn document() -> TicketDocument {
         created_at: now,
         updated_at: now,
     };
-    TicketDocument::new(&event, &ticket)
+    // A key that everybody knows: this ticket opens no door.
+    let token = Signer::new(event.id, 1, &[0; 32]).sign(1, 1);
+    TicketDocument::new(&event, &ticket, &token)
 }

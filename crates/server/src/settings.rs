@@ -8,10 +8,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
-use crate::cli::SettingArgs;
+use crate::cli::{FsyncArg, SettingArgs};
 
 /// Checked settings.
 #[derive(Debug, Clone)]
@@ -23,6 +24,7 @@ pub(crate) struct Settings {
     pub(crate) host: IpAddr,
     pub(crate) port: u16,
     pub(crate) redis: Redis,
+    pub(crate) engine_fsync: FsyncArg,
     pub(crate) database_url: String,
     pub(crate) data_dir: PathBuf,
     pub(crate) public_path: PathBuf,
@@ -32,9 +34,9 @@ pub(crate) struct Settings {
     pub(crate) max_body_bytes: usize,
     pub(crate) start_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
-    pub(crate) log_level: String,
-    pub(crate) log_format: LogFormat,
+    pub(crate) log: Log,
     pub(crate) admin_key: Option<String>,
+    pub(crate) ticket_key_secret: Option<String>,
 }
 
 /// What the operator asked this node to be.
@@ -71,8 +73,15 @@ impl Mode {
 pub(crate) enum Redis {
     /// One that somebody else runs.
     At(String),
-    /// A private one in the data directory.
-    Private,
+    /// The embedded engine, with its journal in the data directory.
+    Embedded,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct Log {
+    pub(crate) level: String,
+    pub(crate) format: LogFormat,
 }
 
 /// How log lines look.
@@ -106,6 +115,9 @@ fn without_secret(value: &str) -> String {
         None => value.to_owned(),
     }
 }
+
+/// Characters of a secret.
+const MIN_SECRET: usize = 32;
 
 /// Where settings without a flag come from.
 type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -168,8 +180,7 @@ impl Settings {
     ) -> Result<Self, Vec<Mistake>> {
         let mut reader = Reader { environment, mistakes: Vec::new() };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let data_dir =
-            PathBuf::from(args.data_dir.as_deref().filter(|d| !d.is_empty()).unwrap_or("data"));
+        let data_dir = data_dir(args);
         let mode = reader.read("WORKER_MODE", args.worker_mode.as_deref(), Mode::Both, |value| {
             [Mode::Api, Mode::Worker, Mode::Both, Mode::Auto]
                 .into_iter()
@@ -205,7 +216,7 @@ impl Settings {
             "MongoDB is not supported yet; use DATABASE_URL with sqlite: or postgres://",
         );
         let redis = read_redis(&mut reader, args.redis_url.as_deref());
-        if mode == Mode::Worker && redis == Redis::Private {
+        if mode == Mode::Worker && redis == Redis::Embedded {
             let right = "a node that only works needs REDIS_URL, where others put jobs, and their \
                          DATABASE_URL"
                 .to_owned();
@@ -244,6 +255,15 @@ impl Settings {
             ),
             port: reader.number("PORT", args.port.as_deref(), 3000, 1..=65_535) as u16,
             redis,
+            engine_fsync: reader.read(
+                "ENGINE_FSYNC",
+                args.engine_fsync.as_deref(),
+                FsyncArg::default(),
+                |value| {
+                    FsyncArg::from_str(value, true)
+                        .map_err(|_| "must be always, everysec or never".to_owned())
+                },
+            ),
             database_url: reader.read(
                 "DATABASE_URL",
                 args.database_url.as_deref(),
@@ -287,30 +307,9 @@ impl Settings {
                 30,
                 1..=3_600,
             )),
-            log_level: reader.read(
-                "LOG_LEVEL",
-                args.log_level.as_deref(),
-                "info".to_owned(),
-                |value| {
-                    if value.split(',').all(is_log_directive) && EnvFilter::try_new(value).is_ok() {
-                    return Ok(value.to_owned());
-                }
-                Err("must be error, warn, info, debug, trace or off, or a list of these such as \
-                     info,stampede_broker=debug"
-                    .to_owned())
-            },
-            ),
-            log_format: reader.read(
-                "LOG_FORMAT",
-                args.log_format.as_deref(),
-                LogFormat::Text,
-                |value| match value {
-                    "text" => Ok(LogFormat::Text),
-                    "json" => Ok(LogFormat::Json),
-                    _ => Err("must be text or json".to_owned()),
-                },
-            ),
+            log: read_log(&mut reader, args),
             admin_key: read_admin_key(&mut reader),
+            ticket_key_secret: read_ticket_key_secret(&mut reader),
             data_dir,
         };
         if reader.mistakes.is_empty() { Ok(settings) } else { Err(reader.mistakes) }
@@ -350,17 +349,55 @@ impl Settings {
             ("FILE_SYNC", self.file_sync.to_string()),
             ("JOB_CONCURRENCY", self.job_concurrency.to_string()),
             ("SHUTDOWN_TIMEOUT", self.shutdown_timeout.as_secs().to_string()),
-            ("LOG_LEVEL", self.log_level.clone()),
+            ("LOG_LEVEL", self.log.level.clone()),
             (
                 "LOG_FORMAT",
-                if self.log_format == LogFormat::Json { "json" } else { "text" }.to_owned(),
+                if self.log.format == LogFormat::Json { "json" } else { "text" }.to_owned(),
             ),
         ];
         if let Some(template) = template {
             env.push(("TICKET_TEMPLATE", template.display().to_string()));
         }
+        if let Some(secret) = &self.ticket_key_secret {
+            env.push(("TICKET_KEY_SECRET", secret.clone()));
+        }
         env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
+}
+
+/// Where everything is kept.
+pub(crate) fn data_dir(args: &SettingArgs) -> PathBuf {
+    PathBuf::from(args.data_dir.as_deref().filter(|dir| !dir.is_empty()).unwrap_or("data"))
+}
+
+impl Log {
+    /// Only what a command needs that has no other settings.
+    pub(crate) fn resolve(args: &SettingArgs) -> Result<Self, Vec<Mistake>> {
+        let mut reader = Reader { environment: &|_| None, mistakes: Vec::new() };
+        let log = read_log(&mut reader, args);
+        if reader.mistakes.is_empty() { Ok(log) } else { Err(reader.mistakes) }
+    }
+}
+
+fn read_log(reader: &mut Reader<'_>, args: &SettingArgs) -> Log {
+    let right = "must be error, warn, info, debug, trace or off, or a list of these such as \
+                 info,stampede_broker=debug";
+    let level = reader.read("LOG_LEVEL", args.log_level.as_deref(), "info".to_owned(), |value| {
+        let fits = value.split(',').all(is_log_directive) && EnvFilter::try_new(value).is_ok();
+        if fits { Ok(value.to_owned()) } else { Err(right.to_owned()) }
+    });
+    let format =
+        reader.read(
+            "LOG_FORMAT",
+            args.log_format.as_deref(),
+            LogFormat::Text,
+            |value| match value {
+                "text" => Ok(LogFormat::Text),
+                "json" => Ok(LogFormat::Json),
+                _ => Err("must be text or json".to_owned()),
+            },
+        );
+    Log { level, format }
 }
 
 fn read_redis(reader: &mut Reader<'_>, url: Option<&str>) -> Redis {
@@ -377,7 +414,7 @@ fn read_redis(reader: &mut Reader<'_>, url: Option<&str>) -> Redis {
     let parts = ["REDIS_HOST", "REDIS_PORT", "REDIS_PASSWORD", "REDIS_DB"]
         .map(|name| reader.variable(name));
     if parts.iter().all(Option::is_none) {
-        return Redis::Private;
+        return Redis::Embedded;
     }
     let [host, port, password, database] = parts;
     let port = reader.number("REDIS_PORT", port.as_deref(), 6379, 1..=65_535);
@@ -386,7 +423,7 @@ fn read_redis(reader: &mut Reader<'_>, url: Option<&str>) -> Redis {
     let Ok(mut url) = Url::parse(&format!("redis://{host}:{port}/{database}")) else {
         let right = "must be a host name or an address".to_owned();
         reader.mistakes.push(Mistake { name: "REDIS_HOST", value: host, right });
-        return Redis::Private;
+        return Redis::Embedded;
     };
     // A password cannot be refused by a URL that has a host.
     let _ = url.set_password(password.as_deref());
@@ -401,6 +438,19 @@ fn read_admin_key(reader: &mut Reader<'_>) -> Option<String> {
     }
     let right = "must be visible ASCII characters without spaces".to_owned();
     reader.mistakes.push(Mistake { name: "ADMIN_KEY", value: "…".to_owned(), right });
+    None
+}
+
+fn read_ticket_key_secret(reader: &mut Reader<'_>) -> Option<String> {
+    let secret = reader.variable("TICKET_KEY_SECRET")?;
+    // It is not stretched, so it must not be guessable.
+    if secret.len() >= MIN_SECRET && secret.chars().all(|c| c.is_ascii_graphic()) {
+        return Some(secret);
+    }
+    let right = format!(
+        "must be at least {MIN_SECRET} random visible ASCII characters; make it with: openssl rand -hex 32"
+    );
+    reader.mistakes.push(Mistake { name: "TICKET_KEY_SECRET", value: "…".to_owned(), right });
     None
 }
 
@@ -449,7 +499,7 @@ mod tests {
     #[test]
     fn nothing_needs_to_be_set() {
         let settings = Settings::resolve(&SettingArgs::default(), &none).unwrap();
-        assert_eq!(settings.redis, Redis::Private);
+        assert_eq!(settings.redis, Redis::Embedded);
         assert_eq!(settings.database_url, "sqlite:data/stampede.db");
         assert_eq!(settings.public_path, PathBuf::from("data/public"));
         assert_eq!(settings.port, 3000);
@@ -463,6 +513,7 @@ mod tests {
             worker_count: Some("0".into()),
             database_url: Some("mysql://x".into()),
             redis_url: Some("localhost:6379".into()),
+            engine_fsync: Some("sometimes".into()),
             ..SettingArgs::default()
         };
         let environment = |name: &str| (name == "STORAGE_TYPE").then(|| "ftp".to_owned());
@@ -475,10 +526,11 @@ mod tests {
             "DATABASE_URL=mysql://x",
             "REDIS_URL=localhost:6379",
             "STORAGE_TYPE=ftp",
+            "ENGINE_FSYNC=sometimes: must be always, everysec or never",
         ] {
             assert!(text.contains(part), "{part} is not in:\n{text}");
         }
-        assert_eq!(mistakes.len(), 6);
+        assert_eq!(mistakes.len(), 7);
     }
 
     #[test]
@@ -516,6 +568,31 @@ mod tests {
         };
         let settings = Settings::resolve(&SettingArgs::default(), &environment).unwrap();
         assert_eq!(settings.redis, Redis::At("redis://:p%40ss%2Fw@cache:6379/2".into()));
+    }
+
+    #[test]
+    fn a_secret_that_could_be_guessed_is_refused_and_not_shown() {
+        for (secret, fine) in [
+            ("short-and-secret", false),
+            ("thirty-two characters and a space", false),
+            ("0123456789abcdef0123456789abcdef", true),
+        ] {
+            let environment = |name: &str| (name == "TICKET_KEY_SECRET").then(|| secret.to_owned());
+            match Settings::resolve(&SettingArgs::default(), &environment) {
+                Ok(settings) => {
+                    assert_eq!((settings.ticket_key_secret.as_deref(), fine), (Some(secret), true));
+                    let env = settings.worker_env("redis://x", None);
+                    assert!(env.contains(&("TICKET_KEY_SECRET".to_owned(), secret.to_owned())));
+                }
+                Err(mistakes) => {
+                    let text = mistakes[0].to_string();
+                    assert!(
+                        !fine && text.contains("TICKET_KEY_SECRET") && !text.contains(secret),
+                        "{text}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

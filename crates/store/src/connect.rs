@@ -16,6 +16,7 @@ use crate::dialect::Dialect;
 use crate::error::is_contention;
 use crate::file::{make_file, make_folder};
 use crate::lease::Limits;
+use crate::ticket_keys::Vault;
 use crate::{Error, Result};
 
 /// How long anything waits for a connection.
@@ -72,6 +73,8 @@ pub struct Store {
     /// polling the file's lock, which only other processes then compete for.
     pub(crate) turn: Option<Arc<Mutex<()>>>,
     pub(crate) limits: Limits,
+    /// Opens the private keys of events, for those who may.
+    pub(crate) vault: Option<Arc<Vault>>,
     shown: Arc<str>,
 }
 
@@ -117,6 +120,7 @@ impl Store {
             dialect: address.dialect,
             turn: (address.dialect == Dialect::Sqlite).then(Arc::default),
             limits,
+            vault: None,
             shown: address.shown.into(),
         })
     }

@@ -85,6 +85,15 @@ impl Dialect {
         }
     }
 
+    /// Ends a `SELECT` of a row with a counter that the transaction is going to take numbers from. Others
+    /// may refer to the row meanwhile.
+    pub(crate) fn to_count_on(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => "FOR NO KEY UPDATE",
+        }
+    }
+
     /// Ends a `SELECT` whose rows must not be removed before the transaction ends.
     pub(crate) fn to_refer_to(self) -> &'static str {
         match self {

@@ -90,6 +90,9 @@ impl Error {
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
+        if let sqlx::Error::Configuration(reason) = &error {
+            return Self::Unusable(reason.to_string());
+        }
         match cause(&error) {
             Cause::Contention => Self::Unavailable(format!(
                 "the database is busy with other writers: {error}; try again"

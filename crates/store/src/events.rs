@@ -4,6 +4,7 @@ use sqlx::AssertSqlSafe;
 use stampede_model::{Event, EventId, TicketId, Timestamp};
 
 use crate::rows;
+use crate::ticket_keys::insert_key;
 use crate::transaction::in_transaction;
 use crate::{Result, Store};
 
@@ -19,8 +20,9 @@ pub enum Deleted {
 }
 
 impl Store {
-    /// Writes a new event.
+    /// Writes a new event, with its first ticket key.
     pub async fn insert_event(&self, event: &Event) -> Result<()> {
+        let vault = self.vault()?;
         in_transaction!(self, async |db| {
             let details = &event.details;
             sqlx::query(
@@ -39,8 +41,9 @@ impl Store {
             .bind(details.branding.secondary.to_string())
             .bind(event.created_at.as_millisecond())
             .bind(event.updated_at.as_millisecond())
-            .execute(db)
+            .execute(&mut *db)
             .await?;
+            insert_key(db, vault, event.id, 1, event.created_at).await?;
             Ok(())
         })
     }
@@ -136,16 +139,24 @@ impl Store {
     }
 
     /// Keeps orders away from an event until the transaction ends; `false` when there is none.
-    async fn hold_event(&self, db: &mut sqlx::AnyConnection, id: EventId) -> sqlx::Result<bool> {
+    pub(crate) async fn hold_event(
+        &self,
+        db: &mut sqlx::AnyConnection,
+        id: EventId,
+    ) -> sqlx::Result<bool> {
         let sql = format!("SELECT id FROM events WHERE id = $1 {}", self.dialect.to_change());
         let row = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(db).await?;
         Ok(row.is_some())
     }
 }
 
-/// Removes an event whose tickets are gone, with the batches they were in.
+/// Removes an event whose tickets are gone, with the batches they were in and the keys that signed them.
 async fn remove_event(db: &mut sqlx::AnyConnection, id: EventId) -> sqlx::Result<()> {
-    for sql in ["DELETE FROM batches WHERE event_id = $1", "DELETE FROM events WHERE id = $1"] {
+    for sql in [
+        "DELETE FROM batches WHERE event_id = $1",
+        "DELETE FROM ticket_keys WHERE event_id = $1",
+        "DELETE FROM events WHERE id = $1",
+    ] {
         sqlx::query(sql).bind(id.to_string()).execute(&mut *db).await?;
     }
     Ok(())

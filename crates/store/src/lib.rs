@@ -1,4 +1,5 @@
-//! Records in SQLite or PostgreSQL: events, batches, tickets, keys.
+//! Records in SQLite or PostgreSQL: events with the keys that sign their tickets, batches, tickets,
+//! API keys.
 //!
 //! The store is the truth: whatever travels on a queue can be lost and is made again from here.
 //! Every query exists once. Both databases have the same tables and columns, speak through
@@ -24,15 +25,19 @@ mod keys;
 mod lease;
 mod orders;
 mod rows;
+mod ticket_keys;
 mod tickets;
 mod transaction;
+mod verification;
 
 pub use completion::{Completion, Failure, Outcome};
 pub use connect::{Config, Durability, Store};
 pub use error::Error;
 pub use events::Deleted;
 pub use orders::Placed;
+pub use ticket_keys::{Revoked, Rotated, TicketSecret};
 pub use tickets::{Edited, TicketEdit, TicketFilter};
+pub use verification::Verdict;
 
 /// What the operations of this crate return.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,10 +1,15 @@
 //! Orders: a batch and all of its tickets, or nothing.
+//!
+//! Tickets are numbered within their event, without gaps: an order takes the next serials in its own
+//! transaction, so one that fails takes none. Until it ends, other orders for the same event wait
+//! (PostgreSQL: the event's row; SQLite has one writer anyway). Orders for different events do not.
 
 use serde::Serialize;
 use sqlx::{AnyConnection, AssertSqlSafe, Row};
 use stampede_model::{Batch, BatchId, Order, TicketId, Timestamp};
 
 use crate::rows;
+use crate::ticket_keys::ensure_key;
 use crate::transaction::in_transaction;
 use crate::{Result, Store};
 
@@ -26,6 +31,8 @@ pub enum Placed {
 struct NewTicket<'a> {
     id: TicketId,
     position: u32,
+    /// 1 for the first.
+    nth: usize,
     name: &'a str,
     email: Option<&'a str>,
     seat: Option<&'a str>,
@@ -36,18 +43,21 @@ struct NewTicket<'a> {
 impl Store {
     /// Writes an order: all of it in one transaction, each ticket pending.
     pub async fn place_order(&self, order: &Order) -> Result<Placed> {
-        let tickets = new_tickets(order);
-        let find_event =
-            format!("SELECT id FROM events WHERE id = $1 {}", self.dialect.to_refer_to());
+        let (vault, tickets) = (self.vault()?, new_tickets(order));
+        let find_event = format!(
+            "SELECT id, last_serial FROM events WHERE id = $1 {}",
+            self.dialect.to_count_on()
+        );
         let find_batch = format!(
             "SELECT {}, idempotency_request FROM batches \
              WHERE owner = $1 AND idempotency_key = $2",
             rows::BATCH
         );
         let insert_tickets = format!(
-            "INSERT INTO tickets (id, event_id, batch_id, owner, position, name, email, seat, \
-             price_amount, price_currency, status, created_at, updated_at) \
+            "INSERT INTO tickets (id, event_id, batch_id, owner, position, serial, signing_key, name, \
+             email, seat, price_amount, price_currency, status, created_at, updated_at) \
              SELECT value ->> 'id', $2, $3, $4, CAST(value ->> 'position' AS BIGINT), \
+             $6 + CAST(value ->> 'nth' AS BIGINT), $7, \
              value ->> 'name', value ->> 'email', value ->> 'seat', value ->> 'amount', \
              value ->> 'currency', 'pending', $5, $5 FROM {}",
             self.dialect.each_object("$1")
@@ -57,9 +67,8 @@ impl Store {
                 .bind(order.event_id.to_string())
                 .fetch_optional(&mut *db)
                 .await?;
-            if event.is_none() {
-                return Ok(Placed::NoSuchEvent);
-            }
+            let Some(event) = event else { return Ok(Placed::NoSuchEvent) };
+            let last_serial: i64 = event.try_get("last_serial")?;
             if !insert_batch(db, order).await? {
                 let existing = sqlx::query(AssertSqlSafe(find_batch.as_str()))
                     .bind(order.owner.as_str())
@@ -73,12 +82,20 @@ impl Store {
                     Ok(Placed::OtherRequest)
                 };
             }
+            let key = ensure_key(db, vault, order.event_id, order.created_at).await?;
+            sqlx::query("UPDATE events SET last_serial = $2 WHERE id = $1")
+                .bind(order.event_id.to_string())
+                .bind(last_serial + order.tickets.len() as i64)
+                .execute(&mut *db)
+                .await?;
             sqlx::query(AssertSqlSafe(insert_tickets.as_str()))
                 .bind(tickets.as_str())
                 .bind(order.event_id.to_string())
                 .bind(order.batch_id.to_string())
                 .bind(order.owner.as_str())
                 .bind(order.created_at.as_millisecond())
+                .bind(last_serial)
+                .bind(i64::from(key))
                 .execute(&mut *db)
                 .await?;
             Ok(Placed::New(fetch_batch(db, order.batch_id).await?))
@@ -160,9 +177,11 @@ fn new_tickets(order: &Order) -> String {
     let tickets: Vec<NewTicket<'_>> = order
         .tickets
         .iter()
-        .map(|ticket| NewTicket {
+        .zip(1..)
+        .map(|(ticket, nth)| NewTicket {
             id: ticket.id,
             position: ticket.index,
+            nth,
             name: &ticket.holder.name,
             email: ticket.holder.email.as_deref(),
             seat: ticket.holder.seat.as_deref(),

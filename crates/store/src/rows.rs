@@ -7,8 +7,8 @@ use std::str::FromStr;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Decode, Row, Type};
 use stampede_model::{
-    Batch, Branding, Event, EventDetails, Holder, Money, Pdf, Principal, Ticket, TicketStatus,
-    Timestamp,
+    Batch, Branding, Event, EventDetails, Holder, Money, Pdf, Principal, PublicKey, Ticket,
+    TicketStatus, Timestamp,
 };
 
 /// The columns [`event`] reads.
@@ -20,8 +20,8 @@ pub(crate) const BATCH: &str =
     "id, event_id, owner, total, completed, failed, voided, revision, created_at, updated_at";
 
 /// The columns [`ticket`] reads.
-pub(crate) const TICKET: &str = "id, event_id, batch_id, owner, position, name, email, seat, \
-     price_amount, price_currency, status, error, pdf_fingerprint, pdf_size, pdf_checksum, \
+pub(crate) const TICKET: &str = "id, event_id, batch_id, owner, position, serial, \
+     generation, signing_key, name, email, seat, price_amount, price_currency, status, error, pdf_fingerprint, pdf_size, pdf_checksum, \
      processed_by, processed_at, created_at, updated_at";
 
 /// Reads the columns [`EVENT`].
@@ -70,6 +70,9 @@ pub(crate) fn ticket(row: &AnyRow) -> sqlx::Result<Ticket> {
         batch_id: parsed(row, "batch_id")?,
         owner: value(row, "owner")?,
         index: number(row, "position")?,
+        serial: number(row, "serial")?,
+        generation: number(row, "generation")?,
+        signing_key: signing_key(row)?,
         holder: Holder {
             name: value(row, "name")?,
             email: value(row, "email")?,
@@ -92,6 +95,16 @@ pub(crate) fn principal(row: &AnyRow) -> sqlx::Result<Principal> {
     Ok(Principal { user: value(row, "owner")?, role: parsed(row, "role")? })
 }
 
+/// Reads the columns `number`, `public_key`, `created_at` and `revoked_at` of a ticket key.
+pub(crate) fn public_key(row: &AnyRow) -> sqlx::Result<PublicKey> {
+    let text: String = value(row, "public_key")?;
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(&text, &mut bytes).map_err(|error| damaged(row, "public_key", error))?;
+    let (created_at, revoked_at) = (time(row, "created_at")?, optional_time(row, "revoked_at")?);
+    PublicKey::new(number(row, "number")?, &bytes, created_at, revoked_at)
+        .ok_or_else(|| damaged(row, "public_key", "not an Ed25519 key"))
+}
+
 /// Reads one text column that holds an id, a currency, a colour or a role.
 pub(crate) fn parsed<T: FromStr<Err: Display>>(row: &AnyRow, column: &str) -> sqlx::Result<T> {
     let text: String = value(row, column)?;
@@ -105,6 +118,13 @@ pub(crate) fn number<T: TryFrom<i64, Error: Display>>(
 ) -> sqlx::Result<T> {
     let number: i64 = value(row, column)?;
     T::try_from(number).map_err(|error| damaged(row, column, format!("{number}: {error}")))
+}
+
+fn signing_key(row: &AnyRow) -> sqlx::Result<Option<u32>> {
+    match value::<Option<i64>>(row, "signing_key")? {
+        Some(_) => number(row, "signing_key").map(Some),
+        None => Ok(None),
+    }
 }
 
 fn price(row: &AnyRow) -> sqlx::Result<Option<Money>> {

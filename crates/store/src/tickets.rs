@@ -17,6 +17,13 @@ use crate::rows;
 use crate::transaction::in_transaction;
 use crate::{Result, Store};
 
+/// Whether an edit ($3 name, $5 seat) changes whom or which place the paper is for.
+const REPRINTED: &str = "(name <> $3 OR seat IS DISTINCT FROM $5)";
+
+/// The key that signs for a ticket's event now. Whoever gives it to a ticket shares the event.
+const NEWEST_KEY: &str = "(SELECT MAX(number) FROM ticket_keys \
+     WHERE ticket_keys.event_id = tickets.event_id AND revoked_at IS NULL)";
+
 /// Which tickets to list; an empty filter means all.
 #[derive(Debug, Clone, Default)]
 pub struct TicketFilter {
@@ -131,6 +138,9 @@ impl Store {
 
     /// Changes a ticket whose `updated_at` was `seen`; it is pending afterwards. One that is void
     /// stays as it is.
+    ///
+    /// Another name or seat begins a new generation, signed by the newest key: paper that shows the
+    /// former holder or place must not be accepted any more. Price and e-mail do not.
     pub async fn edit_ticket(
         &self,
         id: TicketId,
@@ -140,12 +150,15 @@ impl Store {
     ) -> Result<Edited> {
         let sql = format!(
             "UPDATE tickets SET name = $3, email = $4, seat = $5, price_amount = $6, \
-             price_currency = $7, status = 'pending', error = NULL, updated_at = {} \
+             price_currency = $7, status = 'pending', error = NULL, updated_at = {}, \
+             generation = CASE WHEN {REPRINTED} THEN generation + 1 ELSE generation END, \
+             signing_key = CASE WHEN {REPRINTED} THEN {NEWEST_KEY} ELSE signing_key END \
              WHERE id = $1 AND status <> 'void' AND updated_at = $8 RETURNING {}",
             self.dialect.later("$2", "updated_at"),
             rows::TICKET
         );
         in_transaction!(self, async |db| {
+            self.share_event_of(db, id).await?;
             let changed = sqlx::query(AssertSqlSafe(sql.as_str()))
                 .bind(id.to_string())
                 .bind(now.as_millisecond())
@@ -165,6 +178,30 @@ impl Store {
                 TicketStatus::Void => Edited::Void,
                 _ => Edited::ChangedMeanwhile,
             })
+        })
+    }
+
+    /// Issues a ticket anew, because its paper was lost or stolen: a new generation, signed by the
+    /// newest key, pending. One that is void stays as it is; `None` when there is none.
+    pub async fn reissue_ticket(
+        &self,
+        id: TicketId,
+        now: Timestamp,
+    ) -> Result<Option<(Ticket, Batch)>> {
+        let sql = format!(
+            "UPDATE tickets SET status = 'pending', error = NULL, generation = generation + 1, \
+             signing_key = {NEWEST_KEY}, updated_at = {} WHERE id = $1 AND status <> 'void'",
+            self.dialect.later("$2", "updated_at")
+        );
+        in_transaction!(self, async |db| {
+            self.share_event_of(db, id).await?;
+            sqlx::query(AssertSqlSafe(sql.as_str()))
+                .bind(id.to_string())
+                .bind(now.as_millisecond())
+                .execute(&mut *db)
+                .await?;
+            let row = fetch_ticket(db, id).await?;
+            with_batch(db, row.as_slice()).await
         })
     }
 
@@ -226,6 +263,16 @@ impl Store {
                 .await?;
             fetch_batch(db, batch_id).await.map(Some)
         })
+    }
+
+    /// Keeps the keys of a ticket's event from being revoked until the transaction ends.
+    async fn share_event_of(&self, db: &mut AnyConnection, id: TicketId) -> sqlx::Result<()> {
+        let sql = format!(
+            "SELECT id FROM events WHERE id = (SELECT event_id FROM tickets WHERE id = $1) {}",
+            self.dialect.to_refer_to()
+        );
+        sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).execute(db).await?;
+        Ok(())
     }
 
     /// One page of a table: the rows that meet all conditions (`column operator`, value).

@@ -28,8 +28,8 @@ pub struct App {
 }
 
 impl App {
-    /// Starts the binary on a free port and waits until it is ready. Without settings it uses a
-    /// private Redis and SQLite.
+    /// Starts the binary on a free port and waits until it is ready. Without settings it uses the
+    /// embedded engine and SQLite.
     pub async fn start(binary: impl Into<PathBuf>, settings: &[(&str, &str)]) -> Self {
         let (binary, folder) = (binary.into(), temp_dir());
         let mut settings: Vec<(String, String)> = settings
@@ -59,6 +59,13 @@ impl App {
     /// Kills the server process, not its workers, as `kill -9` does.
     pub fn kill(&mut self) {
         self.server.kill();
+    }
+
+    /// Kills the server with the engine in it, and all its workers, as a crash of the machine would.
+    pub fn kill_everything(&mut self) {
+        let workers = self.workers();
+        self.server.kill();
+        workers.into_iter().for_each(kill);
     }
 
     /// Starts a stopped or killed server again on the same data, with these settings changed.
@@ -106,11 +113,6 @@ impl App {
     /// Process ids of its workers.
     pub fn workers(&self) -> Vec<u32> {
         self.children("\0worker\0")
-    }
-
-    /// Process id of its private Redis, if it runs.
-    pub fn private_redis(&self) -> Option<u32> {
-        self.children("redis-server").pop()
     }
 
     /// Its child processes whose command line contains this.

@@ -83,7 +83,8 @@ async fn current_pdf(
     ticket: &Ticket,
     event: &Event,
 ) -> Result<Option<(Pdf, Vec<u8>)>, Problem> {
-    let wanted = TicketDocument::new(event, ticket).fingerprint(&app.template_revision);
+    let token = app.store.token(ticket).await?;
+    let wanted = TicketDocument::new(event, ticket, &token).fingerprint(&app.template_revision);
     let Some(pdf) = ticket.pdf.clone().filter(|pdf| pdf.fingerprint == wanted.as_str()) else {
         return Ok(None);
     };

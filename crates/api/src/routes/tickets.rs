@@ -1,4 +1,4 @@
-//! `/api/tickets`: list, read, update, withdraw, delete. Ordering is in `orders.rs`.
+//! `/api/tickets`: list, read, update, issue anew, withdraw, delete. Ordering is in `orders.rs`.
 
 use axum::Json;
 use axum::extract::State;
@@ -92,6 +92,26 @@ pub(crate) async fn update(
     Err(Problem::busy("the ticket"))
 }
 
+/// Issues a ticket anew because its paper was lost or stolen: the old paper is refused from now on.
+pub(crate) async fn reissue(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<TicketId>,
+) -> Result<Json<Value>, Problem> {
+    caller.must_change(&find(&app, id).await?.owner)?;
+    let issued = app.store.reissue_ticket(id, now()).await?;
+    let (ticket, batch) = issued.ok_or_else(|| Problem::not_found("Ticket"))?;
+    if ticket.status == TicketStatus::Void {
+        return Err(Problem::new(
+            StatusCode::CONFLICT,
+            "the ticket is void and cannot be issued anew",
+        ));
+    }
+    app.mirror(&batch).await;
+    app.enqueue_again(&ticket).await;
+    Ok(Json(shown(&ticket)))
+}
+
 enum Change {
     Edit(TicketEdit),
     Void,
@@ -179,6 +199,8 @@ fn shown(ticket: &Ticket) -> Value {
         "batchId": ticket.batch_id,
         "owner": ticket.owner,
         "index": ticket.index,
+        "number": ticket.serial,
+        "generation": ticket.generation,
         "name": ticket.holder.name,
         "email": ticket.holder.email,
         "seat": ticket.holder.seat,

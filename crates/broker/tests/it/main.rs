@@ -6,6 +6,7 @@
 
 mod connection;
 mod consumer;
+mod copy;
 mod job;
 mod mirror;
 mod outage;

@@ -7,9 +7,14 @@ use super::key::database;
 use super::{COMMANDS, Command, FAST, GROW, NO_SCRIPT, READ, WAIT, WRITE, find};
 use crate::blob::Blob;
 use crate::db::Db;
-use crate::error::{Result, SYNTAX, arity, subcommand};
+use crate::error::{NEEDS_CONNECTION, Result, SYNTAX, arity, subcommand};
 use crate::glob;
 use crate::reply::Reply;
+
+/// Stands in the table for a command that only a server with connections can run.
+pub(super) fn connection(_: &mut Db, _: &[Bytes], _: &mut Reply) -> Result {
+    Err(NEEDS_CONNECTION)
+}
 
 pub(super) fn ping(_: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     match &args[1..] {
@@ -78,7 +83,7 @@ pub(super) fn command(_: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
             for name in rest {
                 match find(name) {
                     Some(row) => describe(row, reply),
-                    None => reply.nil_array(),
+                    None => reply.nil(),
                 }
             }
         }

@@ -76,6 +76,12 @@ pub(super) fn xread(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
         let word = options.next().ok_or(SYNTAX)?;
         let more = options.left() >= 1;
         if is(word, "BLOCK") && more {
+            if db.waiting() == Waiting::Forbidden {
+                let name = String::from_utf8_lossy(&args[0]);
+                return Err(Error::quoting(format!(
+                    "ERR {name} command is not allowed with BLOCK option from scripts"
+                )));
+            }
             block = Some(timeout_ms(db, options.value()?)?);
         } else if is(word, "COUNT") && more {
             most = int(options.value()?)?.max(0) as usize;
@@ -122,7 +128,7 @@ pub(super) fn xread(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
         let head = &args[..args.len() - after.len()];
         let ids = after.iter().map(|id| Bytes::from(id.to_string()));
         let again: Vec<Bytes> = head.iter().cloned().chain(ids).collect();
-        db.wait(&again, keys, timeout) == Waiting::Denied
+        !db.waits(&again, keys, timeout)
     });
     if denied {
         reply.nil_array();

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    Command, FAST, Flags, GROW, Keys, NO_SCRIPT, NONE, READ, WAIT, WRITE, expire, hash, key, list,
-    list_move, scan, server, set, set_algebra, stream, stream_read, string, zset, zset_algebra,
-    zset_range,
+    CONNECTION, Command, FAST, Flags, GROW, Keys, NO_AUTH, NO_SCRIPT, NOT_QUEUED, READ,
+    SUBCOMMANDS, WAIT, WHILE_SUBSCRIBED, WRITE, expire, hash, key, list, list_move, scan, server,
+    set, set_algebra, stream, stream_read, string, zset, zset_algebra, zset_range,
 };
 
 /// The longest name there is.
@@ -40,6 +40,11 @@ const WGF: Flags = WG.and(FAST);
 const WW: Flags = WRITE.and(WAIT);
 const WWN: Flags = WW.and(NO_SCRIPT);
 const WGWN: Flags = WG.and(WAIT).and(NO_SCRIPT);
+
+/// Commands that the server runs, for they need to know who calls.
+const C: Flags = CONNECTION.and(NO_SCRIPT);
+const CF: Flags = C.and(FAST);
+const CS: Flags = C.and(WHILE_SUBSCRIBED);
 
 const NO_KEY: (i32, i32, i32) = (0, 0, 0);
 const ONE: (i32, i32, i32) = (1, 1, 1);
@@ -85,7 +90,7 @@ pub static COMMANDS: &[Command] = &[
     row("flushdb", -1, WRITE, NO_KEY, key::flushdb),
     row("keys", 2, READ, NO_KEY, scan::keys),
     row("move", 3, WF, ONE, key::move_key),
-    row("object", -2, READ, (2, 2, 1), key::object),
+    row("object", -2, READ.and(SUBCOMMANDS), (2, 2, 1), key::object),
     row("persist", 2, WF, ONE, expire::persist),
     row("pexpire", -3, WF, ONE, expire::pexpire),
     row("pexpireat", -3, WF, ONE, expire::pexpireat),
@@ -196,7 +201,7 @@ pub static COMMANDS: &[Command] = &[
     // Streams
     row("xadd", -5, WGF, ONE, stream::xadd),
     row("xdel", -3, WF, ONE, stream::xdel),
-    row("xinfo", -2, READ, (2, 2, 1), stream_read::xinfo),
+    row("xinfo", -2, READ.and(SUBCOMMANDS), (2, 2, 1), stream_read::xinfo),
     row("xlen", 2, RF, ONE, stream_read::xlen),
     row("xrange", -4, READ, ONE, stream_read::xrange),
     row("xread", -4, READ.and(WAIT), NO_KEY, stream_read::xread),
@@ -204,12 +209,43 @@ pub static COMMANDS: &[Command] = &[
     row("xsetid", -3, WGF, ONE, stream::xsetid),
     row("xtrim", -4, WRITE, ONE, stream::xtrim),
     // The server itself
-    row("command", -1, NONE, NO_KEY, server::command),
+    row("command", -1, SUBCOMMANDS, NO_KEY, server::command),
     row("echo", 2, FAST, NO_KEY, server::echo),
-    row("memory", -2, READ, NO_KEY, server::memory),
-    row("ping", -1, FAST, NO_KEY, server::ping),
+    row("memory", -2, READ.and(SUBCOMMANDS), NO_KEY, server::memory),
+    row("ping", -1, FAST.and(WHILE_SUBSCRIBED), NO_KEY, server::ping),
     row("select", 2, FAST, NO_KEY, server::select),
     row("time", 1, FAST, NO_KEY, server::time),
+    // Connections
+    row("auth", -2, CF.and(NO_AUTH), NO_KEY, server::connection),
+    row("bgrewriteaof", 1, C, NO_KEY, server::connection),
+    row("client", -2, C.and(SUBCOMMANDS), NO_KEY, server::connection),
+    row("config", -2, C.and(SUBCOMMANDS), NO_KEY, server::connection),
+    row("debug", -2, C, NO_KEY, server::connection),
+    row("discard", 1, CF.and(NOT_QUEUED), NO_KEY, server::connection),
+    row("eval", -3, C, NO_KEY, server::connection),
+    row("eval_ro", -3, C, NO_KEY, server::connection),
+    row("evalsha", -3, C, NO_KEY, server::connection),
+    row("evalsha_ro", -3, C, NO_KEY, server::connection),
+    row("exec", 1, C.and(NOT_QUEUED), NO_KEY, server::connection),
+    row("hello", -1, CF.and(NO_AUTH), NO_KEY, server::connection),
+    row("info", -1, CONNECTION, NO_KEY, server::connection),
+    row("lastsave", 1, CONNECTION.and(FAST), NO_KEY, server::connection),
+    row("multi", 1, CF.and(NOT_QUEUED), NO_KEY, server::connection),
+    row("psubscribe", -2, CS, NO_KEY, server::connection),
+    row("publish", 3, CONNECTION.and(FAST), NO_KEY, server::connection),
+    row("pubsub", -2, CONNECTION.and(SUBCOMMANDS), NO_KEY, server::connection),
+    row("punsubscribe", -1, CS, NO_KEY, server::connection),
+    row("quit", -1, CF.and(NO_AUTH).and(WHILE_SUBSCRIBED).and(NOT_QUEUED), NO_KEY, server::connection),
+    row("reset", 1, CF.and(NO_AUTH).and(WHILE_SUBSCRIBED).and(NOT_QUEUED), NO_KEY, server::connection),
+    row("role", 1, CF, NO_KEY, server::connection),
+    row("script", -2, C.and(SUBCOMMANDS), NO_KEY, server::connection),
+    row("shutdown", -1, C.and(NOT_QUEUED), NO_KEY, server::connection),
+    row("slowlog", -2, CONNECTION.and(SUBCOMMANDS), NO_KEY, server::connection),
+    row("subscribe", -2, CS, NO_KEY, server::connection),
+    row("unsubscribe", -1, CS, NO_KEY, server::connection),
+    row("unwatch", 1, CF, NO_KEY, server::connection),
+    row("wait", 3, C, NO_KEY, server::connection),
+    row("watch", -2, CF.and(NOT_QUEUED), ALL, server::connection),
 ];
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::args::{count, float, is, signed_count};
 use super::list_move::{count_option, keys_and_rest, timeout_ms};
 use super::set::random_indexes;
-use crate::db::{Db, Waiting};
+use crate::db::Db;
 use crate::error::{Error, OUT_OF_RANGE, Result, SCORE_NAN, SYNTAX};
 use crate::reply::{Protocol, Reply};
 use crate::value::ZSet;
@@ -243,7 +243,7 @@ fn pop_first(db: &mut Db, args: &[Bytes], side: Side, reply: &mut Reply) -> Resu
             return Ok(());
         }
     }
-    if db.wait(args, keys, timeout) == Waiting::Denied {
+    if !db.waits(args, keys, timeout) {
         reply.nil_array();
     }
     Ok(())
@@ -262,7 +262,7 @@ pub(super) fn bzmpop(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     let (keys, rest) = keys_and_rest(args, 2)?;
     let (side, most) = side_and_count(rest)?;
     let timeout = timeout_ms(db, &args[1])?;
-    if !pop_many(db, keys, side, most, reply)? && db.wait(args, keys, timeout) == Waiting::Denied {
+    if !pop_many(db, keys, side, most, reply)? && !db.waits(args, keys, timeout) {
         reply.nil_array();
     }
     Ok(())

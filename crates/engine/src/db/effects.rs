@@ -42,6 +42,11 @@ impl Effects {
         self.bytes.is_empty()
     }
 
+    /// All effects as one record, to be copied before [`Effects::clear`].
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Takes all effects as one record.
     pub fn take(&mut self) -> Bytes {
         // Copied to size: the buffer stays for the next command.

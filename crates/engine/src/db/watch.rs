@@ -46,7 +46,13 @@ impl Db {
         self.spaces[db].release_key(key);
     }
 
-    /// The awaited keys that were changed since the last call, in order of their first change.
+    /// Whether an awaited key was changed since the last [`Db::take_ready`].
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The awaited keys that were changed since the last call, in order of their first change that left
+    /// something to take.
     pub fn take_ready(&mut self) -> Vec<(usize, Blob)> {
         std::mem::take(&mut self.ready)
     }

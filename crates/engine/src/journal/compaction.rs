@@ -30,19 +30,23 @@ use super::{
     desk::{Desk, Outcome},
     disk::Disk,
     frame::Kind,
-    manifest::SnapshotEntry,
+    manifest::{Manifest, SnapshotEntry},
+    recover::{self, Visit},
     shared::{Shared, Work},
     snapshot::{BlockBuilder, SnapshotFile},
 };
 
 /// Blocks that may wait for the disk.
 const QUEUE_BYTES: usize = 8 << 20;
-/// A log smaller than this is not worth the work.
-const MIN_LOG: u64 = 64 << 20;
+/// How often a replay looks whether the log has been cut.
+const CUT_PERIOD: Duration = Duration::from_millis(2);
+/// A log smaller than this is not worth the work: it is replayed in about two seconds, and a compaction
+/// costs memory for a second keyspace.
+const MIN_LOG: u64 = 256 << 20;
 
 /// Is it time to compact? When the log has outgrown the snapshot, but not for little.
 ///
-/// So a journal is at most about twice its snapshot plus 64 MiB, and every byte is written about twice.
+/// So a journal is at most about twice its snapshot plus 256 MiB, and every byte is written about twice.
 pub fn should_compact(log_bytes: u64, snapshot_bytes: u64) -> bool {
     log_bytes >= MIN_LOG && log_bytes >= snapshot_bytes
 }
@@ -86,6 +90,7 @@ pub struct Compacted {
 #[derive(Debug)]
 pub struct Compaction {
     desk: Arc<Desk>,
+    disk: Arc<dyn Disk>,
     position: Position,
     builder: BlockBuilder,
 }
@@ -117,12 +122,37 @@ impl Compaction {
             desk.settle(Progress::Failed("no thread".into()));
             Error::Io { action: "start a thread for", path: disk.place(), source }
         })?;
-        Ok((Self { desk, position, builder: BlockBuilder::default() }, thread))
+        let disk = disk.clone();
+        Ok((Self { desk, disk, position, builder: BlockBuilder::default() }, thread))
     }
 
     /// The position that the snapshot must show.
     pub fn position(&self) -> Position {
         self.position
+    }
+
+    /// Shows everything up to the position, from the files that this compaction will replace.
+    ///
+    /// Waits until the writer has cut the log there. For a thread of its own: it reads the disk.
+    pub fn replay(&self, visit: Visit<'_>) -> Result<(), Error> {
+        let manifest = loop {
+            if let Some(reason) = self.desk.lock().abort.clone() {
+                return Err(Error::Aborted(reason));
+            }
+            if let Some(mut manifest) = Manifest::load(&*self.disk)?
+                && let Some(cut) =
+                    manifest.segments.iter().position(|one| one.base >= self.position.0)
+            {
+                manifest.segments.truncate(cut);
+                break manifest;
+            }
+            thread::sleep(CUT_PERIOD);
+        };
+        // All of it is sealed, so there is no tail to cut.
+        match recover::scan(&*self.disk, &manifest, 0, visit)?.contents.damage {
+            Some(damage) => Err(damage.into()),
+            None => Ok(()),
+        }
     }
 
     /// Adds an item; never waits for the disk.

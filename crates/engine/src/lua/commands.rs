@@ -127,11 +127,12 @@ fn is_canonical(text: &str) -> bool {
         || matches!(digits.as_bytes(), [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit))
 }
 
-/// Reads `#!lua flags=…` from the first line; returns the access it asks for and what to compile.
+/// Reads `#!lua flags=…` from the first line; returns the access it asks for, if there is such a line,
+/// and what to compile.
 ///
 /// The newline stays, so that line numbers are those of the whole text.
-pub(super) fn shebang(text: &[u8]) -> Result<(Access, &[u8]), String> {
-    let Some(line) = text.strip_prefix(b"#!") else { return Ok((Access::Write, text)) };
+pub(super) fn shebang(text: &[u8]) -> Result<(Option<Access>, &[u8]), String> {
+    let Some(line) = text.strip_prefix(b"#!") else { return Ok((None, text)) };
     let Some(end) = line.iter().position(|byte| *byte == b'\n') else {
         return Err("ERR Invalid script shebang".to_owned());
     };
@@ -155,5 +156,5 @@ pub(super) fn shebang(text: &[u8]) -> Result<(Access, &[u8]), String> {
             }
         }
     }
-    Ok((access, &line[end..]))
+    Ok((Some(access), &line[end..]))
 }

@@ -219,9 +219,9 @@ fn write_value(stack: &mut Stack<'_>, inner: Protocol, open: &mut Vec<Open>, rep
         Kind::String => reply.bulk(stack.bytes(-1).unwrap_or_default()),
         Kind::Number => reply.int(numeric::to_i64(stack.number(-1).unwrap_or_default())),
         Kind::Boolean => match (stack.truth(-1), inner) {
-            (true, _) => reply.int(1),
+            (truth, Protocol::Resp3) => reply.boolean(truth),
+            (true, Protocol::Resp2) => reply.int(1),
             (false, Protocol::Resp2) => reply.nil(),
-            (false, Protocol::Resp3) => reply.int(0),
         },
         Kind::Table => return write_table(stack, open, reply),
         _ => reply.nil(),
@@ -244,7 +244,7 @@ fn write_table(stack: &mut Stack<'_>, open: &mut Vec<Open>, reply: &mut Reply) {
             ("big_number", Kind::String) => {
                 let plain = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
                 let text: Vec<u8> = stack.bytes(-1).unwrap_or_default().iter().map(plain).collect();
-                reply.bulk(&text);
+                reply.big_number(&text);
             }
             ("verbatim_string", Kind::Table) if write_verbatim(stack, reply) => {}
             ("map" | "set", Kind::Table) => {
@@ -276,7 +276,8 @@ fn write_verbatim(stack: &mut Stack<'_>, reply: &mut Reply) -> bool {
     stack.raw_get_field(-2, "string");
     let complete = stack.kind(-2) == Kind::String && stack.kind(-1) == Kind::String;
     if complete {
-        reply.bulk(stack.bytes(-1).unwrap_or_default());
+        let format = until_nul(stack.bytes(-2)).to_vec();
+        reply.verbatim_as(&format, stack.bytes(-1).unwrap_or_default());
     }
     stack.pop(2);
     complete

@@ -130,6 +130,13 @@ impl Generator {
         }
     }
 
+    /// A command made from a template that is not in the list.
+    pub(crate) fn made_from(&mut self, template: &str) -> Vec<Vec<u8>> {
+        let mut args = Vec::new();
+        self.expand(template.as_bytes(), &mut args);
+        args
+    }
+
     fn expand(&mut self, template: &[u8], out: &mut Vec<Vec<u8>>) {
         let mut at = 0;
         while at < template.len() {
@@ -296,11 +303,13 @@ impl Generator {
         }
     }
 
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    /// One of several.
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    /// A number below `limit`.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

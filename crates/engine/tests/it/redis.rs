@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 const SCRIPT: &str = r#"
@@ -28,10 +29,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .and_then(|listener| listener.local_addr())
-            .map(|address| address.port())
-            .unwrap_or_else(|error| panic!("no free loopback port: {error}"));
+        let port = free_port();
         let folder =
             std::env::temp_dir().join(format!("stampede-diff-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{error}"));
@@ -57,6 +55,17 @@ impl Server {
         }
         server
     }
+}
+
+/// A port that nobody has, and that the system gives to nobody who asks for any: between this look and
+/// the server's own, an engine of another test could get one of those.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = std::process::id().wrapping_mul(37) as u16 % 8000;
+    (0..8000)
+        .map(|_| 20_000 + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % 8000)
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .unwrap_or_else(|| panic!("no free loopback port"))
 }
 
 impl Drop for Server {

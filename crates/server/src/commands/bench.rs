@@ -1,8 +1,9 @@
 //! `stampede bench tickets`: the whole way from order to ready PDFs.
 //!
-//! Starts a server of its own (same binary, temporary folder, private Redis, SQLite), places one
+//! Starts a server of its own (same binary, temporary folder, embedded engine, SQLite), places one
 //! order and measures it from outside; `processes.rs` reads what each process used.
 
+pub(crate) mod engine;
 mod processes;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use self::processes::CpuTimes;
 use crate::cli::BenchTickets;
 use crate::commands::client::Client;
 use crate::commands::demo::{sample_event, sample_holder};
-use crate::local_redis::{LocalRedis, free_port};
+use crate::local_engine::{LocalEngine, free_port};
 
 /// Tickets made before measuring, so that fonts, caches and connections are warm.
 const WARM_UP: u32 = 64;
@@ -141,8 +142,8 @@ impl Server {
 
     /// Mean microseconds of each step inside the jobs, as the workers measured them.
     async fn steps(&self, tickets: usize) -> Result<BTreeMap<String, f64>> {
-        let url = LocalRedis::known_url(self.folder.path())
-            .context("the private Redis left no address")?;
+        let url =
+            LocalEngine::known_url(self.folder.path()).context("the engine left no address")?;
         let broker = Broker::connect(&stampede_broker::Config { url }).await?;
         let results = broker
             .queue(GenerateTicket::QUEUE)
@@ -234,6 +235,6 @@ impl Report {
     }
 }
 
-fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

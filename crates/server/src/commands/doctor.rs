@@ -3,15 +3,16 @@
 use std::net::{SocketAddr, TcpListener};
 
 use anyhow::{Result, anyhow, bail};
-use stampede_store::Durability;
+use stampede_store::{Durability, Error};
 
-use crate::local_redis::LocalRedis;
+use crate::local_engine::{self, LocalEngine};
 use crate::settings::{Redis, Settings};
-use crate::{connect, sample};
+use crate::{connect, sample, ticket_secret};
 
 pub(crate) async fn run(settings: Settings) -> Result<()> {
     let checks = [
         ("Database", database(&settings).await),
+        ("Keys", ticket_keys(&settings).await),
         ("Redis", redis(&settings).await),
         ("Files", files(&settings).await),
         ("Ticket", ticket(&settings)),
@@ -34,10 +35,14 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     }
 }
 
+/// Whether there is something to look into; looking must not make it.
+fn has_database(settings: &Settings) -> bool {
+    let file = settings.database_url.strip_prefix("sqlite:");
+    file.is_none_or(|file| std::path::Path::new(file.strip_prefix("//").unwrap_or(file)).exists())
+}
+
 async fn database(settings: &Settings) -> Result<String> {
-    if let Some(file) = settings.database_url.strip_prefix("sqlite:")
-        && !std::path::Path::new(file).exists()
-    {
+    if !has_database(settings) {
         return Ok("SQLite; the file is not there yet, the first start will make it".to_owned());
     }
     let store = connect::store(settings, Durability::EveryCommit).await?;
@@ -50,24 +55,54 @@ async fn database(settings: &Settings) -> Result<String> {
     Ok(format!("{kind} answers, and all batches add up"))
 }
 
+async fn ticket_keys(settings: &Settings) -> Result<String> {
+    if !has_database(settings) {
+        return Ok("no ticket keys yet".to_owned());
+    }
+    let store = connect::store(settings, Durability::EveryCommit).await?;
+    let known = ticket_secret::known(settings)?.is_some();
+    let checked = match store.has_ticket_secret().await {
+        // No such table: a database from before there were keys.
+        Ok(false) | Err(Error::Refused(_)) => Ok("none yet; the next start makes them"),
+        Ok(true) if known => store
+            .check_ticket_secret()
+            .await
+            .map(|()| "TICKET_KEY_SECRET, or its file, opens them")
+            .map_err(Into::into),
+        Ok(true) => Err(anyhow!(
+            "they are encrypted, but TICKET_KEY_SECRET is not set and its file is not there"
+        )),
+        Err(error) => Err(error.into()),
+    };
+    store.close().await;
+    checked.map(str::to_owned)
+}
+
 async fn redis(settings: &Settings) -> Result<String> {
     let url = match &settings.redis {
         Redis::At(url) => url.clone(),
-        Redis::Private => {
-            let version = std::process::Command::new("redis-server").arg("--version").output();
-            if version.is_err() {
-                bail!(
-                    "no REDIS_URL is set, and redis-server is not installed: apt-get install redis-server"
-                );
+        Redis::Embedded => match LocalEngine::known_url(&settings.data_dir) {
+            Some(url) if connect::broker(settings, &url).await.is_ok() => {
+                return Ok("the embedded engine runs and answers".to_owned());
             }
-            match LocalRedis::known_url(&settings.data_dir) {
-                Some(url) if connect::broker(settings, &url).await.is_ok() => url,
-                _ => return Ok("none is set; the server will start a private one".to_owned()),
-            }
-        }
+            _ => return journal(settings),
+        },
     };
     let broker = connect::broker(settings, &url).await?;
     Ok(format!("{} answers and keeps what it is given (noeviction)", broker.shown_url()))
+}
+
+/// The journal of the embedded engine, which does not run now.
+fn journal(settings: &Settings) -> Result<String> {
+    let folder = local_engine::folder(&settings.data_dir);
+    if !folder.exists() {
+        return Ok("none is set; the server will run the embedded engine".to_owned());
+    }
+    let contents = stampede_engine::journal::check(&folder)?;
+    if let Some(damage) = contents.damage {
+        bail!("{damage}");
+    }
+    Ok("none is set; the server will run the embedded engine, whose journal is whole".to_owned())
 }
 
 async fn files(settings: &Settings) -> Result<String> {

@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::signals::stop_on_signal;
 use crate::keys::{AdminKey, ensure_admin_key};
-use crate::local_redis::LocalRedis;
+use crate::local_engine::LocalEngine;
 use crate::settings::{Redis, Settings};
-use crate::{connect, logging, sample};
+use crate::{connect, logging, sample, ticket_secret};
 
 /// What a server needs before it can begin.
 struct Ground {
@@ -30,26 +30,24 @@ struct Ground {
     template_snapshot: Option<PathBuf>,
     files: Files,
     store: Store,
-    local_redis: Option<LocalRedis>,
+    engine: Option<LocalEngine>,
     redis_url: String,
     broker: Broker,
     tickets: Queue,
 }
 
 pub(crate) async fn run(settings: Settings) -> Result<()> {
-    logging::start(&settings);
+    logging::start(&settings.log);
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone())?;
     for name in Settings::unused_variables(&|name| std::env::var(name).ok()) {
         tracing::warn!("{name} is set, but this version does not use it yet");
     }
     let ground = tokio::select! {
-        ground = prepare(&settings) => ground?,
+        ground = prepare(&settings, &stop) => ground?,
         () = stop.cancelled() => return Ok(()),
     };
     let store = ground.store.clone();
-    let end_redis = CancellationToken::new();
-    let redis_task = ground.local_redis.map(|local| tokio::spawn(local.run(end_redis.clone())));
 
     let mut parts = JoinSet::new();
     if settings.mode.works() {
@@ -81,9 +79,9 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         tracing::warn!("not everything ended in time");
     }
     store.close().await;
-    end_redis.cancel();
-    if let Some(task) = redis_task {
-        task.await?;
+    // Last, for everything else talks to it until its end.
+    if let Some(engine) = ground.engine {
+        engine.stop().await?;
     }
     tracing::info!("stopped");
     Ok(())
@@ -91,19 +89,21 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
 
 /// Checks and opens everything. The cheapest checks come first, so that a mistake shows before
 /// anything was started.
-async fn prepare(settings: &Settings) -> Result<Ground> {
+async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground> {
     let listener = if settings.mode.serves() { Some(listen(settings).await?) } else { None };
     let template = connect::template(settings)?;
     sample::try_out(template.clone())?;
     let files = connect::files(settings).await?;
     let store = connect::store(settings, Durability::EveryCommit).await?;
     store.migrate().await?;
-    let (local_redis, redis_url) = match &settings.redis {
+    let store = ticket_secret::prepare(settings, store).await?;
+    let (engine, redis_url) = match &settings.redis {
         Redis::At(url) => (None, url.clone()),
-        Redis::Private => {
-            let local = LocalRedis::start(&settings.data_dir).await?;
-            let url = local.url().to_owned();
-            (Some(local), url)
+        Redis::Embedded => {
+            let (folder, fsync) = (&settings.data_dir, settings.engine_fsync);
+            let engine = LocalEngine::start(folder, fsync, stop.clone()).await?;
+            let url = engine.url().to_owned();
+            (Some(engine), url)
         }
     };
     let broker = connect::broker(settings, &redis_url).await?;
@@ -115,7 +115,7 @@ async fn prepare(settings: &Settings) -> Result<Ground> {
         template_snapshot,
         files,
         store,
-        local_redis,
+        engine,
         redis_url,
         broker,
         tickets,

@@ -25,7 +25,7 @@ const STALLED_INTERVAL: Duration = Duration::from_secs(5);
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn run(settings: Settings) -> Result<()> {
-    logging::start(&settings);
+    logging::start(&settings.log);
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let id = variable(WorkerEnv::ID).unwrap_or_else(|| format!("{}-worker", settings.server_name));
     let token = variable(WorkerEnv::TOKEN).unwrap_or_else(|| format!("{id}:{}", KeyId::generate()));

@@ -7,18 +7,22 @@ mod access;
 mod bad_input;
 mod commands;
 mod crashes;
+mod engine;
 mod failing_template;
 mod layers;
 mod outside_readers;
 mod pdf_files;
 mod start;
+mod ticket_secret;
 mod tickets;
+mod verify;
 mod whole_way;
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stampede_testkit::{App, eventually};
+use stampede_model::{KeyRing, Token};
+use stampede_testkit::{App, eventually, pdf_codes};
 
 /// The binary under test.
 const STAMPEDE: &str = env!("CARGO_BIN_EXE_stampede");
@@ -58,6 +62,22 @@ async fn tickets_of(app: &App, batch_id: &str) -> Vec<Value> {
 
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("not a text: {value}")).to_owned()
+}
+
+/// The public keys of an event, as a scanner has them.
+async fn key_ring(app: &App, event: &str) -> KeyRing {
+    let answer = app.admin().get(&format!("/api/events/{event}/keys")).await;
+    KeyRing::from_json(std::str::from_utf8(&answer.bytes).unwrap()).unwrap()
+}
+
+/// The one QR code of a PDF proves exactly this ticket.
+fn assert_proves(pdf: &[u8], keys: &KeyRing, ticket: &Value) {
+    let [code] = pdf_codes(pdf).try_into().expect("one QR code");
+    let claims = code.parse::<Token>().and_then(|token| token.verify(keys)).unwrap();
+    assert_eq!(
+        (json!(claims.serial), json!(claims.event)),
+        (ticket["number"].clone(), ticket["target"].clone())
+    );
 }
 
 /// Every ticket of the batch is completed, counted once, and its PDF can be downloaded.

@@ -35,6 +35,21 @@ async fn a_changed_ticket_gets_a_new_pdf() {
 }
 
 #[tokio::test]
+async fn tickets_are_numbered_within_their_event_whatever_the_order() {
+    let app = start(&[]).await;
+    let (event, other) = (create_event(&app).await, create_event(&app).await);
+    app.order(json!({ "target": event, "quantity": 2, "name": "Ann" })).await;
+    app.order(json!({ "target": other, "quantity": 5, "name": "Eve" })).await;
+    let order = app.order(json!({ "target": event, "name": "Bob" })).await;
+    batch_ended(&app, &text(&order["batchId"])).await;
+    let path = format!("/api/tickets/{}", text(&order["tickets"][0]));
+    let ticket = app.admin().get(&path).await.expect(200);
+    assert_eq!((&ticket["number"], &ticket["index"]), (&json!(3), &json!(1)));
+    let printed = pdf_text(&app.admin().get(&format!("{path}/pdf")).await.bytes);
+    assert!(printed.contains("0003"), "{printed}");
+}
+
+#[tokio::test]
 async fn changes_at_the_same_time_do_not_undo_each_other() {
     let app = start(&[("WORKER_MODE", "api")]).await;
     let event = create_event(&app).await;

@@ -1,9 +1,11 @@
 //! One order, from HTTP to a correct PDF, on every database.
 
 use serde_json::json;
-use stampede_testkit::{Postgres, Redis, eventually, pdf_codes, pdf_pages, pdf_text};
+use stampede_testkit::{Postgres, Redis, eventually, pdf_pages, pdf_text};
 
-use crate::{PATIENCE, batch_ended, create_event, start, text, tickets_of};
+use crate::{
+    PATIENCE, assert_proves, batch_ended, create_event, key_ring, start, text, tickets_of,
+};
 
 const NAMES: [&str; 6] = [
     "Anna Bērziņa",
@@ -33,6 +35,7 @@ async fn an_order_becomes_correct_pdfs(settings: &[(&str, &str)]) {
     assert_eq!(batch["secondsLeft"], 0.0);
     assert!(batch["queueStats"]["completed"].is_u64(), "{batch}");
 
+    let keys = key_ring(&app, &event).await;
     let tickets = tickets_of(&app, &batch_id).await;
     for (n, ticket) in tickets.iter().enumerate() {
         let id = text(&ticket["id"]);
@@ -46,7 +49,8 @@ async fn an_order_becomes_correct_pdfs(settings: &[(&str, &str)]) {
             assert!(printed.contains(expected), "{expected:?} is not printed:\n{printed}");
         }
         assert_eq!(pdf_pages(&answer.bytes), 1);
-        assert_eq!(pdf_codes(&answer.bytes), [id]);
+        assert_eq!(ticket["number"], n + 1);
+        assert_proves(&answer.bytes, &keys, ticket);
     }
 }
 
@@ -58,7 +62,12 @@ async fn an_order_becomes_correct_pdfs_with_nothing_configured() {
 #[tokio::test]
 async fn an_order_becomes_correct_pdfs_on_postgresql() {
     let (postgres, redis) = tokio::join!(Postgres::start(), Redis::start());
-    let settings = [("DATABASE_URL", postgres.url()), ("REDIS_URL", redis.url())];
+    let secret = "the-secret-of-all-nodes-of-this-test".to_owned();
+    let settings = [
+        ("DATABASE_URL", postgres.url()),
+        ("REDIS_URL", redis.url()),
+        ("TICKET_KEY_SECRET", secret),
+    ];
     let settings = settings.each_ref().map(|(name, value)| (*name, value.as_str()));
     an_order_becomes_correct_pdfs(&settings).await;
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use stampede_store::{Config, Durability, Error, Store};
 use stampede_testkit::{Postgres, eventually, temp_dir};
 
-use crate::database::Database;
+use crate::database::{Database, secret};
 use crate::samples::{event, ordered};
 
 on_every_backend!(
@@ -18,7 +18,7 @@ on_every_backend!(
 async fn connect(url: &str) -> Result<Store, Error> {
     let durability = Durability::EveryCommit;
     let config = Config { url: url.into(), durability, max_connections: 2, ..Config::default() };
-    Store::connect(&config).await
+    Store::connect(&config).await.map(|store| store.with_ticket_secret(&secret()))
 }
 
 async fn processes_that_migrate_at_once_all_succeed(db: Database) {
@@ -44,7 +44,10 @@ async fn a_database_newer_than_the_program_is_refused(db: Database) {
     let store = db.store().await;
     sqlx::any::install_default_drivers();
     let newer = sqlx::AnyPool::connect(&db.url).await.unwrap();
-    sqlx::query("UPDATE _sqlx_migrations SET version = 9999").execute(&newer).await.unwrap();
+    sqlx::query("UPDATE _sqlx_migrations SET version = 9998 + version")
+        .execute(&newer)
+        .await
+        .unwrap();
     let error = store.migrate().await.unwrap_err();
     assert!(matches!(error, Error::Unusable(_)), "{error}");
     assert!(error.to_string().contains("newer than this program"), "{error}");

@@ -1,7 +1,12 @@
 //! An empty database of either kind, for one test.
 
-use stampede_store::{Config, Durability, Store};
+use stampede_store::{Config, Durability, Store, TicketSecret};
 use stampede_testkit::{Postgres, TempDir, temp_dir};
+
+/// The secret of all handles.
+pub(crate) fn secret() -> TicketSecret {
+    TicketSecret::new("the secret of this test")
+}
 
 /// An empty database that goes away with the test.
 pub(crate) struct Database {
@@ -31,7 +36,7 @@ impl Database {
     /// A handle with connections of its own, as another process would have.
     pub(crate) async fn handle(&self, durability: Durability) -> Store {
         let config = Config { url: self.url.clone(), durability, ..Config::default() };
-        Store::connect(&config).await.unwrap()
+        Store::connect(&config).await.unwrap().with_ticket_secret(&secret())
     }
 
     /// A handle to the database with its tables.

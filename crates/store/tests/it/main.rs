@@ -36,4 +36,6 @@ mod processes;
 mod proxy;
 mod samples;
 mod silence;
+mod ticket_keys;
+mod ticket_secret;
 mod tickets;

@@ -6,10 +6,10 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use stampede_model::{Batch, EventId, Idempotency, Order};
-use stampede_store::{Error, Placed};
+use stampede_store::{Durability, Error, Placed, Store, TicketFilter};
 
 use crate::database::Database;
-use crate::samples::{assert_no_drift, at, counts, event, order, ordered};
+use crate::samples::{assert_no_drift, at, counts, event, number, order, ordered};
 
 on_every_backend!(
     an_order_comes_back_as_it_was_written,
@@ -20,6 +20,8 @@ on_every_backend!(
     the_last_changed_batches_come_first,
     an_order_given_up_midway_leaves_all_or_nothing,
     ten_thousand_tickets_are_ordered_at_once,
+    racing_orders_number_their_tickets_without_gap_or_overlap,
+    an_order_that_is_not_new_takes_no_serial,
 );
 
 async fn an_order_comes_back_as_it_was_written(db: Database) {
@@ -45,6 +47,7 @@ async fn an_order_comes_back_as_it_was_written(db: Database) {
     assert!(batch.revision > 0);
     assert_eq!(batch, Batch { revision: batch.revision, ..expected });
     assert_eq!(store.batch(order.batch_id).await.unwrap(), Some(batch));
+    number(&mut order, 1);
     for ticket in &order.tickets {
         assert_eq!(store.ticket(ticket.id).await.unwrap().as_ref(), Some(ticket));
     }
@@ -190,4 +193,58 @@ async fn ten_thousand_tickets_are_ordered_at_once(db: Database) {
     let ids: Vec<_> = order.tickets.iter().map(|ticket| ticket.id).collect();
     assert_eq!(store.batch_ticket_ids(order.batch_id).await.unwrap(), ids);
     assert_no_drift(&store).await;
+}
+
+/// The serials of an order, in the order of its tickets.
+async fn serials(store: &Store, order: &Order) -> Vec<u32> {
+    let filter = TicketFilter { batch: Some(order.batch_id), ..TicketFilter::default() };
+    let tickets = store.tickets(&filter, None, 1_000).await.unwrap();
+    tickets.iter().map(|ticket| ticket.serial).collect()
+}
+
+async fn racing_orders_number_their_tickets_without_gap_or_overlap(db: Database) {
+    let store = db.store().await;
+    let event = event("ann");
+    store.insert_event(&event).await.unwrap();
+    let orders: Vec<Order> = (0..12).map(|n| order(&event, 1 + n % 5)).collect();
+    let mut buyers = Vec::new();
+    for (n, order) in orders.iter().cloned().enumerate() {
+        // Some share a handle, some are other processes.
+        let store =
+            if n % 3 == 0 { db.handle(Durability::EveryCommit).await } else { store.clone() };
+        buyers.push(tokio::spawn(async move { store.place_order(&order).await.unwrap() }));
+    }
+    for buyer in buyers {
+        assert!(matches!(buyer.await.unwrap(), Placed::New(_)));
+    }
+    let mut all = Vec::new();
+    for order in &orders {
+        let own = serials(&store, order).await;
+        assert!(own.windows(2).all(|pair| pair[1] == pair[0] + 1), "{own:?}");
+        all.extend(own);
+    }
+    all.sort_unstable();
+    let total: usize = orders.iter().map(|order| order.tickets.len()).sum();
+    assert_eq!(all, (1..=total as u32).collect::<Vec<_>>());
+}
+
+async fn an_order_that_is_not_new_takes_no_serial(db: Database) {
+    let store = db.store().await;
+    let (event, first) = ordered(&store, 2).await;
+    let mut clashing = order(&event, 5);
+    clashing.tickets[3].id = first.tickets[0].id;
+    store.place_order(&clashing).await.unwrap_err();
+    let again = keyed(order(&event, 3), "click");
+    assert!(matches!(store.place_order(&again).await.unwrap(), Placed::New(_)));
+    let repeated = keyed(order(&event, 3), "click");
+    assert!(matches!(store.place_order(&repeated).await.unwrap(), Placed::Existing(_)));
+    store.delete_ticket(again.tickets[2].id, at(5)).await.unwrap();
+    let last = order(&event, 1);
+    store.place_order(&last).await.unwrap();
+    assert_eq!(serials(&store, &again).await, [3, 4]);
+    assert_eq!(
+        serials(&store, &last).await,
+        [6],
+        "a deleted ticket's number is not given out again"
+    );
 }

@@ -38,6 +38,9 @@ pub(crate) fn order(event: &Event, quantity: u32) -> Order {
         batch_id,
         owner: event.owner.clone(),
         index,
+        serial: 0,
+        generation: 1,
+        signing_key: None,
         holder: Holder {
             name: format!("Zoë \\ \"{index}\""),
             email: Some("zoe@example.com".into()),
@@ -66,9 +69,17 @@ pub(crate) fn order(event: &Event, quantity: u32) -> Order {
 pub(crate) async fn ordered(store: &Store, quantity: u32) -> (Event, Order) {
     let event = event("ann");
     store.insert_event(&event).await.unwrap();
-    let order = order(&event, quantity);
+    let mut order = order(&event, quantity);
     assert!(matches!(store.place_order(&order).await.unwrap(), Placed::New(_)));
+    number(&mut order, 1);
     (event, order)
+}
+
+/// Gives the tickets of an order what the store gives them.
+pub(crate) fn number(order: &mut Order, first_serial: u32) {
+    for (ticket, serial) in order.tickets.iter_mut().zip(first_serial..) {
+        (ticket.serial, ticket.signing_key) = (serial, Some(1));
+    }
 }
 
 /// The first completion of a ticket that was read right after it was ordered.

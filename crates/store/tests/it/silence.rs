@@ -8,6 +8,7 @@ use stampede_store::{Config, Durability, Error, Store};
 use stampede_testkit::{Postgres, eventually};
 use tokio::time::timeout;
 
+use crate::database::secret;
 use crate::proxy::Proxy;
 use crate::samples::event;
 
@@ -28,7 +29,7 @@ impl Line {
         let url = server.url().replace(&server.port().to_string(), &proxy.port().to_string());
         let durability = Durability::EveryCommit;
         let config = Config { url, durability, max_connections, statement_timeout: READ };
-        let store = Store::connect(&config).await.unwrap();
+        let store = Store::connect(&config).await.unwrap().with_ticket_secret(&secret());
         store.migrate().await.unwrap();
         Self { server, proxy, store }
     }

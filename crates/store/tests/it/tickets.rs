@@ -6,7 +6,9 @@ use stampede_model::{Currency, Holder, Money, Pdf, Ticket, TicketId, TicketStatu
 use stampede_store::{Completion, Edited, Failure, TicketEdit, TicketFilter};
 
 use crate::database::Database;
-use crate::samples::{assert_no_drift, at, completion, counts, event, failure, order, ordered};
+use crate::samples::{
+    assert_no_drift, at, completion, counts, event, failure, number, order, ordered,
+};
 
 on_every_backend!(
     pages_are_oldest_first_and_meet_without_gap_or_overlap,
@@ -24,8 +26,9 @@ on_every_backend!(
 async fn pages_are_oldest_first_and_meet_without_gap_or_overlap(db: Database) {
     let store = db.store().await;
     let (event, first) = ordered(&store, 4).await;
-    let second = order(&event, 3);
+    let mut second = order(&event, 3);
     store.place_order(&second).await.unwrap();
+    number(&mut second, 5);
     let mut seen: Vec<Ticket> = Vec::new();
     loop {
         let after = seen.last().map(|ticket| ticket.id);

@@ -1,4 +1,4 @@
-//! `generate-pdf`: load the ticket, typeset it, put the file, mark it completed.
+//! `generate-pdf`: load the ticket, sign it, typeset it, put the file, mark it completed.
 //!
 //! May run twice for one ticket (a crash, a lost lock): the same data gives the same bytes under the
 //! same name, and completing a completed ticket changes no counter.
@@ -10,7 +10,7 @@ use stampede_broker::{Job, JobContext, Outcome};
 use stampede_model::{
     GenerateTicket, Pdf, Ticket, TicketDocument, TicketId, TicketStatus, Timestamp,
 };
-use stampede_store::{Completion, Failure};
+use stampede_store::{Completion, Error, Failure};
 
 use crate::completions::{Finished, Recorded};
 use crate::jobs::Jobs;
@@ -66,7 +66,11 @@ impl Jobs {
         }
         steps.done("load");
 
-        let document = TicketDocument::new(&event, &ticket);
+        let token = match environment.store.token(&ticket).await {
+            Ok(token) => token,
+            Err(error) => return outage_or_retry(&error),
+        };
+        let document = TicketDocument::new(&event, &ticket, &token);
         let fingerprint =
             document.fingerprint(environment.typesetter.template().revision()).into_string();
         if ticket.status == TicketStatus::Completed && self.has_file(&ticket, &fingerprint).await {
@@ -174,10 +178,16 @@ fn skipped(why: &str) -> Outcome {
 }
 
 fn outage_or_retry(error: &stampede_store::Error) -> Outcome {
-    if error.is_outage() {
-        tracing::warn!(%error, retry_in = ?OUTAGE_PAUSE, "the database is away");
-        Outcome::Snooze(OUTAGE_PAUSE)
-    } else {
-        Outcome::Retry(error.to_string())
+    match error {
+        Error::Unavailable(_) => {
+            tracing::warn!(%error, retry_in = ?OUTAGE_PAUSE, "the database is away");
+            Outcome::Snooze(OUTAGE_PAUSE)
+        }
+        // Such as the wrong secret for ticket keys: tickets wait for the operator, they do not fail.
+        Error::Unusable(_) => {
+            tracing::error!(%error, retry_in = ?OUTAGE_PAUSE, "somebody has to act");
+            Outcome::Snooze(OUTAGE_PAUSE)
+        }
+        Error::Corrupt(_) | Error::Refused(_) => Outcome::Retry(error.to_string()),
     }
 }

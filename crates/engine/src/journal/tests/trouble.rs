@@ -228,10 +228,10 @@ fn compaction_is_worth_it_when_the_log_has_outgrown_the_snapshot() {
     const M: u64 = 1 << 20;
     for (log, snapshot, expected) in [
         (0, 0, false),
-        (63 * M, 0, false),
-        (64 * M, 0, true),
-        (100 * M, 101 * M, false),
-        (101 * M, 101 * M, true),
+        (255 * M, 0, false),
+        (256 * M, 0, true),
+        (300 * M, 301 * M, false),
+        (301 * M, 301 * M, true),
     ] {
         assert_eq!(should_compact(log, snapshot), expected, "{log} {snapshot}");
     }

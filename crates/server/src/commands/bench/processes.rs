@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// One process.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
-    /// What it is: `server`, `worker 1234`, `redis-server 1234`.
+    /// What it is: `server` (the engine is in it), `worker 1234`.
     pub(super) name: String,
     /// CPU seconds, user and system.
     pub(super) seconds: f64,
@@ -63,7 +63,7 @@ impl CpuTimes {
 }
 
 /// Parent and CPU seconds of a process.
-fn read_stat(pid: u32) -> Option<(u32, f64)> {
+pub(super) fn read_stat(pid: u32) -> Option<(u32, f64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may contain anything; the numbers follow the last one.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -76,11 +76,5 @@ fn name(pid: u32, root: u32) -> String {
     if pid == root {
         return "server".to_owned();
     }
-    let kind = match std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim()
-    {
-        "redis-server" => "redis-server",
-        "sh" => "watcher",
-        _ => "worker",
-    };
-    format!("{kind} {pid}")
+    format!("worker {pid}")
 }

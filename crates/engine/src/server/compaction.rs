@@ -1,0 +1,199 @@
+//! Compaction: the journal is replayed beside the living keyspace and written down as a snapshot.
+//!
+//! ```text
+//!   executor         compactor's thread                                    journal's threads
+//!   begin ─▶ cut ──▶ old snapshot + log up to the cut ─▶ a second keyspace
+//!   goes on          its keys, as commands ──────────────────────────────▶ new snapshot ─▶ installed
+//! ```
+//!
+//! The living keyspace is not touched: no command waits for it, writes need no second look, and no
+//! value is too large for a slice. Every compaction proves that the journal can be read. The price is
+//! memory for a second keyspace and the time of a start-up, on another core, each time the log has
+//! outgrown the snapshot. Without that much free memory it is put off.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::executor::Executor;
+use super::info::kilobytes;
+use crate::command;
+use crate::db::{DATABASES, Db, Effects};
+use crate::dump::dump;
+use crate::journal::{self, BoxError, Compaction, Replayed, should_compact};
+use crate::reply::Reply;
+
+/// After a failure, the next attempt by itself is not before this.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// The compaction that runs, and how the last one ended.
+#[derive(Debug, Default)]
+pub(super) struct Compactor {
+    running: Option<JoinHandle<Result<(), String>>>,
+    failed: bool,
+    not_before: Option<Instant>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Compactor {
+    pub(super) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Gives up what runs and waits for its thread.
+    pub(super) fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.running.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Executor {
+    /// Starts a compaction if the log has outgrown the snapshot.
+    pub(super) fn compact_if_due(&mut self) {
+        self.reap_compaction();
+        let early = self.compactor.not_before.is_some_and(|at| Instant::now() < at);
+        let Some(journal) = &self.journal else { return };
+        if self.compactor.is_running() || early {
+            return;
+        }
+        let status = journal.watch().status();
+        if should_compact(status.log_bytes, status.snapshot_bytes)
+            && let Err(reason) = self.start_compaction()
+        {
+            tracing::warn!(reason, "the journal is not compacted now");
+        }
+    }
+
+    /// `BGREWRITEAOF`.
+    pub(super) fn compact_now(&mut self, reply: &mut Reply) {
+        self.reap_compaction();
+        if self.compactor.is_running() {
+            return reply.error("ERR Background append only file rewriting already in progress");
+        }
+        match self.start_compaction() {
+            Ok(()) => reply.status("Background append only file rewriting started"),
+            Err(reason) => reply.error(&format!("ERR {reason}")),
+        }
+    }
+
+    fn start_compaction(&mut self) -> Result<(), String> {
+        self.compactor.not_before = Some(Instant::now() + PAUSE);
+        let journal = self.journal.as_mut().ok_or("there is no journal to compact")?;
+        check_memory()?;
+        let compaction = journal.begin_compaction().map_err(|error| error.to_string())?;
+        let stop = self.compactor.stop.clone();
+        let thread = thread::Builder::new()
+            .name("engine-compactor".to_owned())
+            .spawn(move || run(compaction, &stop))
+            .map_err(|error| format!("no thread for a compaction: {error}"))?;
+        self.compactor.running = Some(thread);
+        Ok(())
+    }
+
+    fn reap_compaction(&mut self) {
+        let Some(thread) = self.compactor.running.take_if(|thread| thread.is_finished()) else {
+            return;
+        };
+        let result = thread.join().unwrap_or_else(|_| Err("it panicked".to_owned()));
+        self.compactor.failed = result.is_err();
+        match result {
+            Ok(()) => {
+                self.compactor.not_before = None;
+                self.stats.saved();
+            }
+            Err(reason) => tracing::warn!(reason, "a compaction failed; the journal is as it was"),
+        }
+    }
+}
+
+/// Puts one thing of a replay into a keyspace whose clock stands at 0 and which records nothing.
+pub(super) fn apply(db: &mut Db, replayed: Replayed<'_>) -> Result<(), BoxError> {
+    let (Replayed::Item(bytes) | Replayed::Record(_, bytes)) = replayed;
+    Ok(command::replay(db, &Bytes::copy_from_slice(bytes))?)
+}
+
+fn run(mut compaction: Compaction, stop: &AtomicBool) -> Result<(), String> {
+    let began = Instant::now();
+    let mut db = Db::new();
+    db.effects().pause();
+    let text = |error: journal::Error| error.to_string();
+    compaction
+        .replay(&mut |replayed| {
+            if stop.load(Ordering::Relaxed) {
+                return Err("the server stops".into());
+            }
+            apply(&mut db, replayed)
+        })
+        .map_err(text)?;
+    let replayed = began.elapsed();
+    let mut failure = None;
+    for index in 0..DATABASES {
+        db.select(index);
+        let mut cursor = 0;
+        loop {
+            cursor = db.scan(cursor, |key, value, expiry| {
+                let mut effects = Effects::default();
+                dump(key, value, expiry, |args| effects.push(index, args));
+                if failure.is_none() {
+                    failure = compaction.feed(effects.as_bytes()).err();
+                }
+            });
+            while failure.is_none() && !compaction.has_room() && !stop.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            if cursor == 0 || failure.is_some() || stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+    }
+    if let Some(error) = failure {
+        return Err(text(error));
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Err("the server stops".to_owned());
+    }
+    // The keyspace goes before the wait for the disk.
+    drop(db);
+    let watch = compaction.finish();
+    loop {
+        match watch.wait(Duration::from_secs(1)) {
+            journal::Progress::Done(done) => {
+                tracing::info!(
+                    keys = done.items,
+                    snapshot_bytes = done.snapshot_bytes,
+                    log_bytes = done.log_bytes,
+                    replay_ms = replayed.as_millis() as u64,
+                    took_ms = began.elapsed().as_millis() as u64,
+                    "the journal was compacted"
+                );
+                return Ok(());
+            }
+            journal::Progress::Failed(reason) => return Err(reason.to_string()),
+            _ => {}
+        }
+    }
+}
+
+/// A second keyspace must fit: the process is at least as large as the first.
+fn check_memory() -> Result<(), String> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let system = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let (needed, free) = (kilobytes(&status, "VmRSS:"), kilobytes(&system, "MemAvailable:"));
+    if free != 0 && free < needed {
+        return Err(format!(
+            "a compaction needs up to {} MB of free memory, and there are {} MB",
+            needed >> 20,
+            free >> 20
+        ));
+    }
+    Ok(())
+}

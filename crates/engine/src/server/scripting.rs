@@ -1,0 +1,90 @@
+//! `EVAL` and its kin: scripts over the keyspace of the client that called.
+
+use bytes::Bytes;
+
+use super::executor::{Executor, Gate, Next};
+use super::mail::ClientId;
+use super::pubsub::Pubsub;
+use crate::command::{self, WRITE};
+use crate::host::ScriptHost;
+use crate::lua::{Access, Host, WRITE_REFUSED};
+use crate::reply::Reply;
+
+/// After this many bytes of effects a script may not write on: they must fit into one record of the journal.
+const MAX_EFFECT_BYTES: usize = crate::journal::MAX_RECORD / 2;
+
+/// What a script reaches: the keyspace, and subscribers.
+struct ServerHost<'a> {
+    keyspace: ScriptHost<'a>,
+    pubsub: &'a mut Pubsub,
+    access: Access,
+    /// Why nothing can be written now, if so.
+    refusal: Option<String>,
+}
+
+impl Host for ServerHost<'_> {
+    fn call(&mut self, args: &[Bytes], reply: &mut Reply) {
+        match args {
+            [name, _, _]
+                if name.eq_ignore_ascii_case(b"publish") && self.access == Access::ReadOnly =>
+            {
+                reply.error(WRITE_REFUSED);
+            }
+            [name, channel, text] if name.eq_ignore_ascii_case(b"publish") => {
+                reply.int(self.pubsub.publish(channel, text) as i64);
+            }
+            [name, ..] if name.eq_ignore_ascii_case(b"pubsub") && command::check(args).is_ok() => {
+                if let Err(error) = self.pubsub.command(args, reply) {
+                    reply.error_bytes(error.text());
+                }
+            }
+            _ => {
+                if let Some(refusal) = &self.refusal
+                    && command::check(args).is_ok_and(|command| command.flags.has(WRITE))
+                {
+                    return reply.error_bytes(refusal.as_bytes());
+                }
+                if self.keyspace.effect_bytes() > MAX_EFFECT_BYTES
+                    && command::check(args).is_ok_and(|command| command.flags.has(WRITE))
+                {
+                    return reply.error("ERR the script has written too much: the limit is 512 MB");
+                }
+                self.keyspace.call(args, reply);
+            }
+        }
+    }
+
+    fn begin(&mut self, access: Access) {
+        self.access = access;
+        self.keyspace.begin(access);
+    }
+
+    fn has_written(&self) -> bool {
+        self.keyspace.has_written()
+    }
+
+    fn knows(&self, command: &[u8]) -> bool {
+        self.keyspace.knows(command)
+    }
+}
+
+impl Executor {
+    /// `EVAL`, `EVALSHA` and their read-only forms.
+    pub(super) fn eval(&mut self, client: ClientId, args: &[Bytes], reply: &mut Reply) -> Next {
+        let refusal = match self.gate() {
+            Gate::Open => None,
+            // A script in a transaction goes on: `EXEC` has let it through.
+            Gate::Busy if self.in_transaction() => None,
+            Gate::Busy => return Next::Hold,
+            Gate::Refused(reason) => Some(reason),
+        };
+        let Some(session) = self.sessions.get(&client) else { return Next::Close };
+        self.db.select(session.db);
+        let keyspace = ScriptHost::new(&mut self.db);
+        let (pubsub, access) = (&mut self.pubsub, Access::Write);
+        let mut host = ServerHost { keyspace, pubsub, access, refusal };
+        let limits = self.settings.script_limits();
+        self.scripts.eval_command(&mut host, args, limits, reply);
+        Next::Go
+    }
+}

@@ -1,0 +1,210 @@
+//! What the executor knows of a client: who it is, how it speaks, and what it is in the middle of.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::mail::{Address, ClientId};
+use super::waiting::Waiter;
+use crate::blob::Blob;
+use crate::command::{self, Command, NO_AUTH, SUBCOMMANDS, WHILE_SUBSCRIBED};
+use crate::db::{Db, Watch};
+use crate::reply::Protocol;
+
+/// All clients, by number.
+pub(super) type Sessions = HashMap<ClientId, Session, BuildHasherDefault<ByNumber>>;
+
+/// Spreads client numbers, which the server chose itself, over a table.
+#[derive(Debug, Default)]
+pub(super) struct ByNumber(u64);
+
+impl Hasher for ByNumber {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// Whether replies are wanted, as `CLIENT REPLY` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum ReplyMode {
+    #[default]
+    On,
+    Off,
+    /// Not to the next command.
+    SkipNext,
+    /// Not to this one, which comes after `CLIENT REPLY SKIP`.
+    Skip,
+}
+
+/// The commands between `MULTI` and `EXEC`.
+#[derive(Debug, Default)]
+pub(super) struct Transaction {
+    pub(super) queue: Vec<(&'static Command, Vec<Bytes>)>,
+    /// How large that is.
+    pub(super) bytes: usize,
+    /// A command could not be queued, so `EXEC` will run none.
+    pub(super) spoiled: bool,
+}
+
+/// A connected client.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) id: ClientId,
+    pub(super) address: Address,
+    /// As `CLIENT LIST` shows them.
+    pub(super) peer: String,
+    pub(super) local: String,
+    pub(super) since: Instant,
+    pub(super) active: Instant,
+    pub(super) name: Blob,
+    pub(super) library: (Blob, Blob),
+    pub(super) authenticated: bool,
+    pub(super) protocol: Protocol,
+    pub(super) db: usize,
+    pub(super) reply_mode: ReplyMode,
+    last_command: &'static str,
+    /// Of a command such as `CLIENT LIST`.
+    last_subcommand: String,
+    pub(super) transaction: Option<Transaction>,
+    pub(super) watches: Vec<Watch>,
+    pub(super) channels: BTreeSet<Blob>,
+    pub(super) patterns: BTreeSet<Blob>,
+    pub(super) wait: Option<Waiter>,
+}
+
+impl Session {
+    pub(super) fn new(address: Address, peer: String, local: String, authenticated: bool) -> Self {
+        let now = Instant::now();
+        Self {
+            id: address.slot.client,
+            address,
+            peer,
+            local,
+            since: now,
+            active: now,
+            name: Blob::EMPTY,
+            library: (Blob::EMPTY, Blob::EMPTY),
+            authenticated,
+            protocol: Protocol::Resp2,
+            db: 0,
+            reply_mode: ReplyMode::On,
+            last_command: "NULL",
+            last_subcommand: String::new(),
+            transaction: None,
+            watches: Vec::new(),
+            channels: BTreeSet::new(),
+            patterns: BTreeSet::new(),
+            wait: None,
+        }
+    }
+
+    /// How many channels and patterns it has subscribed to.
+    pub(super) fn subscriptions(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+
+    /// Whether it may only manage its subscriptions now.
+    pub(super) fn is_subscriber(&self) -> bool {
+        self.protocol == Protocol::Resp2 && self.subscriptions() > 0
+    }
+
+    /// Why a command may not be called now, if so.
+    pub(super) fn refusal(&self, command: &Command, args: &[Bytes]) -> Option<String> {
+        if !self.authenticated && !command.flags.has(NO_AUTH) {
+            return Some("NOAUTH Authentication required.".to_owned());
+        }
+        if self.is_subscriber() && !command.flags.has(WHILE_SUBSCRIBED) {
+            return Some(format!(
+                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET \
+                 are allowed in this context",
+                command.full_name(args)
+            ));
+        }
+        None
+    }
+
+    /// Remembers what it called last, for `CLIENT LIST`.
+    pub(super) fn note_command(&mut self, command: &Command, args: &[Bytes]) {
+        self.last_command = command.name;
+        self.last_subcommand.clear();
+        if command.flags.has(SUBCOMMANDS)
+            && let Some(word) = args.get(1)
+        {
+            self.last_subcommand = format!("|{}", String::from_utf8_lossy(word).to_lowercase());
+        }
+    }
+
+    /// Remembers a command that was refused: one that does not exist is none.
+    pub(super) fn note_refused(&mut self, args: &[Bytes]) {
+        let known = command::knows(args).then(|| args.first().and_then(|name| command::find(name)));
+        match known.flatten() {
+            Some(command) => self.note_command(command, args),
+            None => {
+                self.last_command = "NULL";
+                self.last_subcommand.clear();
+            }
+        }
+    }
+
+    /// A command of its transaction could not be queued.
+    pub(super) fn spoil_transaction(&mut self) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.spoiled = true;
+        }
+    }
+
+    /// Whether `EXEC` would find that a watched key has changed.
+    pub(super) fn has_stale_watch(&self, db: &Db) -> bool {
+        self.watches.iter().any(|watch| db.is_stale(watch))
+    }
+
+    /// Its line in `CLIENT LIST`.
+    pub(super) fn describe(&self, db: &Db) -> String {
+        let mut flags = String::new();
+        for (flag, on) in [
+            ('P', self.subscriptions() > 0),
+            ('x', self.transaction.is_some()),
+            ('b', self.wait.is_some()),
+            ('d', self.has_stale_watch(db)),
+        ] {
+            if on {
+                flags.push(flag);
+            }
+        }
+        if flags.is_empty() {
+            flags.push('N');
+        }
+        let multi = self.transaction.as_ref().map_or(-1, |queued| queued.queue.len() as i64);
+        let text = |blob: &Blob| String::from_utf8_lossy(blob).into_owned();
+        format!(
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={flags} db={} sub={} psub={} \
+             ssub=0 multi={multi} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
+             omem=0 tot-mem=0 events=r cmd={}{} user=default redir=-1 resp={} lib-name={} lib-ver={}",
+            self.id,
+            self.peer,
+            self.local,
+            self.address.slot.index,
+            text(&self.name),
+            self.since.elapsed().as_secs(),
+            self.active.elapsed().as_secs(),
+            self.db,
+            self.channels.len(),
+            self.patterns.len(),
+            self.last_command,
+            self.last_subcommand,
+            if self.protocol == Protocol::Resp3 { 3 } else { 2 },
+            text(&self.library.0),
+            text(&self.library.1),
+        )
+    }
+}

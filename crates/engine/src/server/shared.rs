@@ -1,0 +1,222 @@
+//! What the threads of a server share: the executor behind its lock, the loops, and a few numbers
+//! that can be read without any lock.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::connection::Connection;
+use super::event_loop::{LoopState, Turn};
+use super::executor::{Executor, Next};
+use super::mail::{ClientId, Mailbox};
+use super::request::Trust;
+use super::{OnFailure, OnShutdown};
+use crate::journal::{self, Position};
+use crate::lua::{BUSY, Interrupt};
+use crate::reply::Reply;
+
+/// Numbers that both the loops and the executor use.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) clients: AtomicUsize,
+    pub(super) max_clients: AtomicUsize,
+    pub(super) rejected: AtomicU64,
+    /// After this many milliseconds others are told that a script keeps them waiting.
+    pub(super) busy_threshold_ms: AtomicU64,
+    /// Whether answers wait until what they tell of is durable.
+    pub(super) holds_answers: AtomicBool,
+    /// Whether the journal is being closed, and is right to refuse writes.
+    pub(super) closing: AtomicBool,
+    gone: Mutex<Vec<ClientId>>,
+    any_gone: AtomicBool,
+}
+
+impl Counters {
+    /// Notes that a client has gone while the executor was busy.
+    pub(super) fn note_gone(&self, client: ClientId) {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner).push(client);
+        self.any_gone.store(true, Ordering::Release);
+    }
+
+    /// Those who have gone while the executor was busy.
+    pub(super) fn take_gone(&self) -> Vec<ClientId> {
+        if !self.any_gone.swap(false, Ordering::AcqRel) {
+            return Vec::new();
+        }
+        std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What an answer tells of, in positions of the journal.
+///
+/// Normally both must be durable before it is sent. While the disk takes nothing, though, reads go on:
+/// then only what the client itself has written holds its answers back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Tells {
+    /// What the client has written.
+    pub(super) written: Position,
+    /// What it may have seen.
+    pub(super) seen: Position,
+}
+
+/// The executor, while one thread has it.
+pub(super) type ExecutorGuard<'a> = parking_lot::MutexGuard<'a, Executor>;
+
+/// An event loop, as others see it.
+#[derive(Debug)]
+pub(super) struct Loop {
+    pub(super) state: Mutex<LoopState>,
+    pub(super) mailbox: Arc<Mailbox>,
+}
+
+impl Loop {
+    pub(super) fn lock(&self) -> MutexGuard<'_, LoopState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) struct Shared {
+    /// A lock that can be waited for with a limit; its waiters have their turn even when it is contended.
+    pub(super) executor: parking_lot::Mutex<Executor>,
+    pub(super) loops: Vec<Loop>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) password: Option<String>,
+    pub(super) interrupt: Interrupt,
+    pub(super) journal: Option<journal::Watch>,
+    pub(super) on_shutdown: Option<OnShutdown>,
+    pub(super) on_failure: Option<OnFailure>,
+    pub(super) stopping: AtomicBool,
+    pub(super) last_client: AtomicU64,
+    pub(super) turn: AtomicUsize,
+}
+
+impl Shared {
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Asks all threads to end.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        // A script that has written goes on to its end.
+        let _ = self.interrupt.kill();
+        self.loops.iter().for_each(|one| one.mailbox.wake());
+    }
+
+    /// A thread cannot go on, so the server cannot.
+    pub(super) fn fail(&self, reason: &str) {
+        tracing::error!(reason, "the engine has stopped");
+        self.stop();
+        if let Some(tell) = &self.on_failure {
+            tell(reason);
+        }
+    }
+
+    /// The loop that gets the next client.
+    pub(super) fn next_loop(&self) -> usize {
+        self.turn.fetch_add(1, Ordering::Relaxed) % self.loops.len()
+    }
+
+    pub(super) fn next_client(&self) -> ClientId {
+        self.last_client.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The last record that survives a power cut.
+    pub(super) fn durable(&self) -> Position {
+        self.journal.as_ref().map_or(Position(u64::MAX), journal::Watch::durable)
+    }
+
+    /// Whether an answer must wait for the journal.
+    pub(super) fn must_hold(&self, tells: Tells) -> bool {
+        self.counters.holds_answers.load(Ordering::Relaxed) && !self.may_send(tells)
+    }
+
+    /// Whether what an answer tells of is durable, or must be told all the same.
+    pub(super) fn may_send(&self, tells: Tells) -> bool {
+        let durable = self.durable();
+        tells.seen <= durable || (tells.written <= durable && self.refuses_writes())
+    }
+
+    fn refuses_writes(&self) -> bool {
+        let state = self.journal.as_ref().map(journal::Watch::state);
+        matches!(state, Some(journal::State::Refusing(_) | journal::State::Failed(_)))
+    }
+
+    /// The executor for a thread of a loop; `None` if a script keeps it for too long, and always for the
+    /// watchdog.
+    pub(super) fn executor_for(
+        &self,
+        index: usize,
+        turn: Turn,
+        pause: Duration,
+    ) -> Option<ExecutorGuard<'_>> {
+        if turn == Turn::Watchdog {
+            return None;
+        }
+        let mut patience = Duration::ZERO;
+        loop {
+            if let Some(mut executor) = self.executor.try_lock_for(patience) {
+                executor.turn_of = Some(index);
+                return Some(executor);
+            }
+            if self.is_busy() {
+                return None;
+            }
+            patience = pause;
+        }
+    }
+
+    /// How long the running script has kept everybody waiting, if too long.
+    pub(super) fn is_busy(&self) -> bool {
+        let threshold = self.counters.busy_threshold_ms.load(Ordering::Relaxed);
+        let threshold = Duration::from_millis(threshold);
+        self.interrupt.running_for().is_some_and(|spent| spent > threshold)
+    }
+
+    /// Answers a request while a script keeps the executor: little can be done, and all else is told so.
+    pub(super) fn answer_busy(
+        &self,
+        connection: &mut Connection,
+        args: &[Bytes],
+        reply: &mut Reply,
+    ) -> Next {
+        let words: Vec<Vec<u8>> = args.iter().take(2).map(|arg| arg.to_ascii_lowercase()).collect();
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        match (words.as_slice(), &self.password) {
+            ([b"quit", ..], _) => {
+                reply.ok();
+                return Next::Close;
+            }
+            ([b"auth", user], Some(password)) if args.len() == 2 || args.len() == 3 => {
+                let known = args.len() == 2 || *user == b"default";
+                if known && args[args.len() - 1] == password.as_bytes() {
+                    // To be introduced anew; a stranger's session has nothing to keep.
+                    connection.introduced = connection.trust == Trust::Known;
+                    connection.trust = Trust::Known;
+                    reply.ok();
+                } else {
+                    reply.error("WRONGPASS invalid username-password pair or user is disabled.");
+                }
+            }
+            _ if connection.trust == Trust::Stranger => {
+                reply.error("NOAUTH Authentication required.");
+            }
+            ([b"script", b"kill"], _) => match self.interrupt.kill() {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(&error.to_string()),
+            },
+            ([b"shutdown", b"nosave"], _) if self.on_shutdown.is_some() => {
+                // The script cannot be stopped and holds everything: this is `kill -9`, asked for.
+                tracing::error!("SHUTDOWN NOSAVE while a script runs: the process ends at once");
+                std::process::exit(1);
+            }
+            _ => {
+                connection.told_busy = true;
+                reply.error(BUSY);
+            }
+        }
+        Next::Go
+    }
+}

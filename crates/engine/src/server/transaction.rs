@@ -1,0 +1,141 @@
+//! `MULTI`, `EXEC`, `DISCARD`, `WATCH` and `UNWATCH`.
+//!
+//! Commands are checked when they are queued; one that is refused then spoils the transaction, and
+//! `EXEC` runs none. Nothing else gets in between when `EXEC` runs them, nobody waits inside, and all
+//! their effects are one record of the journal.
+
+use bytes::Bytes;
+
+use super::executor::{Executor, Gate, Next};
+use super::mail::ClientId;
+use super::session::Transaction;
+use crate::command::{Command, WRITE};
+use crate::reply::Reply;
+
+/// A transaction may have this many bytes: its effects must fit into one record of the journal.
+const MAX_QUEUED_BYTES: usize = crate::journal::MAX_RECORD / 2;
+
+impl Executor {
+    /// Puts a command into the client's transaction.
+    pub(super) fn queue(
+        &mut self,
+        client: ClientId,
+        command: &'static Command,
+        args: &[Bytes],
+        reply: &mut Reply,
+    ) {
+        let session = self.sessions.get_mut(&client);
+        let Some(transaction) = session.and_then(|session| session.transaction.as_mut()) else {
+            return;
+        };
+        transaction.bytes += args.iter().map(|arg| size_of::<Bytes>() + arg.len()).sum::<usize>();
+        if transaction.bytes > MAX_QUEUED_BYTES {
+            transaction.spoiled = true;
+            transaction.queue = Vec::new();
+            return reply.error("ERR the transaction is too large: it must have less than 512 MB");
+        }
+        // What will never run is not kept.
+        if !transaction.spoiled {
+            // Copied: the arguments are slices of a buffer that would be kept for as long.
+            let args = args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
+            transaction.queue.push((command, args));
+        }
+        reply.status("QUEUED");
+    }
+
+    pub(super) fn multi(&mut self, client: ClientId, reply: &mut Reply) {
+        let Some(session) = self.sessions.get_mut(&client) else { return };
+        if session.transaction.is_some() {
+            return reply.error("ERR MULTI calls can not be nested");
+        }
+        session.transaction = Some(Transaction::default());
+        reply.ok();
+    }
+
+    pub(super) fn discard(&mut self, client: ClientId, reply: &mut Reply) {
+        if self.end_transaction(client).is_none() {
+            return reply.error("ERR DISCARD without MULTI");
+        }
+        reply.ok();
+    }
+
+    pub(super) fn exec(&mut self, client: ClientId, reply: &mut Reply) -> Next {
+        let queued = self.sessions.get(&client).and_then(|session| session.transaction.as_ref());
+        let Some(queued) = queued else {
+            reply.error("ERR EXEC without MULTI");
+            return Next::Go;
+        };
+        let writes = queued.queue.iter().any(|(command, _)| command.flags.has(WRITE));
+        let gate = if writes { self.gate() } else { Gate::Open };
+        if gate == Gate::Busy {
+            return Next::Hold;
+        }
+        let stale = self.has_stale_watch(client);
+        let Some(transaction) = self.end_transaction(client) else { return Next::Go };
+        if transaction.spoiled {
+            reply.error("EXECABORT Transaction discarded because of previous errors.");
+            return Next::Go;
+        }
+        if let Gate::Refused(reason) = gate {
+            reply.error_bytes(
+                format!("EXECABORT Transaction discarded because of: {reason}").as_bytes(),
+            );
+            return Next::Go;
+        }
+        if stale {
+            reply.nil_array();
+            return Next::Go;
+        }
+        reply.array(transaction.queue.len());
+        let mut next = Next::Go;
+        for (command, args) in &transaction.queue {
+            if let Some(session) = self.sessions.get(&client) {
+                reply.set_protocol(session.protocol);
+            }
+            // A client that kills itself is answered, and then gone.
+            if self.call(client, command, args, reply) == Next::Close {
+                next = Next::Close;
+            }
+        }
+        next
+    }
+
+    /// `EXEC` itself was refused: that ends the transaction, and watches even without one.
+    pub(super) fn abort_transaction(&mut self, client: ClientId, why: &[u8], reply: &mut Reply) {
+        self.end_transaction(client);
+        self.unwatch(client);
+        let why = why.strip_prefix(b"ERR ").unwrap_or(why);
+        reply.error_bytes(&[&b"EXECABORT Transaction discarded because of: "[..], why].concat());
+    }
+
+    pub(super) fn watch(&mut self, client: ClientId, keys: &[Bytes], reply: &mut Reply) {
+        let Some(session) = self.sessions.get_mut(&client) else { return };
+        if session.transaction.is_some() {
+            return reply.error("ERR WATCH inside MULTI is not allowed");
+        }
+        self.db.select(session.db);
+        for key in keys {
+            session.watches.push(self.db.watch(key));
+        }
+        reply.ok();
+    }
+
+    /// Ends all watches of a client.
+    pub(super) fn unwatch(&mut self, client: ClientId) {
+        let Some(session) = self.sessions.get_mut(&client) else { return };
+        for watch in session.watches.drain(..) {
+            self.db.unwatch(watch);
+        }
+    }
+
+    /// Takes the client's transaction and ends its watches; `None` if there was none.
+    pub(super) fn end_transaction(&mut self, client: ClientId) -> Option<Transaction> {
+        let transaction = self.sessions.get_mut(&client)?.transaction.take()?;
+        self.unwatch(client);
+        Some(transaction)
+    }
+
+    fn has_stale_watch(&self, client: ClientId) -> bool {
+        self.sessions.get(&client).is_some_and(|session| session.has_stale_watch(&self.db))
+    }
+}

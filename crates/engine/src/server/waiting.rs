@@ -1,0 +1,246 @@
+//! Clients that wait for a key: who is first, until when, and how they are served.
+//!
+//! ```text
+//!   BLPOP q 5 ──nothing there──▶ waits (queue of `q`, deadline) ──q changed──▶ run again ──▶ answer
+//!                                        ├── deadline ──▶ nil                    └─ still nothing: waits on
+//!                                        └── disconnect ──▶ forgotten
+//! ```
+//!
+//! Keys become ready while a command, script or transaction runs, and clients are served after the
+//! whole of it, in the order in which they began to wait. A client is run again only if the key holds
+//! what its command wants: `BLPOP` sleeps on while somebody puts a hash there. Of several keys it gets
+//! the one that became ready, as in Redis 7.0.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use bytes::Bytes;
+
+use super::executor::Executor;
+use super::mail::{ClientId, Mail, Then};
+use crate::blob::Blob;
+use crate::command;
+use crate::db::{Wait, Waiting};
+use crate::number::parse_int;
+use crate::reply::{Protocol, Reply};
+
+const ZERO: Bytes = Bytes::from_static(b"0");
+const ONE: Bytes = Bytes::from_static(b"1");
+
+/// What a client waits for.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    args: Vec<Bytes>,
+    db: usize,
+    keys: Vec<Blob>,
+    deadline_ms: Option<i64>,
+    /// The type of value that its command takes from.
+    wants: &'static str,
+}
+
+/// All who wait.
+#[derive(Debug, Default)]
+pub(super) struct WaitingRoom {
+    queues: HashMap<(usize, Blob), VecDeque<ClientId>>,
+    deadlines: BTreeSet<(i64, ClientId)>,
+    clients: usize,
+}
+
+impl WaitingRoom {
+    /// How many clients wait.
+    pub(super) fn len(&self) -> usize {
+        self.clients
+    }
+
+    /// When the next client gives up.
+    pub(super) fn next_deadline_ms(&self) -> Option<i64> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+}
+
+impl Executor {
+    /// Makes a client wait.
+    pub(super) fn begin_wait(&mut self, client: ClientId, wait: Wait) {
+        let Some(session) = self.sessions.get_mut(&client) else { return };
+        let db = session.db;
+        let mut keys: Vec<Blob> = Vec::with_capacity(wait.keys.len());
+        for key in &wait.keys {
+            if !keys.iter().any(|known| **known == **key) {
+                keys.push(Blob::new(key));
+            }
+        }
+        for key in &keys {
+            self.db.await_key(db, key);
+            self.waiting.queues.entry((db, key.clone())).or_default().push_back(client);
+        }
+        if let Some(deadline) = wait.deadline_ms {
+            self.waiting.deadlines.insert((deadline, client));
+        }
+        self.waiting.clients += 1;
+        // Copied: the arguments are slices of a buffer that would be kept for as long.
+        let args: Vec<Bytes> = wait.args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
+        let wants = wanted_type(&args[0]);
+        session.wait = Some(Waiter { args, db, keys, deadline_ms: wait.deadline_ms, wants });
+    }
+
+    /// Ends a client's wait without an answer; false if it did not wait.
+    pub(super) fn end_wait(&mut self, client: ClientId) -> bool {
+        let session = self.sessions.get_mut(&client);
+        let Some(waiter) = session.and_then(|session| session.wait.take()) else { return false };
+        for key in waiter.keys {
+            self.db.release_key(waiter.db, &key);
+            let place = (waiter.db, key);
+            if let Some(queue) = self.waiting.queues.get_mut(&place) {
+                queue.retain(|other| *other != client);
+                if queue.is_empty() {
+                    self.waiting.queues.remove(&place);
+                }
+            }
+        }
+        if let Some(deadline) = waiter.deadline_ms {
+            self.waiting.deadlines.remove(&(deadline, client));
+        }
+        self.waiting.clients -= 1;
+        true
+    }
+
+    /// Serves those who wait for keys that have become ready, and for keys that this makes ready.
+    pub(super) fn serve_ready(&mut self) {
+        while self.db.has_ready() {
+            for (db, key) in self.db.take_ready() {
+                self.serve_key(db, key);
+            }
+        }
+    }
+
+    fn serve_key(&mut self, db: usize, key: Blob) {
+        let place = (db, key);
+        let Some(queue) = self.waiting.queues.get(&place) else { return };
+        let clients: Vec<ClientId> = queue.iter().copied().collect();
+        for client in clients {
+            self.db.select(db);
+            let Some(kind) = self.db.value(&place.1).map(|value| value.type_name()) else { return };
+            let Some(session) = self.sessions.get(&client) else { continue };
+            let Some(waiter) = session.wait.as_ref().filter(|waiter| waiter.wants == kind) else {
+                continue;
+            };
+            let mut reply = Reply::new(session.protocol);
+            let args = narrowed(&waiter.args, &place.1);
+            self.db.set_waiting(Waiting::Allowed);
+            command::call(&mut self.db, &args, &mut reply);
+            if self.db.take_wait().is_none() {
+                self.commit();
+                self.answer(client, reply);
+            }
+        }
+    }
+
+    /// Answers those whose time is up.
+    pub(super) fn give_up_waits(&mut self, now_ms: i64) {
+        while let Some((deadline, client)) = self.waiting.deadlines.first().copied()
+            && deadline <= now_ms
+        {
+            self.answer_with(client, Reply::nil_array);
+            // Whoever has gone would be looked at for ever.
+            self.waiting.deadlines.remove(&(deadline, client));
+        }
+    }
+
+    /// Ends a wait with an answer; false if the client did not wait.
+    pub(super) fn answer_with(&mut self, client: ClientId, write: impl FnOnce(&mut Reply)) -> bool {
+        let protocol = self.sessions.get(&client).map_or(Protocol::Resp2, |one| one.protocol);
+        let mut reply = Reply::new(protocol);
+        write(&mut reply);
+        self.answer(client, reply)
+    }
+
+    fn answer(&mut self, client: ClientId, mut reply: Reply) -> bool {
+        if !self.end_wait(client) {
+            return false;
+        }
+        if let Some(session) = self.sessions.get(&client) {
+            let to = session.address.slot;
+            let (bytes, position) = (reply.take().freeze(), self.position);
+            let mail = Mail::Bytes { to, bytes, position, then: Then::Resume };
+            session.address.mailbox.post(mail, self.turn_of);
+        }
+        true
+    }
+}
+
+/// The command of one that waits for several keys, for that key alone which is ready: the others are
+/// not looked at, not even for their type.
+fn narrowed(args: &[Bytes], key: &[u8]) -> Vec<Bytes> {
+    let (name, key) = (args[0].clone(), Bytes::copy_from_slice(key));
+    let rest = match args[0].to_ascii_lowercase().as_slice() {
+        b"blpop" | b"brpop" | b"bzpopmin" | b"bzpopmax" => vec![key, ZERO],
+        b"blmpop" | b"bzmpop" => {
+            let count = parse_int(&args[2]).map_or(0, |count| count as usize);
+            let options = args.get(3 + count..).unwrap_or_default();
+            [&[ZERO, ONE, key], options].concat()
+        }
+        b"xread" => {
+            let streams = args.iter().position(|arg| arg.eq_ignore_ascii_case(b"streams"));
+            let (head, pairs) = args.split_at(streams.map_or(args.len(), |at| at + 1));
+            let (keys, ids) = pairs.split_at(pairs.len() / 2);
+            let found = keys.iter().zip(ids).find(|(other, _)| **other == key);
+            [&head[1..], &[key], &[found.map_or(ZERO, |(_, id)| id.clone())]].concat()
+        }
+        // They wait for one key only.
+        _ => args[1..].to_vec(),
+    };
+    [vec![name], rest].concat()
+}
+
+/// The type that a waiting command takes from.
+fn wanted_type(command: &[u8]) -> &'static str {
+    match command.first().zip(command.get(1)) {
+        Some((_, b'z' | b'Z')) => "zset",
+        Some((b'x' | b'X', _)) => "stream",
+        _ => "list",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{COMMANDS, WAIT};
+
+    #[test]
+    fn a_command_is_run_again_for_the_key_that_is_ready() {
+        for (line, key, expected) in [
+            ("BLPOP a b c 5", "b", "BLPOP b 0"),
+            ("bzpopmin a b 0", "a", "bzpopmin a 0"),
+            ("BLMPOP 7 3 a b c LEFT COUNT 2", "c", "BLMPOP 0 1 c LEFT COUNT 2"),
+            (
+                "XREAD COUNT 2 BLOCK 0 STREAMS a b a 1-0 2-0 3-0",
+                "a",
+                "XREAD COUNT 2 BLOCK 0 STREAMS a 1-0",
+            ),
+            ("BLMOVE a b LEFT RIGHT 0", "a", "BLMOVE a b LEFT RIGHT 0"),
+        ] {
+            let args: Vec<Bytes> = line.split(' ').map(|arg| Bytes::from(arg.to_owned())).collect();
+            let words = narrowed(&args, key.as_bytes());
+            let words: Vec<_> = words.iter().map(|arg| String::from_utf8_lossy(arg)).collect();
+            assert_eq!(words.join(" "), expected);
+        }
+    }
+
+    #[test]
+    fn every_command_that_waits_has_its_type() {
+        let waiting = COMMANDS.iter().filter(|row| row.flags.has(WAIT));
+        let found: Vec<_> =
+            waiting.map(|row| (row.name, wanted_type(row.name.as_bytes()))).collect();
+        let expected = [
+            ("blmove", "list"),
+            ("blmpop", "list"),
+            ("blpop", "list"),
+            ("brpop", "list"),
+            ("brpoplpush", "list"),
+            ("bzmpop", "zset"),
+            ("bzpopmax", "zset"),
+            ("bzpopmin", "zset"),
+            ("xread", "stream"),
+        ];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,290 @@
+//! Scripts that loop or want too much, over connections: others are told `BUSY` and then served.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use stampede_engine::server::Config;
+
+use crate::process::{Options, Process};
+use crate::wire::{Running, Value, Wire, eventually};
+
+const ENDLESS: [&str; 3] = ["eval", "while true do end", "0"];
+
+fn impatient(io_threads: usize) -> Config {
+    Config {
+        io_threads,
+        busy_threshold: Duration::from_millis(100),
+        script_memory: 32 << 20,
+        allow_debug: true,
+        ..Config::default()
+    }
+}
+
+/// Runs a script on a connection of its own and hands over what it answered.
+fn in_background(server: &Running, script: &'static str) -> thread::JoinHandle<Value> {
+    let mut client = server.connect();
+    thread::spawn(move || client.call(&["eval", script, "0"]))
+}
+
+fn wait_until_busy(client: &mut Wire) {
+    eventually("told BUSY", || client.say("get x").text().starts_with("BUSY "));
+}
+
+#[test]
+fn others_are_told_busy_and_a_new_client_stops_the_script() {
+    for io_threads in [1, 4] {
+        let server = Running::start(impatient(io_threads));
+        let mut old: Vec<Wire> = (0..8).map(|_| server.connect()).collect();
+        let script = in_background(&server, ENDLESS[1]);
+        old.iter_mut().for_each(wait_until_busy);
+        let busy = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or \
+                    SHUTDOWN NOSAVE.";
+        for client in &mut old {
+            assert_eq!(client.say("incr n").text(), busy);
+            assert_eq!(client.say("ping").text(), busy);
+        }
+        // Wherever new clients land, also with the loop that runs the script.
+        for _ in 0..8 {
+            assert_eq!(server.connect().say("set x 1").text(), busy);
+        }
+        let mut new = server.connect();
+        assert_eq!(new.say("script kill"), Value::Status("OK".into()));
+        let killed = script.join().unwrap().text();
+        assert!(killed.starts_with("ERR Script killed by user with SCRIPT KILL"), "{killed}");
+        for client in old.iter_mut().chain([&mut new]) {
+            eventually("normal again", || client.say("get x") == Value::Nil);
+        }
+        assert!(new.say("script kill").text().starts_with("NOTBUSY "));
+        server.assert_serves();
+    }
+}
+
+#[test]
+fn a_transaction_that_was_told_busy_is_not_run_in_part() {
+    for io_threads in [1, 4] {
+        let server = Running::start(impatient(io_threads));
+        let mut client = server.connect();
+        assert_eq!(client.say("multi").text(), "OK");
+        assert_eq!(client.say("set a 1").text(), "QUEUED");
+        let script = in_background(&server, ENDLESS[1]);
+        wait_until_busy(&mut server.connect());
+        assert!(client.say("set b 1").text().starts_with("BUSY "));
+        assert_eq!(server.connect().say("script kill").text(), "OK");
+        script.join().unwrap();
+        eventually("normal again", || server.connect().say("ping").text() == "PONG");
+        assert!(client.say("exec").text().starts_with("EXECABORT "));
+        assert_eq!(client.say("mget a b"), Value::Array(vec![Value::Nil, Value::Nil]));
+    }
+}
+
+#[test]
+fn a_password_given_while_a_script_runs_counts() {
+    for io_threads in [1, 4] {
+        let password = Some("secret".to_owned());
+        let server = Running::start(Config { password, ..impatient(io_threads) });
+        // Some are known to the server before the script begins, some are not.
+        let mut old: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
+        assert!(old[0].say("get x").text().starts_with("NOAUTH "));
+        let mut first = server.connect();
+        assert_eq!(first.say("auth secret").text(), "OK");
+        let script = thread::spawn(move || first.call(&ENDLESS));
+        eventually("told BUSY", || {
+            let mut client = server.connect();
+            client.say("auth secret");
+            client.say("get x").text().starts_with("BUSY ")
+        });
+        let mut clients: Vec<Wire> =
+            old.into_iter().chain((0..4).map(|_| server.connect())).collect();
+        for client in &mut clients {
+            assert!(client.say("script kill").text().starts_with("NOAUTH "));
+            assert!(client.say("auth wrong").text().starts_with("WRONGPASS "));
+            assert_eq!(client.say("auth default secret").text(), "OK");
+        }
+        assert_eq!(clients[0].say("script kill").text(), "OK");
+        script.join().unwrap();
+        for client in &mut clients {
+            eventually("normal again", || client.say("get x") == Value::Nil);
+        }
+    }
+}
+
+#[test]
+fn clients_that_were_ready_together_with_the_script_are_told_busy_too() {
+    let server = Running::start(impatient(1));
+    let mut sleeper = server.connect();
+    let mut script = server.connect();
+    let mut others: Vec<Wire> = (0..20).map(|_| server.connect()).collect();
+    // All of this arrives while the loop is away, so it finds them all ready at once.
+    use std::io::Write;
+    sleeper.stream.write_all(b"debug sleep 0.5\r\n").unwrap();
+    thread::sleep(Duration::from_millis(100));
+    script.stream.write_all(&crate::wire::request(&ENDLESS)).unwrap();
+    for client in &mut others {
+        client.stream.write_all(b"get x\r\n").unwrap();
+        client.stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    }
+    let answers: Vec<String> = others
+        .iter_mut()
+        .map(|client| client.read().map_or_else(|error| error.to_string(), |reply| reply.text()))
+        .collect();
+    assert_eq!(server.connect().say("script kill").text(), "OK");
+    for answer in answers {
+        assert!(answer.starts_with("BUSY ") || answer == "Nil", "{answer}");
+    }
+}
+
+#[test]
+fn nobody_is_forgotten_when_scripts_end_while_clients_are_told_busy() {
+    for io_threads in [1, 3] {
+        let config = Config { busy_threshold: Duration::from_millis(1), ..impatient(io_threads) };
+        let server = Running::start(config);
+        let stop = Arc::new(AtomicBool::new(false));
+        let clients: Vec<_> = (0..12)
+            .map(|_| {
+                let (mut client, stop) = (server.connect(), stop.clone());
+                thread::spawn(move || {
+                    let mut answers = (0, 0);
+                    while !stop.load(Ordering::Relaxed) {
+                        // A reply that never comes is the failure: the read gives up after a minute.
+                        match client.say("ping") {
+                            Value::Error(text) if text.starts_with("BUSY ") => answers.0 += 1,
+                            other => {
+                                assert_eq!(other, Value::Status("PONG".into()));
+                                answers.1 += 1;
+                            }
+                        }
+                    }
+                    answers
+                })
+            })
+            .collect();
+        let mut scripts = server.connect();
+        let until = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < until {
+            scripts.call(&["eval", "for i = 1, ARGV[1] do end", "0", "1000000"]);
+        }
+        stop.store(true, Ordering::Relaxed);
+        let answers: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+        println!("{io_threads} loops, (busy, pong): {answers:?}");
+        server.assert_serves();
+    }
+}
+
+#[test]
+fn a_script_that_has_written_cannot_be_stopped_and_leaves_nothing_when_the_server_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { dir: Some(dir.path()), policy: "always", ..Options::default() };
+    let server = Process::start(&options);
+    let mut client = server.connect();
+    assert_eq!(client.say("config set busy-reply-threshold 50").text(), "OK");
+    let mut looping = server.connect();
+    let waits = thread::spawn(move || {
+        looping.try_call(&["eval", "redis.call('set', 'half', 1) while true do end", "0"])
+    });
+    wait_until_busy(&mut client);
+    assert!(client.say("script kill").text().starts_with("UNKILLABLE "));
+    assert!(server.connect().say("script kill").text().starts_with("UNKILLABLE "));
+    server.kill();
+    assert!(waits.join().unwrap().is_err());
+    let server = Process::start(&options);
+    assert_eq!(server.connect().say("get half"), Value::Nil);
+    server.stop();
+}
+
+#[test]
+fn a_script_past_its_time_is_stopped_without_being_asked() {
+    for io_threads in [1, 4] {
+        let config = Config { script_time: Duration::from_millis(300), ..impatient(io_threads) };
+        let server = Running::start(config);
+        let began = Instant::now();
+        let killed = server.connect().call(&ENDLESS).text();
+        assert!(killed.starts_with("ERR Script killed by user"), "{killed}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        server.assert_serves();
+    }
+}
+
+#[test]
+fn a_script_that_wants_too_much_fails_and_others_are_served() {
+    let server = Process::start(&Options::default());
+    let mut client = server.connect();
+    let before = server.memory_mb();
+    for (script, reason) in [
+        (
+            "local s, t = ('x'):rep(1e5), {} for i = 1, 1e9 do t[i] = s .. i end",
+            "not enough memory",
+        ),
+        ("return string.rep('x', 2e9)", "not enough memory"),
+        ("local s = 'x' while true do s = s .. s end", "not enough memory"),
+        ("local s = 'xxxxxxxx' while true do s = s:rep(8) end", "not enough memory"),
+        (
+            "local t = {} while true do t = {t, {}, {}, {}, {1, 2, 3, 4, 5}} end",
+            "not enough memory",
+        ),
+        ("local function f(n) return 1 + f(n + 1) end return f(1)", "stack overflow"),
+        ("return ('a'):rep(3000):find(('a-'):rep(30) .. 'b')", "Script killed"),
+        ("while true do pcall(function() while true do end end) end", "Script killed"),
+        ("while true do redis.pcall('get', 'x') end", "Script killed"),
+    ] {
+        let answer = client.call(&["eval", script, "0"]);
+        let text = answer.text();
+        assert!(matches!(answer, Value::Error(_)) && text.contains(reason), "{script}: {answer:?}");
+        crate::wire::assert_serves(server.address);
+    }
+    let peak = server.peak_mb() - before;
+    println!("hostile scripts: {peak} MB at most");
+    assert!(peak < 400, "{peak} MB");
+    server.stop();
+}
+
+#[test]
+fn an_answer_without_end_ends() {
+    use std::io::{Read, Write};
+    let server = Running::start(impatient(1));
+    let mut client = server.connect();
+    let script = "local t = {} t[1] = t return t";
+    client.stream.write_all(&crate::wire::request(&["eval", script, "0"])).unwrap();
+    client.stream.write_all(&crate::wire::request(&["echo", "the end"])).unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"the end\r\n") {
+        let mut piece = [0; 1 << 16];
+        let count = client.stream.read(&mut piece).unwrap();
+        assert!(count > 0 && answer.len() < 1 << 20, "{} bytes", answer.len());
+        answer.extend_from_slice(&piece[..count]);
+    }
+    println!("an answer in itself: {} bytes", answer.len());
+    server.assert_serves();
+}
+
+#[test]
+#[ignore = "takes half a minute and a gigabyte"]
+fn a_script_that_writes_without_end_is_stopped_and_writing_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Process::start(&Options { dir: Some(dir.path()), ..Options::default() });
+    let mut client = server.connect();
+    let script = "while true do redis.call('set', KEYS[1], ARGV[1]) end";
+    let told = client.call(&["eval", script, "1", "k", &"x".repeat(8 << 20)]).text();
+    assert!(told.contains("the script has written too much"), "{told}");
+    eventually("writes go on", || client.say("set after 1").text() == "OK");
+    let peak = server.peak_mb();
+    println!("a script that writes without end: {peak} MB at most");
+    assert!(peak < 2500, "{peak} MB");
+    server.stop();
+}
+
+#[test]
+fn a_server_stops_although_a_script_loops() {
+    for io_threads in [1, 4] {
+        let server = Running::start(impatient(io_threads));
+        let mut client = server.connect();
+        let mut looping = server.connect();
+        let script = thread::spawn(move || looping.try_call(&ENDLESS));
+        wait_until_busy(&mut client);
+        let began = Instant::now();
+        drop(server);
+        assert!(began.elapsed() < Duration::from_secs(10), "stopped after {:?}", began.elapsed());
+        let _ = script.join().unwrap();
+    }
+}

@@ -1,0 +1,154 @@
+//! When two replies over connections are the same, beside what `crate::rules` says of keyspace commands.
+//!
+//! | commands | rule | reason |
+//! |---|---|---|
+//! | `HELLO` | without version and id | the engine says 7.2, which clients choose their commands by; ids are each server's own |
+//! | `CLIENT ID` | any number | likewise |
+//! | `CLIENT LIST`, `CLIENT INFO` | the fields in [`FIELDS`], of the clients of the test, without flags `u` and `e` and the length of transactions | the rest are addresses, ages, memory and how Redis works inside |
+//! | the same in `EXEC` | without flags and multi | for Redis the transaction lasts until `EXEC` has ended |
+//! | messages that came together | as sorted | the order of patterns is that of a hash table |
+//! | messages in RESP 3 | by themselves, wherever they come between replies | Redis 7.0 sends a client's own messages before the reply to its `PUBLISH`, 7.2 after it, the engine after what was sent together with it |
+//! | `UNSUBSCRIBE` and `PUNSUBSCRIBE` from everything | without the names | likewise |
+//! | `PUBSUB CHANNELS`, `CONFIG GET` | as sorted | likewise |
+//! | `INFO`, `LASTSAVE` | same kind | what they tell differs |
+//! | all to a client that another one killed | as many as came from both | what was not sent yet is lost |
+//! | `SMEMBERS`, `HGETALL` and the like | as sorted, always | `differential.rs` and the comparison of contents see to the order of small forms |
+//! | `EXEC` | each reply by the rule of its command | |
+
+use super::client::Context;
+use super::frame;
+use super::side::field;
+use super::step::{Command, word};
+use crate::rules;
+
+/// What must be the same in `CLIENT LIST`.
+const FIELDS: [&str; 11] =
+    ["name", "flags", "db", "sub", "psub", "ssub", "multi", "cmd", "user", "redir", "resp"];
+
+/// The numbers that the two servers gave to the clients of the test.
+pub(crate) type Ids<'a> = &'a [(i64, i64)];
+
+/// Where a reply stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Outside,
+    InExec,
+}
+
+pub(crate) fn same(context: &Context, ours: &[u8], theirs: &[u8], ids: Ids<'_>) -> bool {
+    if ours == theirs {
+        return true;
+    }
+    let Context::Reply { command, queued } = context else { return false };
+    if command.name() == "EXEC" {
+        let (Some(our_items), Some(their_items)) = (frame::items(ours), frame::items(theirs))
+        else {
+            return false;
+        };
+        return ours[0] == theirs[0]
+            && our_items.len() == their_items.len()
+            && our_items.len() == queued.len()
+            && queued.iter().zip(our_items.iter().zip(&their_items)).all(
+                |(command, (ours, theirs))| same_reply(command, ours, theirs, ids, Place::InExec),
+            );
+    }
+    same_reply(command, ours, theirs, ids, Place::Outside)
+}
+
+fn same_reply(command: &Command, ours: &[u8], theirs: &[u8], ids: Ids<'_>, place: Place) -> bool {
+    if ours == theirs {
+        return true;
+    }
+    let sub = command.args.get(1).map(|arg| word(arg)).unwrap_or_default();
+    let is_about_connection = matches!(
+        command.name().as_str(),
+        "HELLO"
+            | "CLIENT"
+            | "INFO"
+            | "LASTSAVE"
+            | "PUBSUB"
+            | "UNSUBSCRIBE"
+            | "PUNSUBSCRIBE"
+            | "CONFIG"
+            | "(raw)"
+    );
+    let is_plain = |reply: &[u8]| !matches!(reply[0], b'>' | b'=');
+    if !is_about_connection && is_plain(ours) && is_plain(theirs) {
+        return rules::same(&command.args, ours, theirs, &mut |_| false);
+    }
+    if ours[0] != theirs[0] || ours[0] == b'-' {
+        return false;
+    }
+    match (command.name().as_str(), sub.as_str()) {
+        ("HELLO", _) => {
+            let but = |reply: &[u8]| {
+                let items = frame::items(reply).unwrap_or_default();
+                let kept = items.iter().enumerate().filter(|(at, _)| !matches!(at, 3 | 7));
+                kept.map(|(_, item)| item.to_vec()).collect::<Vec<_>>()
+            };
+            but(ours) == but(theirs)
+        }
+        ("CLIENT", "ID") | ("INFO" | "LASTSAVE", _) => true,
+        ("CLIENT", "LIST" | "INFO") => {
+            clients(ours, ids, |pair| pair.0, place) == clients(theirs, ids, |pair| pair.1, place)
+        }
+        ("PUBSUB", "CHANNELS") => sorted(ours) == sorted(theirs),
+        ("UNSUBSCRIBE" | "PUNSUBSCRIBE", "") => {
+            let but_name = |reply: &[u8]| {
+                let items = frame::items(reply).unwrap_or_default();
+                [items[0].to_vec(), items[2].to_vec()]
+            };
+            but_name(ours) == but_name(theirs)
+        }
+        ("CONFIG", "GET") => pairs(ours) == pairs(theirs),
+        _ => false,
+    }
+}
+
+fn pairs(reply: &[u8]) -> Vec<Vec<&[u8]>> {
+    let items = frame::items(reply).unwrap_or_default();
+    let mut pairs: Vec<Vec<&[u8]>> = items.chunks(2).map(<[&[u8]]>::to_vec).collect();
+    pairs.sort();
+    pairs
+}
+
+fn sorted(reply: &[u8]) -> Vec<&[u8]> {
+    let mut items = frame::items(reply).unwrap_or_default();
+    items.sort_unstable();
+    items
+}
+
+/// The lines of the test's own clients, by their place in the test.
+fn clients(
+    reply: &[u8],
+    ids: Ids<'_>,
+    own: impl Fn(&(i64, i64)) -> i64,
+    within: Place,
+) -> Vec<(usize, Vec<String>)> {
+    let text = String::from_utf8_lossy(frame::text(reply)).into_owned();
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let line = line.strip_prefix("txt:").unwrap_or(line);
+        let id = field(line, "id").and_then(|id| id.parse().ok());
+        let place = id.and_then(|id: i64| ids.iter().position(|pair| own(pair) == id));
+        if let Some(place) = place {
+            let part = |name: &&str| {
+                let text = field(line, name).unwrap_or("missing");
+                // `u`: let go, its next command not looked at yet; `e`: never to be evicted.
+                match (*name, text.replace(['u', 'e'], "")) {
+                    ("flags", flags) if flags.is_empty() => "N".to_owned(),
+                    ("flags", flags) => flags,
+                    // A transaction that cannot succeed is not kept.
+                    ("multi", count) => (count != "-1").to_string(),
+                    _ => text.to_owned(),
+                }
+            };
+            let fields = FIELDS
+                .iter()
+                .filter(|name| within == Place::Outside || !matches!(**name, "flags" | "multi"));
+            found.push((place, fields.map(part).collect()));
+        }
+    }
+    found.sort();
+    found
+}

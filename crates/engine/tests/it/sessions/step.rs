@@ -1,0 +1,119 @@
+//! What a session consists of, and how a person reads it.
+
+use std::fmt;
+use std::rc::Rc;
+
+/// An argument that stands for the number which a server gave to one of the clients.
+pub(crate) const ID_OF: &[u8] = b"\x01id-of-client-";
+
+/// One command of one client.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Command {
+    pub(crate) args: Vec<Vec<u8>>,
+    /// Sent instead of the arguments.
+    pub(crate) raw: Option<Vec<u8>>,
+    /// How many replies it gets, where the command does not say.
+    pub(crate) replies: Option<usize>,
+}
+
+impl Command {
+    pub(crate) fn new(args: Vec<Vec<u8>>) -> Self {
+        Self { args, ..Self::default() }
+    }
+
+    /// A command of words without spaces.
+    pub(crate) fn words(line: &str) -> Self {
+        Self::new(line.split(' ').map(|arg| arg.as_bytes().to_vec()).collect())
+    }
+
+    /// The same, with so many replies.
+    pub(crate) fn with_replies(self, replies: usize) -> Self {
+        Self { replies: Some(replies), ..self }
+    }
+
+    /// In upper case; with its subcommand, if it has one.
+    pub(crate) fn name(&self) -> String {
+        let Some(name) = self.args.first() else { return "(raw)".to_owned() };
+        word(name)
+    }
+
+    /// Whether it may wait for ever.
+    pub(crate) fn may_wait(&self) -> bool {
+        let last = self.args.last().is_some_and(|arg| arg == b"0");
+        match self.name().as_str() {
+            "BLPOP" | "BRPOP" | "BLMOVE" | "BRPOPLPUSH" | "BZPOPMIN" | "BZPOPMAX" => last,
+            "BLMPOP" | "BZMPOP" => self.args.get(1).is_some_and(|arg| arg == b"0"),
+            "XREAD" => {
+                self.args.windows(2).any(|pair| word(&pair[0]) == "BLOCK" && pair[1] == b"0")
+            }
+            _ => false,
+        }
+    }
+}
+
+/// In upper case.
+pub(crate) fn word(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).to_uppercase()
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// In one go.
+    Send(Vec<Rc<Command>>),
+    /// Sends, and closes its half at once.
+    SendAndHalfClose(Vec<Rc<Command>>),
+    /// Sends, and lets time pass until what expires has expired.
+    SendAndPause(Vec<Rc<Command>>),
+    Close,
+}
+
+/// What one client does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) client: usize,
+    pub(crate) action: Action,
+    /// Whether it is also done while the client waits for an answer.
+    pub(crate) while_waiting: bool,
+}
+
+impl Step {
+    /// Whether it ends the connection, whatever was sent.
+    pub(crate) fn closes(&self) -> bool {
+        matches!(self.action, Action::Close | Action::SendAndHalfClose(_))
+    }
+
+    pub(crate) fn commands(&self) -> &[Rc<Command>] {
+        match &self.action {
+            Action::Send(commands)
+            | Action::SendAndHalfClose(commands)
+            | Action::SendAndPause(commands) => commands,
+            Action::Close => &[],
+        }
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(raw) = &self.raw {
+            return write!(f, "raw \"{:.300}\"", raw.escape_ascii().to_string());
+        }
+        let words: Vec<String> =
+            self.args.iter().map(|arg| format!("\"{}\"", arg.escape_ascii())).collect();
+        write!(f, "{:.900}", words.join(" "))
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "client {}: ", self.client)?;
+        for (index, command) in self.commands().iter().enumerate() {
+            write!(f, "{}{command}", if index > 0 { "\n          " } else { "" })?;
+        }
+        match self.action {
+            Action::Send(_) => Ok(()),
+            Action::SendAndHalfClose(_) => write!(f, " (and closes its half)"),
+            Action::Close => write!(f, "(closes)"),
+            Action::SendAndPause(_) => write!(f, " (and a pause)"),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! `stampede engine`: the embedded queue server alone, and what to do with its journal.
+
+mod copy;
+mod journal;
+mod run;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::cli::{Engine, EngineCommand};
+use crate::settings::Log;
+
+/// Does what was asked; without a command, it runs.
+pub(crate) async fn run(log: &Log, default_dir: PathBuf, options: Engine) -> Result<()> {
+    match options.command.unwrap_or(EngineCommand::Run(options.run)) {
+        EngineCommand::Run(options) => run::run(log, default_dir, options).await,
+        EngineCommand::Export(options) => copy::export(default_dir, options).await,
+        EngineCommand::Import(options) => copy::import(default_dir, options).await,
+        EngineCommand::Check(options) => journal::check(&options.dir.unwrap_or(default_dir)),
+        EngineCommand::Repair(options) => journal::repair(&options.dir.unwrap_or(default_dir)),
+    }
+}

@@ -1,0 +1,170 @@
+//! `stampede verify`: whose ticket is it, and is it genuine?
+//!
+//! With the database it also knows whether the ticket was withdrawn or replaced; with `--keys`, the file
+//! that `GET /api/events/{id}/keys` gives out, it needs neither database nor network. Of a PDF, only what
+//! its QR code says counts (`pdf.rs`), for that is what is scanned at the door.
+//!
+//! Ends well only when every ticket shown is to be accepted.
+
+mod pdf;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use stampede_model::{Claims, KeyRing, Refusal, Token};
+use stampede_store::{Durability, Error, Store, Verdict};
+
+use crate::cli::Verify;
+use crate::connect;
+use crate::settings::Settings;
+
+pub(crate) async fn run(settings: Settings, options: Verify) -> Result<()> {
+    let texts = read_texts(&options.ticket).await?;
+    let reports: Vec<Report> = if options.keys.is_empty() {
+        let store = open_store(&settings).await?;
+        let mut reports = Vec::new();
+        for text in &texts {
+            let verdict = match text.parse::<Token>() {
+                Ok(token) => store.verify(&token).await.map_err(explained)?,
+                Err(refusal) => Verdict::refused(refusal),
+            };
+            reports.push(Report::of_verdict(&verdict));
+        }
+        store.close().await;
+        reports
+    } else {
+        let rings = read_rings(&options.keys)?;
+        texts.iter().map(|text| Report::offline(text, &rings)).collect()
+    };
+    for report in &reports {
+        report.print();
+    }
+    match reports.iter().filter(|report| report.refusal.is_some()).count() {
+        0 => Ok(()),
+        _ if reports.len() == 1 => bail!("the ticket is not to be accepted"),
+        refused => bail!("{refused} of {} tickets are not to be accepted", reports.len()),
+    }
+}
+
+/// The text itself, or what the QR codes of a PDF say.
+async fn read_texts(ticket: &str) -> Result<Vec<String>> {
+    let path = Path::new(ticket);
+    if path.is_file() {
+        let texts = pdf::codes(path).await?;
+        println!("Read from the QR codes of {}: {}", path.display(), texts.len());
+        return Ok(texts);
+    }
+    if ticket.to_ascii_lowercase().ends_with(".pdf") || ticket.contains('/') {
+        bail!("there is no file {ticket}");
+    }
+    // Copied from somewhere; no other spelling of a token is accepted.
+    Ok(vec![ticket.trim().to_owned()])
+}
+
+/// Opens a database that exists; looking must not make one.
+async fn open_store(settings: &Settings) -> Result<Store> {
+    if let Some(file) = settings.database_url.strip_prefix("sqlite:")
+        && !Path::new(file.strip_prefix("//").unwrap_or(file)).exists()
+    {
+        bail!(
+            "there is no database at {file}. Set DATA_DIR or DATABASE_URL as for the server, or verify \
+             without a database: --keys FILE, with what GET /api/events/{{id}}/keys answers"
+        );
+    }
+    connect::store(settings, Durability::EveryCommit).await
+}
+
+fn explained(error: Error) -> anyhow::Error {
+    let older = matches!(error, Error::Refused(_));
+    let error = anyhow::Error::from(error);
+    match older {
+        true => error.context("the database may be of an older version; start the server once"),
+        false => error,
+    }
+}
+
+fn read_rings(files: &[PathBuf]) -> Result<Vec<KeyRing>> {
+    let read = |file: &PathBuf| {
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
+        KeyRing::from_json(&text).with_context(|| file.display().to_string())
+    };
+    files.iter().map(read).collect()
+}
+
+/// What a person is told of one ticket.
+struct Report {
+    refusal: Option<Refusal>,
+    lines: Vec<(&'static str, String)>,
+    /// What could not be looked up.
+    caveat: Option<&'static str>,
+}
+
+impl Report {
+    fn of_verdict(verdict: &Verdict) -> Self {
+        let mut lines = Vec::new();
+        if let (Some(claims), Some(event)) = (&verdict.claims, &verdict.event) {
+            lines.push(("Event", format!("{} ({})", event.details.name, event.id)));
+            lines.push(("Number", number(claims)));
+            if let Some(ticket) = &verdict.ticket {
+                lines.push(("Holder", ticket.holder.name.clone()));
+                lines.extend(ticket.holder.seat.clone().map(|seat| ("Seat", seat)));
+                lines.push(("Ticket", format!("{}, {}", ticket.id, ticket.status.as_str())));
+            }
+            lines.push(("Signed by", signed_by(claims)));
+        }
+        Self { refusal: verdict.refusal, lines, caveat: None }
+    }
+
+    fn offline(text: &str, rings: &[KeyRing]) -> Self {
+        let verified = text.parse::<Token>().and_then(|token| {
+            let ring = rings.iter().find(|ring| ring.event() == token.event());
+            let ring = ring.ok_or(Refusal::ForeignEvent)?;
+            Ok((token.verify(ring)?, ring))
+        });
+        match verified {
+            Err(refusal) => Self { refusal: Some(refusal), lines: Vec::new(), caveat: None },
+            Ok((claims, ring)) => Self {
+                refusal: None,
+                lines: vec![
+                    ("Event", format!("{} ({})", printable(&ring.event_name), claims.event)),
+                    ("Number", number(&claims)),
+                    ("Signed by", signed_by(&claims)),
+                ],
+                caveat: Some(
+                    "Verified with the keys alone: the holder, and whether the ticket was withdrawn or \
+                     replaced, only the server knows",
+                ),
+            },
+        }
+    }
+
+    fn print(&self) {
+        match self.refusal {
+            None => println!("GENUINE"),
+            Some(refusal) if refusal.is_of_genuine_token() => {
+                println!("NOT VALID: genuine, but {refusal} ({})", refusal.as_str());
+            }
+            Some(refusal) => println!("NOT GENUINE: {refusal} ({})", refusal.as_str()),
+        }
+        for (name, value) in &self.lines {
+            println!("  {name:<10} {value}");
+        }
+        if let Some(caveat) = self.caveat {
+            println!("  {caveat}.");
+        }
+    }
+}
+
+fn number(claims: &Claims) -> String {
+    format!("{:04}", claims.serial)
+}
+
+fn signed_by(claims: &Claims) -> String {
+    format!("key {}, generation {}", claims.key, claims.generation)
+}
+
+/// A file of keys may come from anywhere; it must not steer the terminal.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
+}
