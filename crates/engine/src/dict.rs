@@ -1,8 +1,9 @@
 //! A hash table for large collections: steady growth, safe scanning, uniform random picks.
 //!
-//! Slots lie densely in one vector, chained from buckets by index; removing a slot moves the last
+//! Slots lie densely in a vector, chained from buckets by index; removing a slot moves the last
 //! one into its place. The bucket array grows by *linear hashing*: one bucket is split per insert,
-//! so no insert ever pays for rehashing the whole table.
+//! so no insert ever pays for rehashing the whole table. Both are vectors in pieces ([`Chunks`]),
+//! so none pays for moving it either.
 //!
 //! ```text
 //!   buckets  0 1 2 3 4 5        n = 6, level 2: 4 buckets of two bits,
@@ -17,6 +18,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
 use crate::blob::Blob;
+use crate::chunks::Chunks;
 
 const NONE: u32 = u32::MAX;
 const MIN_BUCKETS: usize = 4;
@@ -24,8 +26,8 @@ const MIN_BUCKETS: usize = 4;
 /// A map from byte strings to `V`.
 #[derive(Debug, Clone)]
 pub struct Dict<V> {
-    slots: Vec<Slot<V>>,
-    buckets: Vec<u32>,
+    slots: Chunks<Slot<V>>,
+    buckets: Chunks<u32>,
     hasher: RandomState,
 }
 
@@ -50,7 +52,9 @@ pub struct Removed<V> {
 
 impl<V> Default for Dict<V> {
     fn default() -> Self {
-        Self { slots: Vec::new(), buckets: vec![NONE; MIN_BUCKETS], hasher: RandomState::new() }
+        let mut buckets = Chunks::default();
+        (0..MIN_BUCKETS).for_each(|_| buckets.push(NONE));
+        Self { slots: Chunks::default(), buckets, hasher: RandomState::new() }
     }
 }
 
@@ -237,10 +241,8 @@ impl<V> Dict<V> {
                 self.buckets[target] = head;
             }
         }
-        if self.buckets.len() * 4 < self.buckets.capacity() {
-            self.buckets.shrink_to(self.buckets.len() * 2);
-            self.slots.shrink_to(self.slots.len() * 2);
-        }
+        self.buckets.shrink();
+        self.slots.shrink();
     }
 
     fn unlink(&mut self, index: usize) {

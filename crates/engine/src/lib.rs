@@ -3,6 +3,7 @@
 //! It knows nothing of jobs or tickets: clients connect to it as they would to Redis.
 
 pub mod blob;
+mod chunks;
 pub mod command;
 pub mod db;
 pub mod dict;

@@ -107,7 +107,12 @@ impl App {
 
     /// What it has written to its terminal so far.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+        fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// The file that holds it, for a test that reads while the server starts.
+    pub fn log_file(&self) -> PathBuf {
+        self.folder.path().join("log")
     }
 
     /// Process ids of its workers.

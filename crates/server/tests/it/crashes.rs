@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use stampede_testkit::{Redis, eventually, kill};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{PATIENCE, assert_all_ready, batch_ended, create_event, start, text};
 
@@ -160,7 +161,8 @@ async fn a_server_waits_for_a_redis_that_loads_its_data() {
     let mut redis = Redis::with_config(&[
         ("appendonly", "no"),
         ("save", "3600 1"),
-        ("key-load-delay", "5000"),
+        // So slow that the server cannot miss it; the test lets it hurry once it was seen.
+        ("key-load-delay", "50000"),
         ("loading-process-events-interval-bytes", "1024"),
     ])
     .await;
@@ -171,12 +173,24 @@ async fn a_server_waits_for_a_redis_that_loads_its_data() {
     app.stop().await;
     redis.stop().await;
     let address = ("127.0.0.1", redis.port());
+    let log = app.log_file();
     let started = async {
         eventually(PATIENCE, || tokio::net::TcpStream::connect(address)).await;
         app.start_again(&[("WORKER_MODE", "both")]).await;
     };
-    tokio::join!(redis.start_again(), started);
-    assert!(app.log().contains("is still loading its data"), "{}", app.log());
+    let hurried = async {
+        eventually(PATIENCE, || async {
+            let log = std::fs::read_to_string(&log).unwrap_or_default();
+            if log.contains("is still loading its data") { Ok(()) } else { Err(log) }
+        })
+        .await;
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"CONFIG SET key-load-delay 0\r\nQUIT\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("+OK"), "{answer}");
+    };
+    tokio::join!(redis.start_again(), started, hurried);
     assert_all_ready(&app, &text(&order["batchId"]), 400).await;
 }
 
