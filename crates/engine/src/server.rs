@@ -69,6 +69,9 @@ pub const VERSION: &str = "7.2.4";
 /// Scripts nest in C, and deeply.
 const STACK_BYTES: usize = 8 << 20;
 
+/// How long a script that has written may go on once the server is to stop.
+const SCRIPT_PATIENCE: Duration = Duration::from_secs(3);
+
 /// What a program that contains the engine does on `SHUTDOWN`; the engine itself only passes it on.
 pub type OnShutdown = Arc<dyn Fn() + Send + Sync>;
 /// Who is told that a server has ended by itself, and why.
@@ -288,11 +291,15 @@ impl Server {
 
     fn shut(&mut self) -> Result<(), journal::Error> {
         self.shared.stop();
+        let asked = Instant::now();
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
             while !thread.is_finished() {
                 // One may have begun since, and nobody else is left to stop it.
                 let _ = self.shared.interrupt.kill();
+                if asked.elapsed() > SCRIPT_PATIENCE {
+                    self.shared.interrupt.close();
+                }
                 thread::sleep(Duration::from_millis(1));
             }
             // A panic was told when it happened.

@@ -9,6 +9,8 @@
 //!                      └── kill, or past the limit ──▶ the script fails ──end──▶ idle
 //! ```
 //!
+//! Only the end of the server stops a script that has written: what it did stays, as after an error.
+//!
 //! A request names the run it means, so that it cannot hit the next script.
 
 use std::sync::Arc;
@@ -44,6 +46,8 @@ struct Shared {
     /// The number of the script that is to stop.
     kill: AtomicU64,
     wrote: AtomicBool,
+    /// The server ends: nothing may go on.
+    closing: AtomicBool,
 }
 
 impl Interrupt {
@@ -54,6 +58,7 @@ impl Interrupt {
             began_us: AtomicU64::new(0),
             kill: AtomicU64::new(0),
             wrote: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
         }))
     }
 
@@ -78,6 +83,11 @@ impl Interrupt {
         }
     }
 
+    /// Stops the running script and every later one, whatever they have done: for the server's end.
+    pub(crate) fn close(&self) {
+        self.0.closing.store(true, Relaxed);
+    }
+
     pub(super) fn begin(&self, number: u64) {
         self.0.wrote.store(false, Relaxed);
         self.0.began_us.store(self.0.epoch.elapsed().as_micros() as u64, Relaxed);
@@ -94,11 +104,14 @@ impl Interrupt {
 
     /// Whether the running script was asked to stop, which costs next to nothing to know.
     pub(super) fn is_asked(&self) -> bool {
-        self.0.kill.load(Relaxed) == self.0.running.load(Relaxed)
+        self.0.kill.load(Relaxed) == self.0.running.load(Relaxed) || self.0.closing.load(Relaxed)
     }
 
     /// Whether the running script is to stop now: asked to, or past its limit, and not written.
     pub(super) fn must_stop(&self, limit: Option<Duration>) -> bool {
+        if self.0.closing.load(Relaxed) {
+            return true;
+        }
         if self.0.wrote.load(Relaxed) {
             return false;
         }

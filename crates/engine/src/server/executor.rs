@@ -412,6 +412,7 @@ impl Executor {
         if effects.is_empty() {
             return;
         }
+        self.stats.changes += 1;
         if let Some(journal) = &mut self.journal {
             match journal.append(effects.as_bytes()) {
                 Ok(position) => self.position = position,

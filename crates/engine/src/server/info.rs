@@ -128,7 +128,7 @@ impl Executor {
     fn persistence(&self, line: &mut dyn FnMut(&str, &dyn std::fmt::Display)) {
         line("loading", &0);
         line("async_loading", &0);
-        line("rdb_changes_since_last_save", &0);
+        line("rdb_changes_since_last_save", &self.stats.changes);
         line("rdb_bgsave_in_progress", &0);
         line("rdb_last_save_time", &self.stats.last_save);
         line("aof_enabled", &u8::from(self.journal.is_some()));

@@ -16,6 +16,8 @@ pub(super) struct Stats {
     pub(super) rate: u64,
     /// When the last snapshot was complete, in seconds since 1970.
     pub(super) last_save: i64,
+    /// Commands, transactions and scripts that changed something since then.
+    pub(super) changes: u64,
     sampled: (Instant, u64),
 }
 
@@ -30,6 +32,7 @@ impl Stats {
             expired: 0,
             rate: 0,
             last_save: unix_seconds(),
+            changes: 0,
             sampled: (now, 0),
         }
     }
@@ -47,6 +50,7 @@ impl Stats {
     /// A snapshot is complete.
     pub(super) fn saved(&mut self) {
         self.last_save = unix_seconds();
+        self.changes = 0;
     }
 }
 

@@ -288,3 +288,19 @@ fn a_server_stops_although_a_script_loops() {
         let _ = script.join().unwrap();
     }
 }
+
+#[test]
+fn a_server_stops_although_a_script_that_has_written_loops() {
+    let server = Running::start(impatient(1));
+    let mut client = server.connect();
+    let mut looping = server.connect();
+    let script = thread::spawn(move || {
+        looping.try_call(&["eval", "redis.call('set', 'half', 1) while true do end", "0"])
+    });
+    wait_until_busy(&mut client);
+    assert!(client.say("script kill").text().starts_with("UNKILLABLE "));
+    let began = Instant::now();
+    drop(server);
+    assert!(began.elapsed() < Duration::from_secs(10), "stopped after {:?}", began.elapsed());
+    let _ = script.join().unwrap();
+}
