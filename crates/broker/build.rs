@@ -8,7 +8,8 @@ use std::process::Command;
 use std::{env, error::Error, fs};
 
 /// The scripts our consumer runs. Adding one? Also give it a function in `src/scripts.rs`.
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 9] = [
+    "addLog-2",
     "extendLocks-1",
     "moveJobFromActiveToWait-9",
     "moveStalledJobsToWait-9",
@@ -31,7 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (name, _keys) = file.rsplit_once('-').ok_or("script names end in their key count")?;
         let constant = constant_name(name);
         table.push_str(&format!(
-            "pub(crate) static {constant}: Script = Script::new(|| redis::Script::new({text:?}));\n"
+            "const {constant}_TEXT: &str = {text:?};\n\
+             static {constant}: Script = Script::new(|| redis::Script::new({constant}_TEXT));\n"
         ));
     }
     fs::write(Path::new(&env::var("OUT_DIR")?).join("scripts.rs"), table)?;

@@ -9,6 +9,7 @@ use redis::{Client, IntoConnectionInfo, RedisResult, cmd};
 use serde::Serialize;
 use url::Url;
 
+use crate::names::check_queue_name;
 use crate::{BatchMirror, Channel, Error, Queue};
 
 /// Where Redis is.
@@ -58,6 +59,7 @@ impl Broker {
 
     /// A handle on a queue.
     pub async fn queue(&self, name: &str) -> Result<Queue, Error> {
+        check_queue_name(name)?;
         let options = bullmq::QueueOptions::new();
         let bull = bullmq::Queue::with_connection(name, self.bull.clone(), options).await?;
         Ok(Queue::new(self.clone(), bull))
@@ -99,6 +101,18 @@ impl Broker {
 
     pub(crate) fn redis(&self) -> ConnectionManager {
         self.redis.clone()
+    }
+
+    /// A connection of its own for listening to channels.
+    pub(crate) async fn listener(&self) -> Result<redis::aio::PubSub, Error> {
+        let connecting = self.client.get_async_pubsub();
+        match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+            Ok(listener) => Ok(listener?),
+            Err(_) => Err(Error::Unreachable {
+                url: self.shown_url.clone(),
+                reason: format!("no answer within {CONNECT_TIMEOUT:?}"),
+            }),
+        }
     }
 
     /// A connection of its own for blocking commands of up to `block`.

@@ -11,26 +11,44 @@
 //! - Every slot has its own lock token ([`crate::reclaim::slot_token`]).
 //! - Locks of all slots are renewed in one call; a lost lock cancels its handler (`locks.rs`).
 //! - A finish that meets a Redis outage is retried; it costs no second run (`slot.rs`).
-//! - Stopping: no new jobs, wait for the running ones up to a deadline, then hand back the rest.
+//! - A job that fails for good becomes a dead letter with the same breath ([`crate::DeadLetters`]).
+//! - Whoever runs a job hears of its cancellation (`cancel.rs`).
+//! - Stopping has three verbs: *quiet* takes no new jobs, *stop* waits for the running ones up to a
+//!   deadline and hands back the rest, *kill* hands everything back at once.
 
+mod cancel;
+mod context;
+mod fetch;
+mod handle;
 mod locks;
 mod marker;
+mod panics;
 mod slot;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::aio::ConnectionManager;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::handle::Events;
 use self::locks::HeldLocks;
 use self::marker::{Marker, Woken};
+use crate::backoff::RetryPolicy;
+use crate::limits::Rate;
 use crate::reclaim::{belongs_to, slot_token};
-use crate::scripts::{self, Claim, Fetched};
-use crate::{Error, Job, Outcome, Queue};
+use crate::scripts::{Claim, Fetched};
+use crate::{Job, Outcome, Queue};
+
+pub use self::cancel::Cancelled;
+pub use self::context::JobContext;
+pub use self::handle::{ConsumerHandle, Event, EventKind};
 
 /// How long an idle consumer waits for a marker before it looks by itself.
 const IDLE: Duration = Duration::from_secs(5);
@@ -44,7 +62,7 @@ pub struct ConsumerConfig {
     pub name: String,
     /// Unique for every start of a worker; whoever knows it can reclaim what a crash left behind.
     pub token: String,
-    /// Jobs worked on at the same time.
+    /// Jobs worked on at the same time; [`ConsumerHandle::resize`] changes it.
     pub slots: usize,
     /// A job whose lock was not renewed for this long may be taken by others.
     pub lock: Duration,
@@ -52,31 +70,48 @@ pub struct ConsumerConfig {
     pub stalled_interval: Duration,
     /// How long running jobs may take to end once stopped; then they are handed back.
     pub drain: Duration,
+    /// Jobs begun by all consumers of this queue together, unless the limit `queue:<name>` is set
+    /// ([`crate::Limits::set`]).
+    pub limit: Option<Rate>,
+}
+
+/// What holds for all jobs of a type.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JobPolicy {
+    /// An attempt that takes longer is given up: its handler is dropped, and it counts as failed.
+    pub timeout: Option<Duration>,
+    /// For jobs whose own options do not say.
+    pub retry: RetryPolicy,
 }
 
 /// What to do with jobs.
 pub trait Handler: Send + Sync + 'static {
     /// Does the work. May run more than once for the same job; must have the same effect as once.
-    /// Dropped in the middle when the job's lock is lost.
+    /// Dropped in the middle when the job's lock is lost, it is cancelled or its time is up.
     fn run(&self, job: &Job, context: &JobContext) -> impl Future<Output = Outcome> + Send;
 
     /// Called before a job fails for good. Until this answers `Ok`, it does not.
-    fn exhausted(&self, job: &Job, reason: &str)
-    -> impl Future<Output = Result<(), String>> + Send;
-}
+    fn exhausted(
+        &self,
+        _job: &Job,
+        _reason: &str,
+    ) -> impl Future<Output = Result<(), String>> + Send {
+        async { Ok(()) }
+    }
 
-/// What a handler can do besides its work.
-#[derive(Clone)]
-pub struct JobContext {
-    queue: Queue,
-    job_id: String,
-}
+    /// Called when a job has become a dead letter: the place to raise an alarm.
+    fn dead_lettered(&self, _job: &Job, _reason: &str) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 
-impl JobContext {
-    /// Shows how far the job is.
-    pub async fn progress(&self, percent: u8) -> Result<(), Error> {
-        let mut redis = self.queue.broker().redis();
-        scripts::update_progress(&mut redis, self.queue.keys(), &self.job_id, percent).await
+    /// What holds for jobs of this name.
+    fn policy(&self, _job_name: &str) -> JobPolicy {
+        JobPolicy::default()
+    }
+
+    /// The pause of a back-off that a job calls by a name of its own.
+    fn custom_backoff(&self, _strategy: &str, _job: &Job) -> Duration {
+        Duration::ZERO
     }
 }
 
@@ -90,16 +125,39 @@ struct Shared<H> {
     queue: Queue,
     handler: H,
     held: HeldLocks,
+    events: Events,
+    /// How many slots there should be.
+    slots: watch::Sender<usize>,
     /// Set when no more jobs may be taken.
     quiet: CancellationToken,
+    /// Set when running jobs may not even end.
+    kill: CancellationToken,
+    /// Somebody has set a rate limit for this queue.
+    limited: AtomicBool,
 }
 
 impl<H: Handler> Consumer<H> {
     /// A consumer of `queue`. Nothing happens before [`Consumer::run`].
     pub fn new(config: ConsumerConfig, queue: Queue, handler: H) -> Self {
-        let held = HeldLocks::default();
-        let quiet = CancellationToken::new();
-        Self { shared: Arc::new(Shared { config, queue, handler, held, quiet }) }
+        panics::keep_traces();
+        let shared = Shared {
+            held: HeldLocks::default(),
+            events: Events::new(),
+            slots: watch::Sender::new(config.slots.max(1)),
+            quiet: CancellationToken::new(),
+            kill: CancellationToken::new(),
+            limited: AtomicBool::new(config.limit.is_some()),
+            config,
+            queue,
+            handler,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Steers and watches the consumer while it runs.
+    pub fn handle(&self) -> ConsumerHandle {
+        let Shared { slots, quiet, kill, events, .. } = &*self.shared;
+        ConsumerHandle::new(slots.clone(), quiet.clone(), kill.clone(), events.clone())
     }
 
     /// Works until `stop`, then drains; returns when everything it started has ended.
@@ -108,18 +166,26 @@ impl<H: Handler> Consumer<H> {
     /// or somebody reclaims them.
     pub async fn run(self, stop: CancellationToken) {
         let shared = self.shared;
+        let stop = stop.child_token();
         let ended = CancellationToken::new();
         let renewing = spawn(locks::renew(shared.clone(), ended.clone()));
         let rescuing = spawn(locks::rescue_stalled(shared.clone(), stop.clone()));
+        let listening = spawn(cancel::listen(shared.clone(), ended.clone()));
         let mut slots = JoinSet::new();
 
-        shared.fill_slots(&mut slots, &stop).await;
+        tokio::select! {
+            () = shared.fill_slots(&mut slots, &stop) => {}
+            () = shared.kill.cancelled() => stop.cancel(),
+        }
 
         shared.quiet.cancel();
         let drained = async { while slots.join_next().await.is_some() {} };
-        if tokio::time::timeout(shared.config.drain, drained).await.is_err() {
-            slots.shutdown().await;
+        tokio::select! {
+            () = drained => {}
+            () = tokio::time::sleep(shared.config.drain) => {}
+            () = shared.kill.cancelled() => {}
         }
+        slots.shutdown().await;
         // Nobody works on them: jobs that did not end in time, and jobs given to us in a lost answer.
         let ours = |lock: &str| belongs_to(lock, &shared.config.token);
         match shared.queue.hand_back(ours).await {
@@ -130,8 +196,8 @@ impl<H: Handler> Consumer<H> {
             }
         }
         ended.cancel();
-        // Both end by themselves; a panic in one of them has been reported already.
-        let _ = tokio::join!(renewing, rescuing);
+        // They end by themselves; a panic in one of them has been reported already.
+        let _ = tokio::join!(renewing, rescuing, listening);
     }
 }
 
@@ -147,22 +213,51 @@ struct FreeSlot {
     answer_lost: bool,
 }
 
+/// The slots there are, busy or free. Their numbers are small: they are part of lock tokens.
+#[derive(Default)]
+struct Slots {
+    numbers: BTreeSet<usize>,
+    free: Vec<FreeSlot>,
+}
+
+impl Slots {
+    /// Makes new slots up to `count` and lets go of free ones beyond it.
+    fn resize(&mut self, count: usize) {
+        for number in (0..count).rev() {
+            if self.numbers.insert(number) {
+                self.free.push(FreeSlot { number, answer_lost: false });
+            }
+        }
+        // One that may have been given a job stays until that is known.
+        let (keep, go) = std::mem::take(&mut self.free)
+            .into_iter()
+            .partition(|slot| slot.number < count || slot.answer_lost);
+        self.free = keep;
+        let go: Vec<FreeSlot> = go;
+        for slot in go {
+            self.numbers.remove(&slot.number);
+        }
+    }
+}
+
 impl<H: Handler> Shared<H> {
     /// Keeps the slots busy until `stop`.
-    async fn fill_slots(self: &Arc<Self>, slots: &mut JoinSet<FreeSlot>, stop: &CancellationToken) {
-        let numbers = 0..self.config.slots.max(1);
-        let mut free: Vec<FreeSlot> =
-            numbers.map(|number| FreeSlot { number, answer_lost: false }).collect();
+    async fn fill_slots(self: &Arc<Self>, busy: &mut JoinSet<FreeSlot>, stop: &CancellationToken) {
+        let mut wanted = self.slots.subscribe();
+        let mut slots = Slots::default();
         let mut marker = Marker::new(self.queue.clone());
         let mut pause = PAUSE.0;
         while !stop.is_cancelled() {
+            slots.resize(*wanted.borrow_and_update());
             let mut idle = IDLE;
-            if let Some(slot) = free.last_mut() {
+            if let Some(slot) = slots.free.last_mut()
+                && !self.quiet.is_cancelled()
+            {
                 match self.fetch(slot).await {
                     Ok(Fetched::Job(job)) => {
                         pause = PAUSE.0;
-                        slots.spawn(self.clone().work(slot.number, job));
-                        free.pop();
+                        busy.spawn(self.clone().work(slot.number, job));
+                        slots.free.pop();
                         continue;
                     }
                     Ok(Fetched::Nothing { due_ms, limited_ms }) => {
@@ -180,40 +275,27 @@ impl<H: Handler> Shared<H> {
                     }
                 }
             }
+            let may_take = !slots.free.is_empty() && !self.quiet.is_cancelled();
             tokio::select! {
-                Some(ended) = slots.join_next() => match ended {
-                    Ok(slot) => free.push(slot),
+                Some(ended) = busy.join_next() => match ended {
+                    Ok(slot) => slots.free.push(slot),
                     Err(error) => tracing::error!(%error, "a slot ended in an unexpected way"),
                 },
-                woken = marker.wait(idle), if !free.is_empty() || marker.is_waiting() => {
-                    if woken == Woken::ByMarker && (free.is_empty() || stop.is_cancelled()) {
+                woken = marker.wait(idle), if may_take || marker.is_waiting() => {
+                    if woken == Woken::ByMarker && (!may_take || stop.is_cancelled()) {
                         marker.pass_on().await;
                     }
                 }
+                // The consumer itself holds the other end.
+                Ok(()) = wanted.changed() => {}
+                () = self.quiet.cancelled(), if !self.quiet.is_cancelled() => {}
                 () = stop.cancelled() => {}
             }
-            while let Some(Ok(slot)) = slots.try_join_next() {
-                free.push(slot);
+            while let Some(Ok(slot)) = busy.try_join_next() {
+                slots.free.push(slot);
             }
         }
         marker.close().await;
-    }
-
-    /// Takes a job for a slot. First, a job it may have been given in a lost answer goes back: nobody
-    /// would renew its lock.
-    async fn fetch(&self, slot: &mut FreeSlot) -> Result<Fetched, Error> {
-        let claim = self.claim(slot.number);
-        if slot.answer_lost {
-            let jobs = self.queue.hand_back(|lock| lock == claim.token).await?;
-            if !jobs.is_empty() {
-                tracing::info!(?jobs, "gave back jobs of a lost answer");
-            }
-        }
-        slot.answer_lost = true;
-        let keys = self.queue.keys();
-        let fetched = scripts::move_to_active(&mut self.redis(), keys, &claim, now_ms()).await?;
-        slot.answer_lost = false;
-        Ok(fetched)
     }
 
     fn claim(&self, slot: usize) -> Claim {
@@ -253,5 +335,23 @@ mod tests {
         assert_eq!(idle_for(Some(900), 0, 1000), ms(5));
         assert_eq!(idle_for(Some(60_000), 0, 1000), IDLE);
         assert_eq!(idle_for(Some(3000), 40, 1000), ms(40));
+    }
+
+    #[test]
+    fn slots_grow_and_shrink_and_keep_their_numbers_small() {
+        let mut slots = Slots::default();
+        slots.resize(3);
+        let taken = slots.free.pop().unwrap();
+        assert_eq!(taken.number, 0);
+        slots.resize(1);
+        assert!(slots.free.is_empty(), "what is free goes, what is busy ends first");
+        slots.free.push(taken);
+        slots.resize(2);
+        let numbers: Vec<usize> = slots.free.iter().map(|slot| slot.number).collect();
+        assert_eq!(numbers, [0, 1]);
+        slots.free.push(FreeSlot { number: 7, answer_lost: true });
+        slots.numbers.insert(7);
+        slots.resize(0);
+        assert_eq!(slots.free.len(), 1, "one that may hold a job stays until that is known");
     }
 }

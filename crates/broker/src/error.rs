@@ -48,6 +48,28 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A name that would run into other keys.
+    #[error("{name:?} cannot be a {what}: {reason}")]
+    InvalidName {
+        /// What it was to be.
+        what: &'static str,
+        /// The beginning of it.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A payload that is too large for a queue.
+    #[error(
+        "the payload of job {id:?} has {bytes} bytes, and {limit} is the most; store it elsewhere and send a reference"
+    )]
+    PayloadTooLarge {
+        /// Which job.
+        id: String,
+        /// How large it is.
+        bytes: usize,
+        /// How large it may be.
+        limit: usize,
+    },
     /// A command failed.
     #[error("Redis: {0}")]
     Redis(#[from] redis::RedisError),

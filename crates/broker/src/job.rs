@@ -4,15 +4,23 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
+
+use crate::backoff::Backoff;
+
+/// Entries of `stacktrace` kept per job that does not say.
+const STACK_TRACE_LIMIT: usize = 10;
 
 /// How a handler ends a job: a closed set.
 #[derive(Debug)]
 pub enum Outcome {
     /// Finished; the value is kept as the job's result.
     Done(Value),
-    /// Did not work this time; uses up an attempt.
+    /// Did not work this time; uses up an attempt. Its back-off says when the next one is.
     Retry(String),
+    /// The same, and when to try again is known: after this long.
+    RetryAfter(String, Duration),
     /// Will never work; fails at once, whatever attempts are left.
     Discard(String),
     /// Not now (something outside is down): comes back later, costs no attempt.
@@ -30,11 +38,19 @@ pub struct Job {
     pub data: Value,
     /// Attempts that have ended before this one.
     pub attempts_made: u32,
-    /// Attempts it may have.
+    /// Attempts it may have; 0 if it does not say.
     pub attempts: u32,
-    /// It was given up while nobody held it (it took down its workers); it must not run again.
+    /// When it was added, in milliseconds since 1970.
+    pub timestamp: u64,
+    /// Why it must not run: it was given up while nobody held it (it took down its workers, or a
+    /// child of it failed), or other software has left nothing that could be run.
     pub(crate) deferred_failure: Option<String>,
+    /// Payload and options as they stand in its hash.
+    pub(crate) raw_data: String,
+    pub(crate) raw_options: String,
     pub(crate) backoff: Option<Backoff>,
+    pub(crate) stack_trace_limit: usize,
+    pub(crate) keep_logs: Option<u64>,
     pub(crate) stack_trace: Vec<String>,
     pub(crate) keep_completed: KeepJobs,
     pub(crate) keep_failed: KeepJobs,
@@ -61,24 +77,6 @@ pub(crate) struct ParentRules {
     pub(crate) remove: bool,
 }
 
-/// The pause before the next attempt.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Backoff {
-    exponential: bool,
-    delay_ms: u64,
-}
-
-impl Backoff {
-    /// Pause after the given number of attempts.
-    pub(crate) fn delay_ms(&self, attempts_made: u32) -> u64 {
-        if !self.exponential {
-            return self.delay_ms;
-        }
-        let doublings = attempts_made.saturating_sub(1).min(30);
-        self.delay_ms.saturating_mul(1 << doublings)
-    }
-}
-
 impl Job {
     /// Reads the hash of a job. Every option is read by itself and tolerantly: one odd value, such as
     /// a fraction from JavaScript, must not reset the others.
@@ -87,6 +85,7 @@ impl Job {
             text.and_then(|text| serde_json::from_str::<Value>(text).ok()).unwrap_or(Value::Null)
         };
         let options = json(fields.get("opts"));
+        let deferred_failure = fields.remove("defa").or_else(|| unreadable(&fields));
         let stack_trace = json(fields.get("stacktrace"));
         let whole = |text: Option<&String>| {
             text.and_then(|n| n.parse::<f64>().ok()).map_or(0, |n| n as u32)
@@ -94,8 +93,16 @@ impl Job {
         let flag = |name: &str| options[name].as_bool().unwrap_or(false);
         Self {
             attempts_made: whole(fields.get("atm")),
-            attempts: options["attempts"].as_f64().map_or(1, |n| (n as u32).max(1)),
-            backoff: read_backoff(&options["backoff"]),
+            attempts: options["attempts"].as_f64().map_or(0, |n| n as u32),
+            backoff: Backoff::read(&options["backoff"]),
+            stack_trace_limit: options["stackTraceLimit"]
+                .as_f64()
+                .map_or(STACK_TRACE_LIMIT, |n| n as usize),
+            keep_logs: options["kl"].as_f64().map(|n| n as u64),
+            timestamp: fields
+                .get("timestamp")
+                .and_then(|ms| ms.parse::<f64>().ok())
+                .map_or(0, |ms| ms as u64),
             stack_trace: stack_trace
                 .as_array()
                 .into_iter()
@@ -111,22 +118,24 @@ impl Job {
                 remove: flag("rdof"),
             },
             data: json(fields.get("data")),
-            deferred_failure: fields.remove("defa"),
+            deferred_failure,
+            raw_data: fields.remove("data").unwrap_or_default(),
+            raw_options: fields.remove("opts").unwrap_or_else(|| "{}".to_owned()),
             name: fields.remove("name").unwrap_or_default(),
             id,
         }
     }
 }
 
-fn read_backoff(option: &Value) -> Option<Backoff> {
-    let delay_ms = |value: &Value| value.as_f64().map(|ms| ms.max(0.0) as u64);
-    match option {
-        Value::Number(_) => Some(Backoff { exponential: false, delay_ms: delay_ms(option)? }),
-        Value::Object(fields) => Some(Backoff {
-            exponential: fields.get("type").and_then(Value::as_str) == Some("exponential"),
-            delay_ms: fields.get("delay").and_then(delay_ms).unwrap_or(0),
-        }),
-        _ => None,
+/// Why a hash that other software has left behind is not a job.
+fn unreadable(fields: &HashMap<String, String>) -> Option<String> {
+    if !fields.contains_key("name") {
+        return Some("unreadable job: its hash has no name".to_owned());
+    }
+    match fields.get("data").map(|data| serde_json::from_str::<IgnoredAny>(data)) {
+        None => Some("unreadable job: its hash has no data".to_owned()),
+        Some(Err(error)) => Some(format!("unreadable job: its data are not JSON ({error})")),
+        Some(Ok(_)) => None,
     }
 }
 
@@ -164,19 +173,21 @@ mod tests {
         );
         assert_eq!(job.attempts, 3);
         assert_eq!(job.attempts_made, 2);
-        assert_eq!(job.backoff.unwrap().delay_ms(2), 4000);
+        assert_eq!(job.backoff.unwrap().delay(2, 0.5), Some(Duration::from_millis(4000)));
         assert_eq!(job.keep_completed.count, Some(-1));
         assert_eq!(job.data["a"], 1);
     }
 
     #[test]
-    fn back_off_doubles_and_never_overflows() {
-        let exponential = Backoff { exponential: true, delay_ms: 2000 };
-        assert_eq!([1, 2, 3].map(|n| exponential.delay_ms(n)), [2000, 4000, 8000]);
-        assert!(exponential.delay_ms(u32::MAX) > 0);
-        let job = job(r#"{"backoff":500}"#);
-        assert_eq!(job.backoff.unwrap().delay_ms(9), 500);
-        assert_eq!(job.attempts, 1);
+    fn what_is_not_a_job_says_so() {
+        let hash = |fields: &[(&str, &str)]| {
+            let fields = fields.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+            Job::from_hash("id".into(), fields).deferred_failure
+        };
+        assert_eq!(hash(&[("name", "x"), ("data", "{}")]), None);
+        assert!(hash(&[("data", "{}")]).unwrap().contains("no name"));
+        assert!(hash(&[("name", "x")]).unwrap().contains("no data"));
+        assert!(hash(&[("name", "x"), ("data", "{oops")]).unwrap().contains("not JSON"));
     }
 
     #[test]

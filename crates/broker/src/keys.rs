@@ -18,6 +18,11 @@ impl Keys {
         format!("{}{part}", self.prefix)
     }
 
+    /// The keys of another queue under the same prefix.
+    pub(crate) fn sibling(&self, queue: &str) -> Self {
+        Self::new(queue)
+    }
+
     /// The lock of a job.
     pub(crate) fn lock(&self, job_id: &str) -> String {
         format!("{}{job_id}:lock", self.prefix)

@@ -6,22 +6,35 @@
 //!
 //! This crate moves jobs; it must never know what a job does.
 
+mod admin;
+mod backoff;
+mod breaker;
 mod connection;
 mod consumer;
 pub mod copy;
+mod dead_letters;
 mod error;
 mod job;
 mod keys;
+mod limits;
 mod mirror;
 mod names;
 mod queue;
 mod reclaim;
 mod scripts;
 
+pub use admin::{Delayed, Found, JobView, State, WhenActive};
+pub use backoff::{Backoff, RetryPolicy};
+pub use breaker::{Breaker, BreakerConfig, Gate, Passage};
 pub use connection::{Broker, Config};
-pub use consumer::{Consumer, ConsumerConfig, Handler, JobContext};
+pub use consumer::{
+    Cancelled, Consumer, ConsumerConfig, ConsumerHandle, Event, EventKind, Handler, JobContext,
+    JobPolicy,
+};
+pub use dead_letters::{DeadLetter, DeadLetters, Letters};
 pub use error::Error;
 pub use job::{Job, Outcome};
+pub use limits::{Limits, Permit, Rate, Taken};
 pub use mirror::BatchMirror;
 pub use names::Channel;
 pub use queue::{Counts, Presence, Queue};

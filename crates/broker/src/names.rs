@@ -2,6 +2,8 @@
 //!
 //! Adding one? Other people's programs will read it: never rename it afterwards.
 
+use crate::Error;
+
 /// A pub/sub channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
@@ -11,6 +13,8 @@ pub enum Channel {
     TicketCompleted,
     /// A ticket failed for good: `{batch_id, ticket_id, error, worker_id}`.
     TicketFailed,
+    /// A job failed for good and is a dead letter now: `{queue, jobId, name, reason}`.
+    DeadLetter,
     /// A worker process was started: `{workerId, instanceId, timestamp}`.
     WorkerStarted,
 }
@@ -22,6 +26,7 @@ impl Channel {
             Self::BatchCreated => "batch:created",
             Self::TicketCompleted => "ticket:completed",
             Self::TicketFailed => "ticket:failed",
+            Self::DeadLetter => "queue:dead-letter",
             Self::WorkerStarted => "worker:started",
         }
     }
@@ -30,4 +35,49 @@ impl Channel {
 /// The key that holds the state of a batch for outside readers.
 pub(crate) fn batch_key(batch_id: &str) -> String {
     format!("batch:{batch_id}")
+}
+
+/// Longest name of a queue and longest id of a job.
+const LONGEST: usize = 200;
+
+/// Refuses queue names that would run into other keys or into a Cluster's hash tags.
+pub(crate) fn check_queue_name(name: &str) -> Result<(), Error> {
+    check("queue name", name)
+}
+
+/// Refuses ids that would run into other keys of the queue.
+pub(crate) fn check_job_id(id: &str) -> Result<(), Error> {
+    check("job id", id)
+}
+
+fn check(what: &'static str, name: &str) -> Result<(), Error> {
+    let bad = |c: char| c.is_control() || c.is_whitespace() || matches!(c, ':' | '{' | '}');
+    let reason = if name.is_empty() {
+        "it is empty".to_owned()
+    } else if name.len() > LONGEST {
+        format!("it has {} bytes, and {LONGEST} is the most", name.len())
+    } else if let Some(c) = name.chars().find(|c| bad(*c)) {
+        format!("it contains {c:?}; colons, braces, white space and control characters are refused")
+    } else {
+        return Ok(());
+    };
+    let shown: String = name.chars().take(60).collect();
+    Err(Error::InvalidName { what, name: shown, reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_run_into_other_keys_are_refused() {
+        for name in ["tickets", "emails-dlq", "a.b_c", "заказы", "0190-ab"] {
+            assert!(check_queue_name(name).is_ok(), "{name}");
+        }
+        let long = "x".repeat(10_000);
+        for name in ["", "a:b", "{a}", "a b", "a\nb", "a\0", &long] {
+            let error = check_job_id(name).unwrap_err().to_string();
+            assert!(error.contains("job id") && error.len() < 300, "{error}");
+        }
+    }
 }

@@ -2,17 +2,21 @@
 
 use std::time::Duration;
 
-use bullmq::types::{BackoffStrategy, KeepJobs, RemoveOnFinish};
+use bullmq::types::{BackoffStrategy, JobState, KeepJobs, RemoveOnFinish, RetryOptions};
 use bullmq::{BulkJob, JobOptions};
 use redis::{cmd, pipe};
 use serde::Serialize;
 use stampede_model::{Backoff, JobSpec};
 
 use crate::keys::Keys;
+use crate::names::check_job_id;
 use crate::{Broker, Error};
 
 /// Jobs sent to Redis in one go; enough to fill the pipe, few enough to answer in milliseconds.
 const CHUNK: usize = 500;
+
+/// Largest payload of a job, as JSON.
+const MAX_PAYLOAD: usize = 256 << 10;
 
 /// Finished jobs stay visible in Bull Board for a day, failed ones for a week.
 const KEEP_COMPLETED: (Duration, usize) = (Duration::from_secs(24 * 3600), 10_000);
@@ -60,6 +64,16 @@ impl Queue {
         Self { broker, bull: std::sync::Arc::new(bull), keys }
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.bull.name()
+    }
+
+    /// The official crate's handle.
+    pub(crate) fn bull(&self) -> &bullmq::Queue {
+        &self.bull
+    }
+
     pub(crate) fn broker(&self) -> &Broker {
         &self.broker
     }
@@ -81,6 +95,7 @@ impl Queue {
     }
 
     async fn add(&self, jobs: &[JobSpec]) -> Result<(), Error> {
+        jobs.iter().try_for_each(check)?;
         self.bull.add_bulk(jobs.iter().map(bulk_job).collect()).await?;
         Ok(())
     }
@@ -94,6 +109,38 @@ impl Queue {
             }
         }
         self.enqueue(jobs).await
+    }
+
+    /// Runs a failed job again with all its attempts: the one that is still kept (and whose parent, in
+    /// a flow, still waits for it), or a new one made of what is known of it.
+    pub(crate) async fn run_again(
+        &self,
+        id: &str,
+        name: &str,
+        data: &str,
+        options: &str,
+    ) -> Result<(), Error> {
+        let data: serde_json::Value = serde_json::from_str(data).unwrap_or(data.into());
+        if let Some(mut kept) = self.bull.get_job(id).await?
+            && self.bull.get_job_state(id).await? == JobState::Failed
+        {
+            if *kept.data() != data {
+                kept.update_data(data).await?;
+            }
+            let anew = RetryOptions { reset_attempts_made: true, reset_attempts_started: true };
+            return Ok(kept.retry("failed", Some(anew)).await?);
+        }
+        let options = job_options(options).job_id(id);
+        self.bull.add_bulk(vec![BulkJob::with_options(name, data, options)]).await?;
+        Ok(())
+    }
+
+    /// Results of a job's children, by the key of the child.
+    pub(crate) async fn children_values(
+        &self,
+        job_id: &str,
+    ) -> Result<std::collections::HashMap<String, serde_json::Value>, Error> {
+        Ok(self.bull.get_children_values(job_id).await?)
     }
 
     /// Removes a job, unless it is being worked on: then the answer is `false`.
@@ -144,6 +191,31 @@ impl Queue {
             failed: counts.failed,
         })
     }
+}
+
+/// Refuses what should not be on a queue.
+fn check(job: &JobSpec) -> Result<(), Error> {
+    check_job_id(&job.id)?;
+    let bytes = job.data.to_string().len();
+    if bytes > MAX_PAYLOAD {
+        return Err(Error::PayloadTooLarge { id: job.id.clone(), bytes, limit: MAX_PAYLOAD });
+    }
+    Ok(())
+}
+
+/// Options as they stand in a job's hash, each read by itself: one odd value resets no other. Neither
+/// a delay nor a parent from another time is kept.
+fn job_options(text: &str) -> JobOptions {
+    let Ok(serde_json::Value::Object(all)) = serde_json::from_str(text) else {
+        return JobOptions::default();
+    };
+    let readable = |(name, value): &(String, serde_json::Value)| {
+        let alone = serde_json::json!({ name: value });
+        !matches!(name.as_str(), "delay" | "parent" | "timestamp")
+            && serde_json::from_value::<JobOptions>(alone).is_ok()
+    };
+    let kept: serde_json::Map<_, _> = all.into_iter().filter(readable).collect();
+    serde_json::from_value(kept.into()).unwrap_or_default()
 }
 
 fn bulk_job(spec: &JobSpec) -> BulkJob {

@@ -10,6 +10,7 @@ use redis::aio::ConnectionManager;
 use serde::Serialize;
 
 use crate::Error;
+use crate::dead_letters::{self, DeadLetter};
 use crate::job::{Job, KeepJobs};
 use crate::keys::Keys;
 
@@ -56,6 +57,8 @@ pub(crate) enum Finished {
     NotOurs(i64),
 }
 
+/// The code of [`Finished::NotOurs`] when there is no such job.
+pub(crate) const JOB_MISSING: i64 = -1;
 /// The code of [`Finished::NotOurs`] when nobody holds the lock.
 pub(crate) const LOCK_MISSING: i64 = -2;
 
@@ -143,20 +146,54 @@ pub(crate) async fn move_to_active(
     parse_fetched("moveToActive", answer)
 }
 
-/// Moves a job from active to completed or failed.
-pub(crate) async fn move_to_finished(
+/// Moves a job from active to completed.
+pub(crate) async fn move_to_completed(
     redis: &mut ConnectionManager,
     keys: &Keys,
     run: &Run<'_>,
-    target: Target<'_>,
+    result: &str,
 ) -> Result<Finished, Error> {
+    let (keys, arguments) = finish_call(keys, run, Target::Completed(result));
+    let mut call = MOVE_TO_FINISHED.prepare_invoke();
+    for key in keys {
+        call.key(key);
+    }
+    for argument in arguments {
+        call.arg(argument);
+    }
+    let answer = call.invoke_async(redis).await?;
+    parse_finished("moveToFinished", answer)
+}
+
+/// Moves a job from active to failed, and into its dead-letter queue with the same breath.
+pub(crate) async fn fail_for_good(
+    redis: &mut ConnectionManager,
+    keys: &Keys,
+    run: &Run<'_>,
+    letter: &DeadLetter,
+) -> Result<Finished, Error> {
+    let (dead_keys, dead_arguments) = dead_letters::script_call(keys, &run.claim.token, letter);
+    let (keys, arguments) = finish_call(keys, run, Target::Failed(&letter.reason));
+    let mut pipe = redis::pipe();
+    // By text, not by hash: inside a transaction there is no loading of a script that is missing.
+    let mut bury = redis::cmd("EVAL");
+    bury.arg(include_str!("dead_letter.lua")).arg(dead_keys.len());
+    bury.arg(dead_keys).arg(dead_arguments);
+    let mut finish = redis::cmd("EVAL");
+    finish.arg(MOVE_TO_FINISHED_TEXT).arg(keys.len()).arg(keys).arg(arguments);
+    pipe.atomic().add_command(bury).ignore().add_command(finish);
+    let (answer,): (Value,) = pipe.query_async(redis).await?;
+    parse_finished("moveToFinished", answer)
+}
+
+/// KEYS and ARGV of `moveToFinished`.
+fn finish_call(keys: &Keys, run: &Run<'_>, target: Target<'_>) -> (Vec<String>, Vec<Vec<u8>>) {
     let Run { claim, job, .. } = *run;
     let (set, field, value, keep) = match target {
         Target::Completed(value) => ("completed", "returnvalue", value, &job.keep_completed),
         Target::Failed(reason) => ("failed", "failedReason", reason, &job.keep_failed),
     };
-    let mut call = MOVE_TO_FINISHED.prepare_invoke();
-    for key in keys.parts([
+    let all = keys.parts([
         "wait",
         "active",
         "prioritized",
@@ -171,14 +208,12 @@ pub(crate) async fn move_to_finished(
         &job.id,
         &format!("metrics:{set}"),
         "marker",
-    ]) {
-        call.key(key);
-    }
+    ]);
     let options = FinishOptions {
         token: &claim.token,
         keep,
         lock_ms: claim.lock_ms,
-        attempts: job.attempts,
+        attempts: job.attempts.max(1),
         max_metrics_size: "",
         fpof: job.parent_rules.fail,
         cpof: job.parent_rules.go_on,
@@ -186,17 +221,19 @@ pub(crate) async fn move_to_finished(
         rdof: job.parent_rules.remove,
         name: &claim.name,
     };
-    call.arg(&job.id)
-        .arg(run.now_ms)
-        .arg(field)
-        .arg(value)
-        .arg(set)
-        .arg(run.next.flag())
-        .arg(&keys.prefix)
-        .arg(packed(&options))
-        .arg(packed_fields(run.fields));
-    let answer = call.invoke_async(redis).await?;
-    parse_finished("moveToFinished", answer)
+    let bytes = |text: &str| text.as_bytes().to_vec();
+    let arguments = vec![
+        bytes(&job.id),
+        bytes(&run.now_ms.to_string()),
+        bytes(field),
+        bytes(value),
+        bytes(set),
+        bytes(run.next.flag()),
+        bytes(&keys.prefix),
+        packed(&options),
+        packed_fields(run.fields),
+    ];
+    (all.to_vec(), arguments)
 }
 
 /// Whether a job that goes back to wait has used up an attempt.
@@ -378,15 +415,42 @@ pub(crate) async fn update_progress(
     redis: &mut ConnectionManager,
     keys: &Keys,
     job_id: &str,
-    percent: u8,
+    progress: &str,
 ) -> Result<(), Error> {
     let mut call = UPDATE_PROGRESS.prepare_invoke();
     for key in keys.parts([job_id, "events", "meta"]) {
         call.key(key);
     }
     // -1 means that the job was removed meanwhile; there is nobody left to tell.
-    let _code: i64 = call.arg(job_id).arg(percent).invoke_async(redis).await?;
+    let _code: i64 = call.arg(job_id).arg(progress).invoke_async(redis).await?;
     Ok(())
+}
+
+/// Adds a line to a job's log; keeps only the newest `keep`.
+pub(crate) async fn add_log(
+    redis: &mut ConnectionManager,
+    keys: &Keys,
+    job_id: &str,
+    line: &str,
+    keep: Option<u64>,
+) -> Result<(), Error> {
+    let mut call = ADD_LOG.prepare_invoke();
+    call.key(keys.part(job_id)).key(keys.part(&format!("{job_id}:logs")));
+    call.arg(job_id).arg(line).arg(keep.map(|count| count.to_string()).unwrap_or_default());
+    let _code: i64 = call.invoke_async(redis).await?;
+    Ok(())
+}
+
+/// Forgets an id that stands in `active` though its job is gone.
+pub(crate) async fn forget(
+    redis: &mut ConnectionManager,
+    keys: &Keys,
+    job_id: &str,
+) -> Result<(), Error> {
+    let mut pipe = redis::pipe();
+    pipe.atomic().lrem(keys.part("active"), 0, job_id).ignore();
+    pipe.srem(keys.part("stalled"), job_id).ignore().del(keys.lock(job_id)).ignore();
+    Ok(pipe.query_async(redis).await?)
 }
 
 fn fetch_options(claim: &Claim) -> FetchOptions<'_> {

@@ -156,6 +156,28 @@ pub(crate) enum Bench {
     Tickets(BenchTickets),
     /// The embedded engine beside redis-server: jobs a second, latency, memory, restart
     Engine(BenchEngine),
+    /// Our queues beside Node's BullMQ on the same redis-server: jobs a second, latency
+    Queue(BenchQueue),
+}
+
+/// Options of `bench queue`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchQueue {
+    /// Jobs in each measurement
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    pub(crate) jobs: u32,
+    /// Rounds; each measures both, in turns, and medians are shown
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub(crate) rounds: u32,
+    /// Jobs a second while latency is measured
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) rate: u32,
+    /// How long latency is measured in each round
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub(crate) seconds: u32,
+    /// Print one JSON object instead of a report
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Options of `bench tickets`.

@@ -56,6 +56,7 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
             commands::engine::run(&log, default_dir, options).await
         }
         Command::Bench(Bench::Tickets(options)) => commands::bench::run(options).await,
+        Command::Bench(Bench::Queue(options)) => commands::bench::queue::run(options).await,
         Command::Bench(Bench::Engine(options)) => commands::bench::engine::run(options).await,
     };
     match result {

@@ -1,11 +1,11 @@
 //! Locks: which jobs we hold, renewing them, and rescuing jobs whose holder is gone.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Handler, Shared, now_ms};
+use super::{EventKind, Handler, Shared, cancel, now_ms};
 use crate::scripts;
 
 /// How often a job may lose its holder before it is failed instead of run again.
@@ -21,6 +21,9 @@ pub(super) struct HeldLocks {
 struct HeldLock {
     token: String,
     lost: CancellationToken,
+    /// Set when somebody wants it cancelled; then the reason stands in `why`.
+    cancelled: CancellationToken,
+    why: Arc<OnceLock<String>>,
 }
 
 /// A job being worked on. Its lock is renewed until this is dropped, in whatever way that happens.
@@ -34,6 +37,12 @@ impl Held<'_> {
     /// Returns when another worker may have the job.
     pub(super) async fn lost(&self) {
         self.lock.lost.cancelled().await;
+    }
+
+    /// Returns when somebody wants the job cancelled, with the reason.
+    pub(super) async fn cancelled(&self) -> String {
+        self.lock.cancelled.cancelled().await;
+        self.lock.why.get().cloned().unwrap_or_default()
     }
 }
 
@@ -49,12 +58,31 @@ impl Drop for Held<'_> {
 impl HeldLocks {
     /// Notes a job as held by the slot with this token.
     pub(super) fn hold<'a>(&'a self, job_id: &'a str, token: &str) -> Held<'a> {
-        let lock = HeldLock { token: token.to_owned(), lost: CancellationToken::new() };
+        let lock = HeldLock {
+            token: token.to_owned(),
+            lost: CancellationToken::new(),
+            cancelled: CancellationToken::new(),
+            why: Arc::default(),
+        };
         if let Some(other_slot) = self.lock().insert(job_id.to_owned(), lock.clone()) {
             // It was given out anew: the slot that had it before has lost it without noticing.
             other_slot.lost.cancel();
         }
         Held { locks: self, job_id, lock }
+    }
+
+    /// Whether a job is being worked on here.
+    pub(super) fn holds(&self, job_id: &str) -> bool {
+        self.lock().contains_key(job_id)
+    }
+
+    /// Makes whoever works on a job here drop it.
+    pub(super) fn cancel(&self, job_id: &str, reason: &str) {
+        if let Some(held) = self.lock().get(job_id) {
+            // The first reason stands.
+            let _ = held.why.set(reason.to_owned());
+            held.cancelled.cancel();
+        }
     }
 
     fn snapshot(&self) -> HashMap<String, HeldLock> {
@@ -92,6 +120,10 @@ pub(super) async fn renew<H: Handler>(shared: Arc<Shared<H>>, ended: Cancellatio
             }
             Err(error) => tracing::warn!(%error, jobs = ids.len(), "cannot renew locks"),
         }
+        // The message may have been lost with a connection.
+        if let Err(error) = cancel::look_for(&shared, &ids).await {
+            tracing::debug!(%error, "cannot look for jobs to cancel");
+        }
     }
 }
 
@@ -106,13 +138,17 @@ pub(super) async fn rescue_stalled<H: Handler>(shared: Arc<Shared<H>>, stop: Can
             _ = ticks.tick() => {}
             () = stop.cancelled() => return,
         }
+        shared.look_for_limit().await;
         let keys = shared.queue.keys();
         let mut redis = shared.redis();
         match scripts::move_stalled_jobs_to_wait(&mut redis, keys, MAX_STALLED, guard_ms, now_ms())
             .await
         {
             Ok(jobs) if jobs.is_empty() => {}
-            Ok(jobs) => tracing::warn!(?jobs, "jobs whose worker vanished go back to wait"),
+            Ok(jobs) => {
+                tracing::warn!(?jobs, "jobs whose worker vanished go back to wait");
+                jobs.iter().for_each(|job| shared.events.tell(job, EventKind::Stalled));
+            }
             Err(error) => tracing::debug!(%error, "cannot look for stalled jobs"),
         }
     }

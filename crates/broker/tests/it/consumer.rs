@@ -1,5 +1,7 @@
 //! Running, sharing and stopping.
 
+mod cancel;
+mod handle;
 mod locks;
 mod marker;
 mod slot;

@@ -4,10 +4,13 @@
 //! (`stage.rs`), so that nothing depends on how long anything takes.
 #![allow(clippy::unwrap_used)]
 
+mod breaker;
 mod connection;
 mod consumer;
 mod copy;
+mod dead_letters;
 mod job;
+mod limits;
 mod mirror;
 mod outage;
 mod proxy;

@@ -8,7 +8,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, cmd};
 use serde_json::json;
 use stampede_broker::{
-    Broker, Config, Consumer, ConsumerConfig, Counts, Handler, Job, JobContext, Outcome, Queue,
+    Broker, Config, Consumer, ConsumerConfig, ConsumerHandle, Counts, Handler, Job, JobContext,
+    JobPolicy, Outcome, Queue,
 };
 use stampede_model::{Backoff, JobSpec};
 use stampede_testkit::{Redis, eventually};
@@ -106,6 +107,7 @@ pub(crate) fn config(token: &str) -> ConsumerConfig {
         lock: Duration::from_secs(30),
         stalled_interval: Duration::from_secs(30),
         drain: Duration::from_secs(10),
+        limit: None,
     }
 }
 
@@ -151,6 +153,7 @@ where
 
 /// A consumer at work.
 pub(crate) struct Running {
+    pub(crate) handle: ConsumerHandle,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -159,7 +162,8 @@ impl Running {
     pub(crate) fn start(queue: &Queue, config: ConsumerConfig, handler: impl Handler) -> Self {
         let stop = CancellationToken::new();
         let consumer = Consumer::new(config, queue.clone(), handler);
-        Self { task: tokio::spawn(consumer.run(stop.clone())), stop }
+        let handle = consumer.handle();
+        Self { handle, task: tokio::spawn(consumer.run(stop.clone())), stop }
     }
 
     /// Asks it to stop, and does not wait.
@@ -171,6 +175,11 @@ impl Running {
     pub(crate) async fn stop(self) {
         self.stop.cancel();
         tokio::time::timeout(SOON, self.task).await.expect("stops").expect("does not panic");
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) async fn ended(self) {
+        tokio::time::timeout(SOON, self.task).await.expect("ends").expect("does not panic");
     }
 
     /// Ends it without a farewell, as the death of its process would.
@@ -262,6 +271,7 @@ impl Played {
 struct Player {
     runs: mpsc::UnboundedSender<Call<Answer>>,
     failures: mpsc::UnboundedSender<Call<Result<(), String>>>,
+    policy: JobPolicy,
 }
 
 fn call<A>(
@@ -291,12 +301,25 @@ impl Handler for Player {
         let _ = self.failures.send(call);
         answered.await.unwrap_or(Ok(()))
     }
+
+    fn policy(&self, _: &str) -> JobPolicy {
+        self.policy.clone()
+    }
+
+    fn custom_backoff(&self, strategy: &str, job: &Job) -> Duration {
+        assert_eq!(strategy, "growing");
+        Duration::from_millis(50 * u64::from(job.attempts_made + 1))
+    }
 }
 
 pub(crate) fn play(queue: &Queue, config: ConsumerConfig) -> Played {
+    play_with(queue, config, JobPolicy::default())
+}
+
+pub(crate) fn play_with(queue: &Queue, config: ConsumerConfig, policy: JobPolicy) -> Played {
     let (run, runs) = mpsc::unbounded_channel();
     let (failure, failures) = mpsc::unbounded_channel();
-    let running = Running::start(queue, config, Player { runs: run, failures: failure });
+    let running = Running::start(queue, config, Player { runs: run, failures: failure, policy });
     Played { running, runs, failures }
 }
 

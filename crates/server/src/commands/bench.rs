@@ -5,6 +5,7 @@
 
 pub(crate) mod engine;
 mod processes;
+pub(crate) mod queue;
 
 use std::collections::BTreeMap;
 use std::process::Stdio;

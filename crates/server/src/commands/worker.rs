@@ -62,6 +62,7 @@ async fn work(
         lock: LOCK,
         stalled_interval: STALLED_INTERVAL,
         drain: settings.shutdown_timeout,
+        limit: None,
     };
     tracing::info!(slots = config.slots, "ready");
     stampede_worker::run(config, broker, environment, stop).await?;

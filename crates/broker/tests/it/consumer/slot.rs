@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stampede_broker::Outcome;
+use stampede_broker::{JobPolicy, Outcome, RetryPolicy};
 use stampede_model::{Backoff, JobSpec};
 
-use crate::stage::{Stage, config, job};
+use crate::stage::{Stage, config, job, play_with};
 
 async fn trace(stage: &Stage, job_id: &str) -> Value {
     let text = stage.field(job_id, "stacktrace").await.unwrap_or_default();
@@ -146,12 +146,107 @@ async fn a_panic_is_a_failed_attempt_and_the_slot_goes_on() {
     played.run().await.panics("again");
     played.failure().await.settles(Ok(()));
     stage.until("failed", |counts| counts.failed == 1 && counts.active == 0).await;
-    assert_eq!(
-        trace(&stage, "a").await,
-        json!(["panicked: index out of bounds", "panicked: again"])
-    );
+    let traces = trace(&stage, "a").await;
+    for (entry, message) in [(0, "panicked: index out of bounds\n"), (1, "panicked: again\n")] {
+        let text = traces[entry].as_str().unwrap();
+        assert!(
+            text.starts_with(message) && text.contains("stage.rs"),
+            "where it panicked: {text}"
+        );
+    }
 
     stage.enqueue(&[job("b")]).await;
     played.run().await.completes();
     stage.until_completed(1).await;
+}
+
+#[tokio::test]
+async fn an_attempt_past_its_time_is_dropped_and_tried_again() {
+    let stage = Stage::start().await;
+    let policy = JobPolicy { timeout: Some(Duration::from_millis(200)), ..JobPolicy::default() };
+    let mut played = play_with(&stage.queue, config("w"), policy);
+    stage.enqueue(&[job("a")]).await;
+    played.run().await.dropped().await;
+    stage.until("delayed", |counts| counts.delayed == 1).await;
+    let reason = stage.field("a", "failedReason").await.unwrap();
+    assert_eq!(reason, "took longer than its limit of 200ms");
+    played.run().await.completes();
+    stage.until_completed(1).await;
+}
+
+#[tokio::test]
+async fn a_retry_may_say_when() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage
+        .enqueue(&[JobSpec { backoff: Backoff::Exponential { base_ms: 60_000 }, ..job("a") }])
+        .await;
+    let told = Duration::from_millis(150);
+    played.run().await.ends(Outcome::RetryAfter("429 Too Many Requests".into(), told));
+    let began = Instant::now();
+    let again = played.run().await;
+    assert_eq!(again.job.attempts_made, 1);
+    assert!(began.elapsed() < Duration::from_secs(5), "not its own back-off of a minute");
+    again.completes();
+    stage.until_completed(1).await;
+}
+
+#[tokio::test]
+async fn a_job_without_options_follows_the_policy_of_its_type() {
+    let stage = Stage::start().await;
+    let retry = RetryPolicy {
+        attempts: 2,
+        backoff: stampede_broker::Backoff::fixed(Duration::from_millis(30)).with_jitter(0.5),
+    };
+    let policy = JobPolicy { retry, ..JobPolicy::default() };
+    let mut played = play_with(&stage.queue, config("w"), policy);
+    put(&stage, "plain", "{}").await;
+    played.run().await.ends(Outcome::Retry("first".into()));
+    played.run().await.ends(Outcome::Retry("second".into()));
+    played.failure().await.settles(Ok(()));
+    stage.until("failed after two", |counts| counts.failed == 1).await;
+
+    // Its own options win, and a back-off by a name of its own is asked for.
+    put(&stage, "own", r#"{"attempts":3,"backoff":{"type":"growing"}}"#).await;
+    for _ in 0..2 {
+        played.run().await.ends(Outcome::Retry("again".into()));
+    }
+    played.run().await.completes();
+    stage.until_completed(1).await;
+}
+
+/// Adds a job by hand, as other software might.
+async fn put(stage: &Stage, id: &str, opts: &str) {
+    let _: i64 = stage
+        .ask(&format!("HSET @{id} name n data {{}} opts {opts} timestamp 1 delay 0 priority 0"))
+        .await;
+    let _: i64 = stage.ask(&format!("LPUSH @wait {id}")).await;
+    let _: i64 = stage.ask("ZADD @marker 0 0").await;
+}
+
+#[tokio::test]
+async fn what_other_software_left_behind_is_buried_and_the_worker_goes_on() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    let _: i64 = stage.ask("HSET @nameless data {} timestamp 1").await;
+    let _: i64 = stage.ask("HSET @broken name n data {oops timestamp 1").await;
+    let _: i64 = stage.ask("HSET @dataless name n").await;
+    // The last one has no hash at all: what the scripts write when it is taken is all there is.
+    let _: i64 = stage.ask("LPUSH @wait nameless broken dataless hollow").await;
+    stage.enqueue(&[job("good")]).await;
+    for _ in 0..4 {
+        played.failure().await.settles(Ok(()));
+    }
+    let good = played.run().await;
+    assert_eq!(good.job.id, "good");
+    good.completes();
+    stage
+        .until("buried", |counts| counts.failed == 4 && counts.completed == 1 && counts.active == 0)
+        .await;
+    let reason = stage.field("broken", "failedReason").await.unwrap();
+    assert!(reason.contains("its data are not JSON"), "{reason}");
+    let letters = stage.queue.dead_letters().await.unwrap().list(0, 10).await.unwrap();
+    let broken = letters.iter().find(|letter| letter.job_id == "broken").unwrap();
+    assert_eq!(broken.payload.get(), r#""{oops""#);
+    assert_eq!(letters.len(), 4);
 }

@@ -98,6 +98,7 @@ impl Workers {
                 lock: Duration::from_secs(30),
                 stalled_interval: Duration::from_secs(30),
                 drain: Duration::from_secs(30),
+                limit: None,
             };
             let queue = server.broker().await?.queue(queue).await?;
             running.spawn(Consumer::new(config, queue, handler.clone()).run(stop.clone()));

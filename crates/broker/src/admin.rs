@@ -1,0 +1,354 @@
+//! Looking into queues and tidying them up: what an operator does, by API, command line or dashboard.
+//!
+//! Jobs are read straight from their hashes and tolerantly, for what is worth looking at is often odd.
+//! Whatever changes something goes through the official crate's scripts, so that Node's clients see
+//! the same events as if one of them had done it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use redis::{cmd, pipe};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::names::{check_job_id, check_queue_name};
+use crate::{Broker, Error, Queue};
+
+/// Jobs looked at in one go.
+const PAGE: usize = 200;
+/// Jobs that one search looks through before it says where to go on.
+const SEARCH_AT_MOST: usize = 20_000;
+
+/// Where a job stands; the names are BullMQ's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Waits for a worker.
+    Waiting,
+    /// Waits for a worker, by priority.
+    Prioritized,
+    /// Is being worked on.
+    Active,
+    /// Waits for its time.
+    Delayed,
+    /// Waits for its children in a flow.
+    WaitingChildren,
+    /// Is done.
+    Completed,
+    /// Has failed for good.
+    Failed,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Waiting,
+        Self::Prioritized,
+        Self::Active,
+        Self::Delayed,
+        Self::WaitingChildren,
+        Self::Completed,
+        Self::Failed,
+    ];
+
+    /// Its name, and the part of the queue's keys that holds it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Prioritized => "prioritized",
+            Self::Active => "active",
+            Self::Delayed => "delayed",
+            Self::WaitingChildren => "waiting-children",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The state of this name; `wait` is BullMQ's other word for waiting.
+    pub fn parse(name: &str) -> Option<Self> {
+        let name = if name == "wait" { "waiting" } else { name };
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    fn key(self) -> &'static str {
+        if self == Self::Waiting { "wait" } else { self.name() }
+    }
+
+    /// The command that reads its ids, in the order in which people expect them.
+    fn range(self) -> &'static str {
+        match self {
+            Self::Waiting | Self::Active => "LRANGE",
+            Self::Completed | Self::Failed => "ZREVRANGE",
+            Self::Prioritized | Self::Delayed | Self::WaitingChildren => "ZRANGE",
+        }
+    }
+}
+
+/// A job as an operator sees it. What its hash does not have, or has in another form, is left out.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobView {
+    /// Its id.
+    pub id: String,
+    /// Its type.
+    pub name: String,
+    /// Where it stands.
+    pub state: State,
+    /// Its payload.
+    pub data: Value,
+    /// Its options.
+    pub opts: Value,
+    /// How far it is.
+    pub progress: Value,
+    /// Attempts that have ended.
+    pub attempts_made: u64,
+    /// When it was added, in milliseconds since 1970.
+    pub timestamp: Option<u64>,
+    /// When it last began.
+    pub processed_on: Option<u64>,
+    /// When it ended.
+    pub finished_on: Option<u64>,
+    /// Who worked on it.
+    pub processed_by: Option<String>,
+    /// Why its last attempt failed.
+    pub failed_reason: Option<String>,
+    /// What was written about its attempts.
+    pub stacktrace: Vec<String>,
+    /// Its result.
+    pub returnvalue: Value,
+}
+
+impl JobView {
+    fn read(id: String, state: State, mut fields: HashMap<String, String>) -> Self {
+        let mut json = |name: &str| match fields.remove(name) {
+            None => Value::Null,
+            Some(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        };
+        let (data, opts, progress) = (json("data"), json("opts"), json("progress"));
+        let (returnvalue, stacktrace) = (json("returnvalue"), json("stacktrace"));
+        let number =
+            |name: &str| fields.get(name).and_then(|n| n.parse::<f64>().ok()).map(|n| n as u64);
+        let lines = stacktrace.as_array().into_iter().flatten();
+        Self {
+            attempts_made: number("atm").unwrap_or(0),
+            timestamp: number("timestamp"),
+            processed_on: number("processedOn"),
+            finished_on: number("finishedOn"),
+            stacktrace: lines.filter_map(|line| line.as_str().map(str::to_owned)).collect(),
+            processed_by: fields.get("pb").cloned(),
+            failed_reason: fields.get("failedReason").cloned(),
+            name: fields.remove("name").unwrap_or_default(),
+            id,
+            state,
+            data,
+            opts,
+            progress,
+            returnvalue,
+        }
+    }
+}
+
+/// What a search found, and where it left off.
+#[derive(Debug, Clone, Serialize)]
+pub struct Found {
+    /// Jobs, at most as many as were asked for.
+    pub jobs: Vec<JobView>,
+    /// Give this to go on; `None`: everything was looked at.
+    pub next: Option<usize>,
+}
+
+/// Jobs that an operation leaves alone, or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delayed {
+    /// Delayed jobs stay.
+    Keep,
+    /// They go too.
+    Too,
+}
+
+/// Whether a queue may be destroyed while somebody works on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenActive {
+    /// Then it is refused.
+    Refuse,
+    /// Their work is lost.
+    Destroy,
+}
+
+impl Broker {
+    /// The names of all queues in this Redis, dead-letter queues among them.
+    pub async fn queue_names(&self) -> Result<BTreeSet<String>, Error> {
+        let mut redis = self.redis();
+        let mut names = BTreeSet::new();
+        let mut cursor = 0_u64;
+        loop {
+            let (next, keys): (u64, Vec<String>) = cmd("SCAN")
+                .arg(cursor)
+                .arg("MATCH")
+                .arg("bull:*:meta")
+                .arg("COUNT")
+                .arg(1000)
+                .query_async(&mut redis)
+                .await?;
+            let name =
+                |key: &String| Some(key.strip_prefix("bull:")?.strip_suffix(":meta")?.to_owned());
+            names
+                .extend(keys.iter().filter_map(name).filter(|name| check_queue_name(name).is_ok()));
+            if next == 0 {
+                return Ok(names);
+            }
+            cursor = next;
+        }
+    }
+}
+
+impl Queue {
+    /// Lets no worker take another job, until resumed.
+    pub async fn pause(&self) -> Result<(), Error> {
+        Ok(self.bull().pause().await?)
+    }
+
+    /// Lets workers go on.
+    pub async fn resume(&self) -> Result<(), Error> {
+        Ok(self.bull().resume().await?)
+    }
+
+    /// Whether it is paused.
+    pub async fn is_paused(&self) -> Result<bool, Error> {
+        Ok(self.bull().is_paused().await?)
+    }
+
+    /// Removes all jobs that wait. What runs and what has ended stays.
+    pub async fn drain(&self, delayed: Delayed) -> Result<(), Error> {
+        Ok(self.bull().drain(delayed == Delayed::Too).await?)
+    }
+
+    /// Removes jobs in a state that are older than `grace`, at most `limit`; returns their ids.
+    pub async fn clean(
+        &self,
+        state: State,
+        grace: Duration,
+        limit: u32,
+    ) -> Result<Vec<String>, Error> {
+        let grace_ms = grace.as_millis() as u64;
+        Ok(self.bull().clean(grace_ms, limit, state.key()).await?)
+    }
+
+    /// Puts a failed job back to wait, with all its attempts. `Ok(false)`: it has not failed.
+    pub async fn retry(&self, job_id: &str) -> Result<bool, Error> {
+        let Some(job) = self.job(job_id).await? else { return Ok(false) };
+        if job.state != State::Failed {
+            return Ok(false);
+        }
+        let (data, opts) = (job.data.to_string(), job.opts.to_string());
+        self.run_again(job_id, &job.name, &data, &opts).await?;
+        Ok(true)
+    }
+
+    /// Lets a delayed job begin now. `Ok(false)`: it is not delayed.
+    pub async fn promote(&self, job_id: &str) -> Result<bool, Error> {
+        let Some(job) = self.bull().get_job(job_id).await? else { return Ok(false) };
+        if self.state_of(job_id).await? != Some(State::Delayed) {
+            return Ok(false);
+        }
+        job.promote().await?;
+        Ok(true)
+    }
+
+    /// Destroys the queue with everything in it.
+    pub async fn obliterate(&self, when_active: WhenActive) -> Result<(), Error> {
+        Ok(self.bull().obliterate(when_active == WhenActive::Destroy, 1000).await?)
+    }
+
+    /// Most jobs that all workers together may run at a time; `None` lifts the limit.
+    pub async fn set_global_concurrency(&self, jobs: Option<u64>) -> Result<(), Error> {
+        match jobs {
+            Some(jobs) => Ok(self.bull().set_global_concurrency(jobs).await?),
+            None => Ok(self.bull().remove_global_concurrency().await?),
+        }
+    }
+
+    /// Jobs in a state.
+    pub async fn jobs(
+        &self,
+        state: State,
+        skip: usize,
+        count: usize,
+    ) -> Result<Vec<JobView>, Error> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let mut redis = self.broker().redis();
+        let ids: Vec<String> = cmd(state.range())
+            .arg(self.keys().part(state.key()))
+            .arg(skip)
+            .arg(skip + count - 1)
+            .query_async(&mut redis)
+            .await?;
+        let mut hashes = pipe();
+        for id in &ids {
+            hashes.hgetall(self.keys().part(id));
+        }
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let hashes: Vec<HashMap<String, String>> = hashes.query_async(&mut redis).await?;
+        Ok(ids.into_iter().zip(hashes).map(|(id, hash)| JobView::read(id, state, hash)).collect())
+    }
+
+    /// One job.
+    pub async fn job(&self, job_id: &str) -> Result<Option<JobView>, Error> {
+        check_job_id(job_id)?;
+        let Some(state) = self.state_of(job_id).await? else { return Ok(None) };
+        let mut redis = self.broker().redis();
+        let key = self.keys().part(job_id);
+        let hash: HashMap<String, String> = cmd("HGETALL").arg(key).query_async(&mut redis).await?;
+        Ok((!hash.is_empty()).then(|| JobView::read(job_id.to_owned(), state, hash)))
+    }
+
+    async fn state_of(&self, job_id: &str) -> Result<Option<State>, Error> {
+        Ok(State::parse(self.bull().get_job_state(job_id).await?.as_str()))
+    }
+
+    /// Lines of a job's log.
+    pub async fn logs(&self, job_id: &str) -> Result<Vec<String>, Error> {
+        check_job_id(job_id)?;
+        let key = self.keys().part(&format!("{job_id}:logs"));
+        Ok(cmd("LRANGE")
+            .arg(key)
+            .arg(-1000)
+            .arg(-1)
+            .query_async(&mut self.broker().redis())
+            .await?)
+    }
+
+    /// Jobs in a state that contain a text in id, name or payload. Looks through a bounded number of
+    /// them, from the `from`-th on, and says where to go on.
+    pub async fn search(
+        &self,
+        state: State,
+        text: &str,
+        from: usize,
+        count: usize,
+    ) -> Result<Found, Error> {
+        let mut jobs = Vec::new();
+        let mut at = from;
+        while jobs.len() < count && at < from + SEARCH_AT_MOST {
+            let page = self.jobs(state, at, PAGE).await?;
+            if page.is_empty() {
+                return Ok(Found { jobs, next: None });
+            }
+            for job in page {
+                if jobs.len() == count {
+                    return Ok(Found { jobs, next: Some(at) });
+                }
+                at += 1;
+                let data = job.data.to_string();
+                if job.id.contains(text) || job.name.contains(text) || data.contains(text) {
+                    jobs.push(job);
+                }
+            }
+        }
+        Ok(Found { jobs, next: Some(at) })
+    }
+}

@@ -1,0 +1,56 @@
+//! What a handler can do besides its work.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::limits::{Limits, Rate};
+use crate::{Breaker, BreakerConfig, Error, Job, Permit, Queue, scripts};
+
+/// The handler's way to Redis while it works on one job.
+#[derive(Clone)]
+pub struct JobContext {
+    queue: Queue,
+    job_id: String,
+    keep_logs: Option<u64>,
+}
+
+impl JobContext {
+    pub(super) fn new(queue: &Queue, job: &Job) -> Self {
+        Self { queue: queue.clone(), job_id: job.id.clone(), keep_logs: job.keep_logs }
+    }
+
+    /// Shows how far the job is: a percentage, or any JSON.
+    pub async fn progress(&self, progress: impl Serialize) -> Result<(), Error> {
+        let progress = serde_json::to_string(&progress).unwrap_or_default();
+        let mut redis = self.queue.broker().redis();
+        scripts::update_progress(&mut redis, self.queue.keys(), &self.job_id, &progress).await
+    }
+
+    /// Adds a line to the job's log; only the newest are kept if its options say so.
+    pub async fn log(&self, line: &str) -> Result<(), Error> {
+        let mut redis = self.queue.broker().redis();
+        scripts::add_log(&mut redis, self.queue.keys(), &self.job_id, line, self.keep_logs).await
+    }
+
+    /// Results of the job's children in a flow, by the key of the child (`bull:payments:17`).
+    pub async fn children_values(&self) -> Result<HashMap<String, Value>, Error> {
+        self.queue.children_values(&self.job_id).await
+    }
+
+    /// Asks for a permit of a rate limit, such as `account:17`. Without one: [`crate::Outcome::Snooze`].
+    pub async fn permit(&self, name: &str, otherwise: Option<Rate>) -> Result<Permit, Error> {
+        self.limits().take(name, otherwise).await
+    }
+
+    /// All rate limits.
+    pub fn limits(&self) -> Limits {
+        self.queue.broker().limits()
+    }
+
+    /// The circuit breaker of an outside service.
+    pub fn breaker(&self, name: &str, config: BreakerConfig) -> Breaker {
+        self.queue.broker().breaker(name, config)
+    }
+}

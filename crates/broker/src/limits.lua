@@ -1,0 +1,35 @@
+-- Takes one permit of a rate limit, or says how long to wait for one. See limits.rs.
+-- KEYS[1] settings of the limit; KEYS[2] grants of the last window; KEYS[3] who was told to come when.
+-- ARGV[1] max, ARGV[2] window in ms (both used when the settings say nothing);
+-- ARGV[3] a name for this permit that nobody else uses.
+-- Returns 0, or milliseconds to wait.
+local set = redis.call('HMGET', KEYS[1], 'max', 'per')
+local max, per = tonumber(set[1] or ARGV[1]), tonumber(set[2] or ARGV[2])
+if not max or not per then return 0 end
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+-- What is granted here begins a moment later there: a little longer than the window, so that the
+-- beginnings keep to it too.
+local window = per * 1000 + math.min(50000, per * 20)
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - window)
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+local granted = redis.call('ZCARD', KEYS[2])
+if granted < max then
+  redis.call('ZADD', KEYS[2], now, ARGV[3])
+  redis.call('PEXPIRE', KEYS[2], math.ceil(window / 1000))
+  return 0
+end
+if max < 1 then return per end
+-- The n-th who waits is told to come when the n-th grant from now leaves the window.
+local waiting = redis.call('ZCARD', KEYS[3])
+local come
+local leaves = redis.call('ZRANGE', KEYS[2], granted - max + waiting, granted - max + waiting, 'WITHSCORES')
+if leaves[2] then
+  come = leaves[2] + window
+else
+  local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
+  come = math.max(now, last[2] or now) + window / max
+end
+redis.call('ZADD', KEYS[3], come, ARGV[3])
+redis.call('PEXPIRE', KEYS[3], math.ceil((come - now) / 1000) + 1)
+return math.max(1, math.ceil((come - now) / 1000))

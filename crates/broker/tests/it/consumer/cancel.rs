@@ -1,0 +1,58 @@
+//! Cancelling jobs.
+
+use std::time::Duration;
+
+use redis::cmd;
+use stampede_broker::{Cancelled, ConsumerConfig};
+
+use crate::stage::{Stage, config, job, short_lock};
+
+#[tokio::test]
+async fn whoever_runs_a_cancelled_job_drops_it() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(ConsumerConfig { slots: 2, ..config("w") });
+    stage.enqueue(&[job("a"), job("b")]).await;
+    let a = played.run().await;
+    let b = played.run().await;
+    // From another process, which knows nothing of the consumer.
+    let (_, elsewhere) = crate::stage::connect(&stage.redis.url()).await;
+    assert_eq!(elsewhere.cancel("a", "the buyer changed her mind").await.unwrap(), Cancelled::Told);
+    a.dropped().await;
+    let failure = played.failure().await;
+    assert_eq!(failure.reason, "cancelled: the buyer changed her mind");
+    failure.settles(Ok(()));
+    stage.until("failed", |counts| counts.failed == 1 && counts.active == 1).await;
+    b.completes();
+    stage.until_completed(1).await;
+}
+
+#[tokio::test]
+async fn a_job_that_has_not_begun_is_removed_and_one_that_has_ended_is_left() {
+    let stage = Stage::start().await;
+    stage.enqueue(&[job("a"), job("b")]).await;
+    assert_eq!(stage.queue.cancel("a", "no").await.unwrap(), Cancelled::Removed);
+    assert_eq!(stage.queue.cancel("a", "no").await.unwrap(), Cancelled::NotThere);
+    let mut played = stage.play(config("w"));
+    let run = played.run().await;
+    assert_eq!(run.job.id, "b");
+    run.completes();
+    stage.until_completed(1).await;
+}
+
+#[tokio::test]
+async fn a_message_that_was_lost_is_made_up_for_by_the_next_renewal() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(short_lock("w"));
+    stage.enqueue(&[job("a")]).await;
+    let run = played.run().await;
+    // As if the message had been published while the connection was broken.
+    let _: i64 = cmd("HSET")
+        .arg("bull:tickets:a")
+        .arg("cxl")
+        .arg("lost on the way")
+        .query_async(&mut stage.raw().await)
+        .await
+        .unwrap();
+    tokio::time::timeout(Duration::from_secs(5), run.dropped()).await.unwrap();
+    assert_eq!(played.failure().await.reason, "cancelled: lost on the way");
+}

@@ -1,0 +1,98 @@
+//! Rate limits over several consumers.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use stampede_broker::{ConsumerConfig, Handler, Job, JobContext, Outcome, Permit, Rate};
+
+use crate::stage::{Running, Stage, config, connect, jobs};
+
+/// Notes when each job began; jobs of the account in their data need its permit.
+#[derive(Clone)]
+struct Begun {
+    times: Arc<Mutex<Vec<Instant>>>,
+    per_account: Option<Rate>,
+}
+
+impl Handler for Begun {
+    async fn run(&self, job: &Job, context: &JobContext) -> Outcome {
+        if let Some(rate) = self.per_account {
+            match context.permit("account:17", Some(rate)).await {
+                Ok(Permit::Granted(_)) => {}
+                Ok(Permit::Wait(wait)) => return Outcome::Snooze(wait),
+                Err(error) => return Outcome::Retry(error.to_string()),
+            }
+        }
+        self.times.lock().unwrap().push(Instant::now());
+        assert_eq!(job.attempts_made, 0, "waiting costs no attempt");
+        Outcome::Done(json!(null))
+    }
+}
+
+/// The most that any window of this length holds.
+fn most_in_any(window: Duration, times: &[Instant]) -> usize {
+    let held =
+        |from: Instant| times.iter().filter(|at| **at >= from && **at < from + window).count();
+    times.iter().map(|from| held(*from)).max().unwrap_or(0)
+}
+
+async fn assert_keeps(rate: Rate, queue_limit: Option<Rate>, per_account: Option<Rate>) {
+    let stage = Stage::start().await;
+    let begun = Begun { times: Arc::default(), per_account };
+    stage.enqueue(&jobs(60)).await;
+    let mut running = Vec::new();
+    for number in 0..4 {
+        // Connections of their own, as processes have.
+        let (_, queue) = connect(&stage.redis.url()).await;
+        let name = format!("w{number}");
+        let config = ConsumerConfig { slots: 4, limit: queue_limit, ..config(&name) };
+        running.push(Running::start(&queue, config, begun.clone()));
+    }
+    stage.until_completed(60).await;
+    for consumer in running {
+        consumer.stop().await;
+    }
+    let mut times = begun.times.lock().unwrap().clone();
+    times.sort();
+    let window = Duration::from_millis(rate.per_ms);
+    let most = most_in_any(window, &times);
+    assert!(most <= rate.max as usize, "{most} in {window:?}");
+    assert_eq!(times.len(), 60);
+}
+
+#[tokio::test]
+async fn a_queue_keeps_its_limit_in_any_window_over_all_consumers() {
+    let rate = Rate::new(20, Duration::from_millis(500));
+    assert_keeps(rate, Some(rate), None).await;
+}
+
+#[tokio::test]
+async fn an_account_keeps_its_limit_and_its_jobs_only_wait() {
+    let rate = Rate::new(20, Duration::from_millis(500));
+    assert_keeps(rate, None, Some(rate)).await;
+}
+
+#[tokio::test]
+async fn a_limit_is_changed_for_everybody_and_survives_those_who_set_it() {
+    let stage = Stage::start().await;
+    let limits = stage.broker.limits();
+    let (elsewhere, _) = connect(&stage.redis.url()).await;
+    let take = async || elsewhere.limits().take("sms", None).await.unwrap();
+    assert!(matches!(take().await, Permit::Granted(_)), "nobody has set one");
+    let rate = Rate::new(2, Duration::from_secs(60));
+    limits.set("sms", rate).await.unwrap();
+    assert_eq!(limits.all().await.unwrap(), [("sms".to_owned(), rate)].into());
+    let Permit::Granted(first) = take().await else { panic!("the first is free") };
+    assert!(matches!(take().await, Permit::Granted(_)));
+    let Permit::Wait(wait) = take().await else { panic!("the third must wait") };
+    assert!(wait > Duration::from_secs(58) && wait < Duration::from_secs(62), "{wait:?}");
+    first.give_back().await.unwrap();
+    assert!(matches!(take().await, Permit::Granted(_)), "what was given back is free");
+    limits.set("sms", Rate::new(3, Duration::from_secs(60))).await.unwrap();
+    assert!(matches!(take().await, Permit::Granted(_)), "one more since it was raised");
+    limits.set("sms", Rate::new(0, Duration::from_secs(1))).await.unwrap();
+    assert!(matches!(take().await, Permit::Wait(_)), "0 stops everything");
+    assert!(limits.unset("sms").await.unwrap());
+    assert!(matches!(take().await, Permit::Granted(_)));
+}

@@ -1,0 +1,327 @@
+//! `stampede bench queue`: our broker beside Node's BullMQ, on the same Redis in the same run.
+//!
+//! Each measurement is made with one and at once with the other, in turns, on queues of their own in
+//! one redis-server; a ratio is the median of the rounds' ratios. Node has two processes, one that
+//! adds and one that works, which is how it is fastest; we have two threads. Both have one worker
+//! with the same number of slots, the same payload and the same job options.
+//!
+//! - add: one by one, 16 at a time; in bulk, 500 at a time
+//! - process: jobs that wait already, with 1, 8 and 100 slots
+//! - life: added in bulk and processed with 100 slots at the same time
+//! - latency: from the call that adds a job to the beginning of its handler, at a fixed rate
+
+mod node;
+mod ours;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value, json};
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+
+use self::node::{Node, Process};
+use super::engine::{median, percentile};
+use super::rounded;
+use crate::cli::BenchQueue;
+use crate::commands::signals::stop_on_signal;
+use crate::local_engine::socket_url;
+
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Jobs added in one go.
+const CHUNK: u32 = 500;
+/// Jobs that are being added one by one at the same time.
+const LANES: u32 = 16;
+const SLOTS: [usize; 3] = [1, 8, 100];
+const WARM_UP: u32 = 300;
+
+/// Figures by name, such as `life 100`; jobs a second, or milliseconds.
+type Figures = BTreeMap<String, f64>;
+
+pub(crate) async fn run(options: BenchQueue) -> Result<()> {
+    let stop = CancellationToken::new();
+    stop_on_signal(stop.clone())?;
+    tokio::select! {
+        result = compare(options) => result,
+        () = stop.cancelled() => bail!("interrupted"),
+    }
+}
+
+async fn compare(options: BenchQueue) -> Result<()> {
+    let node = Node::install().await?;
+    let mut results = Map::new();
+    for aof in [Aof::On, Aof::Off] {
+        let mut rounds = Vec::new();
+        for number in 0..options.rounds {
+            let round = Round::measure(&node, aof, number, &options).await?;
+            if !options.json {
+                eprintln!(
+                    "AOF {}: round {} of {}: life at 100 slots {:.0} jobs/s, Node {:.0}",
+                    aof.name(),
+                    number + 1,
+                    options.rounds,
+                    round.ours["life 100"],
+                    round.node["life 100"],
+                );
+            }
+            rounds.push(round);
+        }
+        results.insert(aof.name().to_owned(), summary(&rounds, &options));
+    }
+    let on = results["on"].clone();
+    let report = json!({
+        "life_vs_node": on["ratios"]["life 100"],
+        "p99_vs_node": on["ratios"]["add to start p99 ms"],
+        "jobs": options.jobs,
+        "rate": options.rate,
+        "rounds": options.rounds,
+        "aof": results,
+    });
+    if options.json {
+        println!("{report}");
+    } else {
+        print(&report);
+    }
+    Ok(())
+}
+
+/// Whether Redis writes an append-only file, every second.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Aof {
+    On,
+    Off,
+}
+
+impl Aof {
+    fn name(self) -> &'static str {
+        if self == Self::On { "on" } else { "off" }
+    }
+}
+
+/// A redis-server of our own.
+struct Redis {
+    _child: Child,
+    socket: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Redis {
+    async fn start(aof: Aof) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("stampede-bench-").tempdir()?;
+        let socket = folder.path().join("socket");
+        let child = Command::new("redis-server")
+            .args(["--port", "0", "--save", "", "--maxmemory-policy", "noeviction"])
+            .args(["--appendfsync", "everysec", "--appendonly"])
+            .arg(if aof == Aof::On { "yes" } else { "no" })
+            .arg("--unixsocket")
+            .arg(&socket)
+            .arg("--dir")
+            .arg(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .context("redis-server is not installed: apt-get install redis-server")?;
+        let give_up = Instant::now() + Duration::from_secs(10);
+        while !socket.exists() {
+            if Instant::now() > give_up {
+                bail!("redis-server does not start");
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(Self { _child: child, socket, _folder: folder })
+    }
+}
+
+/// What one round found for each side.
+struct Round {
+    ours: Figures,
+    node: Figures,
+}
+
+impl Round {
+    async fn measure(node: &Node, aof: Aof, number: u32, options: &BenchQueue) -> Result<Self> {
+        let redis = Redis::start(aof).await?;
+        let bench = Bench {
+            url: socket_url(&redis.socket, None)?,
+            payload: payload(),
+            adder: node.start(&redis.socket, &payload())?,
+            worker: node.start(&redis.socket, &payload())?,
+            options,
+        };
+        bench.run(&redis.socket, number).await
+    }
+}
+
+/// About 300 bytes, like a ticket's job.
+fn payload() -> Value {
+    json!({
+        "v": 1,
+        "ticketId": "0199aaaa-7000-7000-8000-000000000001",
+        "batchId": "0199bbbb-7000-7000-8000-000000000001",
+        "holder": { "name": "Anna Bērziņa", "email": "anna@example.com", "seat": "Row 7 · Seat 12" },
+        "event": { "name": "Midsummer Night Festival", "location": "Riverside Gardens, Riga" },
+    })
+}
+
+struct Bench<'a> {
+    url: String,
+    payload: Value,
+    adder: Process,
+    worker: Process,
+    options: &'a BenchQueue,
+}
+
+impl Bench<'_> {
+    async fn run(mut self, _socket: &Path, number: u32) -> Result<Round> {
+        let mut round = Round { ours: Figures::new(), node: Figures::new() };
+        let ours_first = number % 2 == 0;
+        self.ours_life("ours-warm", 8, WARM_UP).await?;
+        self.node_life("node-warm", 8, WARM_UP).await?;
+        for turn in [ours_first, !ours_first] {
+            if turn {
+                self.all_of_ours(&mut round.ours).await?;
+            } else {
+                self.all_of_nodes(&mut round.node).await?;
+            }
+        }
+        self.adder.stop().await?;
+        self.worker.stop().await?;
+        Ok(round)
+    }
+
+    async fn all_of_ours(&self, figures: &mut Figures) -> Result<()> {
+        let jobs = self.options.jobs;
+        let broker = ours::connect(&self.url).await?;
+        let per_second = |seconds: f64| f64::from(jobs) / seconds;
+        let queue = broker.queue("ours-add").await?;
+        let seconds = ours::add(&queue, jobs, LANES, &self.payload).await?;
+        figures.insert("add".into(), per_second(seconds));
+        for slots in SLOTS {
+            let queue = broker.queue(&format!("ours-work-{slots}")).await?;
+            let seconds = ours::bulk(&queue, jobs, &self.payload).await?;
+            figures.insert("add in bulk".into(), per_second(seconds));
+            let worked = ours::Work::start(queue, slots, jobs).done().await?;
+            let ms = worked.last_ms - worked.first_ms;
+            figures.insert(format!("process {slots}"), per_second(ms / 1000.0));
+        }
+        let life = self.ours_life("ours-life", 100, jobs).await?;
+        figures.insert("life 100".into(), life);
+
+        let queue = broker.queue("ours-pace").await?;
+        let (rate, seconds) = (self.options.rate, self.options.seconds);
+        let consumer = ours::connect(&self.url).await?.queue("ours-pace").await?;
+        let work = ours::Work::start(consumer, 100, rate * seconds);
+        ours::pace(&queue, rate, seconds, &self.payload).await?;
+        waits(figures, work.done().await?.waits_ms);
+        Ok(())
+    }
+
+    async fn all_of_nodes(&mut self, figures: &mut Figures) -> Result<()> {
+        let jobs = self.options.jobs;
+        let per_second = |answer: &Value| -> Result<f64> {
+            Ok(f64::from(jobs) / answer["seconds"].as_f64().context("node gives no time")?)
+        };
+        let add = json!({"do": "add", "name": "node-add", "jobs": jobs, "at_once": LANES});
+        figures.insert("add".into(), per_second(&self.adder.ask(add).await?)?);
+        for slots in SLOTS {
+            let name = format!("node-work-{slots}");
+            let bulk = json!({"do": "bulk", "name": name, "jobs": jobs, "chunk": CHUNK});
+            figures.insert("add in bulk".into(), per_second(&self.adder.ask(bulk).await?)?);
+            let work = json!({"do": "work", "name": name, "slots": slots, "jobs": jobs});
+            // The first answer says that it is ready.
+            self.worker.ask(work).await?;
+            let worked = self.worker.answer().await?;
+            let ms = number(&worked["last"])? - number(&worked["first"])?;
+            figures.insert(format!("process {slots}"), f64::from(jobs) * 1000.0 / ms);
+        }
+        let life = self.node_life("node-life", 100, jobs).await?;
+        figures.insert("life 100".into(), life);
+
+        let (rate, seconds) = (self.options.rate, self.options.seconds);
+        let count = rate * seconds;
+        let work = json!({"do": "work", "name": "node-pace", "slots": 100, "jobs": count});
+        self.worker.ask(work).await?;
+        let pace = json!({"do": "pace", "name": "node-pace", "rate": rate, "seconds": seconds});
+        self.adder.ask(pace).await?;
+        let worked = self.worker.answer().await?;
+        let list = worked["waits"].as_array().context("node gives no waits")?;
+        waits(figures, list.iter().filter_map(Value::as_f64).collect());
+        Ok(())
+    }
+
+    /// Jobs a second, added in bulk and processed at the same time.
+    async fn ours_life(&self, name: &str, slots: usize, jobs: u32) -> Result<f64> {
+        // As two processes would have it: one connection adds, another takes.
+        let queue = ours::connect(&self.url).await?.queue(name).await?;
+        let consumer = ours::connect(&self.url).await?.queue(name).await?;
+        let work = ours::Work::start(consumer, slots, jobs);
+        let started = ours::now_ms();
+        ours::bulk(&queue, jobs, &self.payload).await?;
+        let worked = work.done().await?;
+        Ok(f64::from(jobs) * 1000.0 / (worked.last_ms - started))
+    }
+
+    async fn node_life(&mut self, name: &str, slots: usize, jobs: u32) -> Result<f64> {
+        let work = json!({"do": "work", "name": name, "slots": slots, "jobs": jobs});
+        self.worker.ask(work).await?;
+        let started = ours::now_ms();
+        let bulk = json!({"do": "bulk", "name": name, "jobs": jobs, "chunk": CHUNK});
+        self.adder.ask(bulk).await?;
+        let worked = self.worker.answer().await?;
+        Ok(f64::from(jobs) * 1000.0 / (number(&worked["last"])? - started))
+    }
+}
+
+fn number(value: &Value) -> Result<f64> {
+    value.as_f64().context("node's answer has no number where one belongs")
+}
+
+fn waits(figures: &mut Figures, mut waits_ms: Vec<f64>) {
+    waits_ms.sort_by(f64::total_cmp);
+    figures.insert("add to start p50 ms".into(), percentile(&waits_ms, 0.5));
+    figures.insert("add to start p99 ms".into(), percentile(&waits_ms, 0.99));
+}
+
+fn summary(rounds: &[Round], _options: &BenchQueue) -> Value {
+    let names: Vec<&String> =
+        rounds.first().map(|round| round.ours.keys().collect()).unwrap_or_default();
+    let figure = |pick: &dyn Fn(&Round, &str) -> f64| -> Map<String, Value> {
+        names
+            .iter()
+            .map(|name| {
+                let middle = median(rounds.iter().map(|round| pick(round, name)));
+                ((*name).clone(), json!(rounded(middle)))
+            })
+            .collect()
+    };
+    json!({
+        "ours": figure(&|round, name| round.ours[name]),
+        "node": figure(&|round, name| round.node.get(name).copied().unwrap_or(f64::NAN)),
+        "ratios": figure(&|round, name| round.ours[name] / round.node.get(name).copied().unwrap_or(f64::NAN)),
+    })
+}
+
+fn print(report: &Value) {
+    for aof in ["on", "off"] {
+        let part = &report["aof"][aof];
+        println!("\nRedis with AOF {aof}");
+        println!("  {:<22} {:>12} {:>12} {:>8}", "", "ours", "Node", "ratio");
+        for (name, ours) in part["ours"].as_object().into_iter().flatten() {
+            let of = |side: &str| part[side][name].as_f64().unwrap_or(f64::NAN);
+            let digits = if name.ends_with("ms") { 2 } else { 0 };
+            println!(
+                "  {:<22} {:>12.digits$} {:>12.digits$} {:>8.2}",
+                name,
+                ours.as_f64().unwrap_or(f64::NAN),
+                of("node"),
+                of("ratios")
+            );
+        }
+    }
+    println!("\nadd, process, life: jobs a second (more is better); add to start: milliseconds at");
+    println!("{} jobs a second (less is better). Ratios are ours to Node's.", report["rate"]);
+}
