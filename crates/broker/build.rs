@@ -8,7 +8,7 @@ use std::process::Command;
 use std::{env, error::Error, fs};
 
 /// The scripts our consumer runs. Adding one? Also give it a function in `src/scripts.rs`.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 10] = [
     "addLog-2",
     "extendLocks-1",
     "moveJobFromActiveToWait-9",
@@ -17,6 +17,7 @@ const SCRIPTS: [&str; 9] = [
     "moveToDelayed-11",
     "moveToFinished-14",
     "retryJob-11",
+    "updateJobScheduler-12",
     "updateProgress-3",
 ];
 

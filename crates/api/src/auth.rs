@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use stampede_model::{KeyHash, Principal};
+use stampede_model::{KeyHash, Principal, Role};
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -22,6 +22,11 @@ impl Caller {
     pub(crate) fn must_change(&self, owner: &str) -> Result<(), Problem> {
         self.must_write()?;
         self.must_read(owner)
+    }
+
+    /// Refuses all but administrators.
+    pub(crate) fn must_administer(&self) -> Result<(), Problem> {
+        if self.0.role == Role::Admin { Ok(()) } else { Err(Problem::forbidden()) }
     }
 
     /// Refuses callers who may only look.

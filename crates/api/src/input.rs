@@ -95,6 +95,20 @@ impl FromRequest<App> for Body {
     }
 }
 
+/// The same for requests that need no body: none is an empty object.
+pub(crate) struct MaybeBody(pub(crate) Map<String, Value>);
+
+impl FromRequest<App> for MaybeBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        if !request.headers().contains_key(CONTENT_TYPE) {
+            return Ok(Self(Map::new()));
+        }
+        Body::from_request(request, app).await.map(|Body(object)| Self(object))
+    }
+}
+
 fn is_too_long(error: &axum::Error) -> bool {
     std::error::Error::source(error)
         .is_some_and(|cause| cause.is::<http_body_util::LengthLimitError>())

@@ -66,7 +66,7 @@ impl Problem {
     }
 
     /// 503 when something we need is away.
-    fn unavailable(what: &str) -> Self {
+    pub(crate) fn unavailable(what: &str) -> Self {
         Self {
             retry_after_s: Some(2),
             ..Self::new(

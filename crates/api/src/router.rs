@@ -14,7 +14,7 @@ use tracing::Level;
 
 use crate::app::App;
 use crate::problem::Problem;
-use crate::routes::{batches, events, health, keys, orders, pdf, tickets, verify};
+use crate::routes::{batches, events, health, keys, orders, pdf, queues, tickets, verify};
 
 /// No request may take longer; the slowest, an order of 100,000 tickets, takes a few seconds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -48,6 +48,14 @@ pub fn router(app: App) -> Router {
         .route("/api/tickets/{id}/reissue", post(tickets::reissue))
         .route("/api/verify", post(verify::verify))
         .route("/api/batches/{id}", get(batches::read))
+        .route("/api/queues/status", get(queues::status))
+        .route("/api/queues/clean", post(queues::clean))
+        .route("/api/queues/{name}/jobs", get(queues::jobs))
+        .route("/api/queues/{name}/jobs/{id}", get(queues::job).delete(queues::remove))
+        .route("/api/queues/{name}/jobs/{id}/{verb}", post(queues::change_job))
+        .route("/api/queues/{name}/dead-letters", get(queues::dead_letters))
+        .route("/api/queues/{name}/dead-letters/{verb}", post(queues::change_dead_letters))
+        .route("/api/queues/{name}/{verb}", post(queues::change))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is no such route"))
         .method_not_allowed_fallback(async || {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this route does not know that method")

@@ -6,6 +6,7 @@ pub(crate) mod health;
 pub(crate) mod keys;
 pub(crate) mod orders;
 pub(crate) mod pdf;
+pub(crate) mod queues;
 pub(crate) mod tickets;
 pub(crate) mod verify;
 

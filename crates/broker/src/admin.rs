@@ -11,7 +11,7 @@ use redis::{cmd, pipe};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::names::{check_job_id, check_queue_name};
+use crate::names::check_queue_name;
 use crate::{Broker, Error, Queue};
 
 /// Jobs looked at in one go.
@@ -176,6 +176,13 @@ pub enum WhenActive {
 }
 
 impl Broker {
+    /// Whether a queue of this name exists.
+    pub async fn has_queue(&self, name: &str) -> Result<bool, Error> {
+        check_queue_name(name)?;
+        let meta = crate::keys::Keys::new(name).part("meta");
+        Ok(cmd("EXISTS").arg(meta).query_async(&mut self.redis()).await?)
+    }
+
     /// The names of all queues in this Redis, dead-letter queues among them.
     pub async fn queue_names(&self) -> Result<BTreeSet<String>, Error> {
         let mut redis = self.redis();
@@ -298,7 +305,6 @@ impl Queue {
 
     /// One job.
     pub async fn job(&self, job_id: &str) -> Result<Option<JobView>, Error> {
-        check_job_id(job_id)?;
         let Some(state) = self.state_of(job_id).await? else { return Ok(None) };
         let mut redis = self.broker().redis();
         let key = self.keys().part(job_id);
@@ -312,7 +318,6 @@ impl Queue {
 
     /// Lines of a job's log.
     pub async fn logs(&self, job_id: &str) -> Result<Vec<String>, Error> {
-        check_job_id(job_id)?;
         let key = self.keys().part(&format!("{job_id}:logs"));
         Ok(cmd("LRANGE")
             .arg(key)

@@ -56,7 +56,7 @@ pub struct Breaker {
 /// Whether the service may be called now.
 pub enum Gate {
     /// Yes; tell the outcome to [`Passage::worked`] or [`Passage::failed`].
-    Open(Passage),
+    Open(Box<Passage>),
     /// No, the service is down; come again after this long.
     Shut(Duration),
 }
@@ -82,7 +82,7 @@ impl Breaker {
         Ok(if state == "open" {
             Gate::Shut(Duration::from_millis(wait_ms.max(1)))
         } else {
-            Gate::Open(Passage { breaker: self.clone(), name })
+            Gate::Open(Box::new(Passage { breaker: self.clone(), name }))
         })
     }
 

@@ -99,6 +99,11 @@ impl Broker {
         &self.shown_url
     }
 
+    /// The official crate's connection.
+    pub(crate) fn bull(&self) -> bullmq::redis_connection::RedisConnection {
+        self.bull.clone()
+    }
+
     pub(crate) fn redis(&self) -> ConnectionManager {
         self.redis.clone()
     }

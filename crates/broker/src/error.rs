@@ -58,6 +58,9 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A schedule that cannot be understood.
+    #[error("this schedule is not valid: {0}")]
+    InvalidSchedule(String),
     /// A payload that is too large for a queue.
     #[error(
         "the payload of job {id:?} has {bytes} bytes, and {limit} is the most; store it elsewhere and send a reference"

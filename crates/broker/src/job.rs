@@ -49,6 +49,8 @@ pub struct Job {
     pub(crate) raw_data: String,
     pub(crate) raw_options: String,
     pub(crate) backoff: Option<Backoff>,
+    /// The schedule it comes from.
+    pub(crate) schedule: Option<String>,
     pub(crate) stack_trace_limit: usize,
     pub(crate) keep_logs: Option<u64>,
     pub(crate) stack_trace: Vec<String>,
@@ -119,6 +121,7 @@ impl Job {
             },
             data: json(fields.get("data")),
             deferred_failure,
+            schedule: fields.remove("rjk"),
             raw_data: fields.remove("data").unwrap_or_default(),
             raw_options: fields.remove("opts").unwrap_or_else(|| "{}".to_owned()),
             name: fields.remove("name").unwrap_or_default(),

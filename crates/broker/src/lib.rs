@@ -14,6 +14,7 @@ mod consumer;
 pub mod copy;
 mod dead_letters;
 mod error;
+mod flows;
 mod job;
 mod keys;
 mod limits;
@@ -21,6 +22,7 @@ mod mirror;
 mod names;
 mod queue;
 mod reclaim;
+mod schedules;
 mod scripts;
 
 pub use admin::{Delayed, Found, JobView, State, WhenActive};
@@ -33,8 +35,10 @@ pub use consumer::{
 };
 pub use dead_letters::{DeadLetter, DeadLetters, Letters};
 pub use error::Error;
+pub use flows::Flow;
 pub use job::{Job, Outcome};
 pub use limits::{Limits, Permit, Rate, Taken};
 pub use mirror::BatchMirror;
 pub use names::Channel;
 pub use queue::{Counts, Presence, Queue};
+pub use schedules::Schedule;

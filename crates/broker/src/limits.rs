@@ -43,7 +43,7 @@ impl Rate {
 #[derive(Debug)]
 pub enum Permit {
     /// It may, and has been counted.
-    Granted(Taken),
+    Granted(Box<Taken>),
     /// Not before this long; nothing was counted.
     Wait(Duration),
 }
@@ -102,7 +102,7 @@ impl Limits {
         let id = Uuid::now_v7().simple().to_string();
         let wait_ms: u64 = call.arg(&id).invoke_async(&mut self.broker.redis()).await?;
         Ok(match wait_ms {
-            0 => Permit::Granted(Taken { limits: self.clone(), granted, id }),
+            0 => Permit::Granted(Box::new(Taken { limits: self.clone(), granted, id })),
             ms => Permit::Wait(Duration::from_millis(ms)),
         })
     }

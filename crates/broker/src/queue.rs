@@ -10,7 +10,7 @@ use stampede_model::{Backoff, JobSpec};
 
 use crate::keys::Keys;
 use crate::names::check_job_id;
-use crate::{Broker, Error};
+use crate::{Broker, Error, Letters};
 
 /// Jobs sent to Redis in one go; enough to fill the pipe, few enough to answer in milliseconds.
 const CHUNK: usize = 500;
@@ -103,12 +103,19 @@ impl Queue {
     /// Adds jobs whose former run may still be kept as finished: that record makes room.
     pub async fn enqueue_again(&self, jobs: &[JobSpec]) -> Result<(), Error> {
         let ids: Vec<&str> = jobs.iter().map(|job| job.id.as_str()).collect();
+        let mut ended = Vec::new();
         for (id, presence) in ids.iter().zip(self.presence(&ids).await?) {
             if presence == Presence::Finished {
                 self.bull.remove(id).await?;
+                ended.push((*id).to_owned());
             }
         }
-        self.enqueue(jobs).await
+        self.enqueue(jobs).await?;
+        // What runs again is not dead any more.
+        if !ended.is_empty() {
+            self.dead_letters().await?.purge(&Letters::These(ended)).await?;
+        }
+        Ok(())
     }
 
     /// Runs a failed job again with all its attempts: the one that is still kept (and whose parent, in
@@ -194,7 +201,7 @@ impl Queue {
 }
 
 /// Refuses what should not be on a queue.
-fn check(job: &JobSpec) -> Result<(), Error> {
+pub(crate) fn check(job: &JobSpec) -> Result<(), Error> {
     check_job_id(&job.id)?;
     let bytes = job.data.to_string().len();
     if bytes > MAX_PAYLOAD {
@@ -219,6 +226,11 @@ fn job_options(text: &str) -> JobOptions {
 }
 
 fn bulk_job(spec: &JobSpec) -> BulkJob {
+    BulkJob::with_options(spec.name, &spec.data, options_of(spec))
+}
+
+/// The options of a job as BullMQ has them.
+pub(crate) fn options_of(spec: &JobSpec) -> JobOptions {
     let Backoff::Exponential { base_ms } = spec.backoff;
     let keep = |(age, count): (Duration, usize)| {
         // BullMQ's scripts read the age in seconds, whatever the crate's documentation says.
@@ -228,12 +240,11 @@ fn bulk_job(spec: &JobSpec) -> BulkJob {
             limit: None,
         })
     };
-    let options = JobOptions::new()
+    JobOptions::new()
         .job_id(spec.id.as_str())
         .attempts(spec.attempts)
         .priority(spec.priority)
         .backoff(BackoffStrategy::Exponential(base_ms))
         .remove_on_complete(keep(KEEP_COMPLETED))
-        .remove_on_fail(keep(KEEP_FAILED));
-    BulkJob::with_options(spec.name, &spec.data, options)
+        .remove_on_fail(keep(KEEP_FAILED))
 }

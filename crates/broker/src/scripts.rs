@@ -441,6 +441,40 @@ pub(crate) async fn add_log(
     Ok(())
 }
 
+/// Puts the next job of a schedule on the queue; `options` are those it will have.
+pub(crate) async fn update_job_scheduler(
+    redis: &mut ConnectionManager,
+    keys: &Keys,
+    schedule: &str,
+    job: &Job,
+    options: &serde_json::Value,
+    next_ms: u64,
+    now_ms: u64,
+) -> Result<(), Error> {
+    let mut call = UPDATE_JOB_SCHEDULER.prepare_invoke();
+    for key in keys.parts([
+        "repeat",
+        "delayed",
+        "wait",
+        "paused",
+        "meta",
+        "prioritized",
+        "marker",
+        "id",
+        "events",
+        "pc",
+        &job.id,
+        "active",
+    ]) {
+        call.key(key);
+    }
+    call.arg(next_ms).arg(schedule).arg(&job.raw_data).arg(packed(options));
+    call.arg(now_ms).arg(&keys.prefix).arg(&job.id);
+    // Nothing, when the schedule was ended or the next job is there already.
+    let _id: Value = call.invoke_async(redis).await?;
+    Ok(())
+}
+
 /// Forgets an id that stands in `active` though its job is gone.
 pub(crate) async fn forget(
     redis: &mut ConnectionManager,

@@ -1,6 +1,7 @@
 //! What a person types. The embedded engine's own command line is in `cli/engine.rs`.
 
 mod engine;
+mod queues;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use stampede_model::Role;
@@ -8,6 +9,7 @@ use stampede_model::Role;
 pub(crate) use self::engine::{
     BenchEngine, Engine, EngineCommand, EngineRun, Export, FsyncArg, Import,
 };
+pub(crate) use self::queues::{Queues, QueuesCommand};
 
 /// Turns orders into finished work, fast: event tickets as PDFs.
 ///
@@ -85,6 +87,8 @@ pub(crate) enum Command {
     /// The keys that sign tickets
     #[command(subcommand)]
     TicketKeys(TicketKeys),
+    /// Look into the queues of a running server, and tidy them up
+    Queues(Queues),
     /// Check settings, database, Redis, folders and the template, and say what is wrong
     Doctor,
     /// The embedded queue server: run it alone, copy it to or from a Redis, check and repair its journal
@@ -94,18 +98,25 @@ pub(crate) enum Command {
     Bench(Bench),
 }
 
-/// Options of `demo`.
+/// Which server a command talks to.
 #[derive(Debug, Args)]
-pub(crate) struct Demo {
-    /// How many tickets to order
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) tickets: u32,
+pub(crate) struct ServerArgs {
     /// The server [default: http://HOST:PORT of the settings]
     #[arg(long)]
     pub(crate) url: Option<String>,
     /// An API key [default: ADMIN_KEY, or a temporary key made in the local database]
     #[arg(long, env = "STAMPEDE_KEY", hide_env_values = true)]
     pub(crate) key: Option<String>,
+}
+
+/// Options of `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// How many tickets to order
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) tickets: u32,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
     /// Also download the PDFs into this folder
     #[arg(long)]
     pub(crate) out: Option<std::path::PathBuf>,

@@ -64,7 +64,7 @@ async fn has_limit(queue: &Queue) -> Result<bool, Error> {
     queue.broker().limits().is_set(&queue_limit(queue.name())).await
 }
 
-async fn give_back(permit: Taken) {
+async fn give_back(permit: Box<Taken>) {
     if let Err(error) = permit.give_back().await {
         // It counts as used, and is forgotten with its window.
         tracing::debug!(%error, "could not give back a permit");

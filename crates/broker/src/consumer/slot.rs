@@ -65,6 +65,10 @@ impl<H: Handler> Shared<H> {
         let _running = self.events.running();
         let held = self.held.hold(&job.id, &claim.token);
         self.events.tell(&job.id, EventKind::Started);
+        if let Err(error) = self.queue.schedule_next(job, now_ms()).await {
+            // The stalled check does not see this, so it must be told.
+            tracing::error!(job = job.id, %error, "cannot add the next job of its schedule");
+        }
         let ending = tokio::select! {
             ending = self.run_handler(job) => ending,
             reason = held.cancelled() => {

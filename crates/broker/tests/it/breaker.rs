@@ -16,7 +16,7 @@ fn quick() -> BreakerConfig {
     }
 }
 
-async fn pass(breaker: &Breaker) -> Passage {
+async fn pass(breaker: &Breaker) -> Box<Passage> {
     match breaker.ask().await.unwrap() {
         Gate::Open(passage) => passage,
         Gate::Shut(wait) => panic!("shut for {wait:?}"),
@@ -30,7 +30,7 @@ async fn is_shut(breaker: &Breaker) -> Option<Duration> {
     }
 }
 
-async fn until_open(breaker: &Breaker) -> Passage {
+async fn until_open(breaker: &Breaker) -> Box<Passage> {
     eventually(SOON, || async {
         match breaker.ask().await.unwrap() {
             Gate::Open(passage) => Ok(passage),

@@ -9,6 +9,7 @@ mod connection;
 mod consumer;
 mod copy;
 mod dead_letters;
+mod flows;
 mod job;
 mod limits;
 mod mirror;

@@ -28,6 +28,10 @@ impl Client {
         Ok(self.send(Method::POST, path, Some(body)).await?.json().await?)
     }
 
+    pub(crate) async fn delete(&self, path: &str) -> Result<()> {
+        self.send(Method::DELETE, path, None).await.map(drop)
+    }
+
     pub(crate) async fn bytes(&self, path: &str) -> Result<Vec<u8>> {
         Ok(self.send(Method::GET, path, None).await?.bytes().await?.to_vec())
     }

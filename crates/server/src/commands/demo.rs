@@ -1,59 +1,35 @@
 //! `stampede demo`: an order to a running server, watched until the PDFs are there.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use stampede_model::{KeyHash, Principal, Role, Timestamp};
-use stampede_store::{Durability, Store};
+use stampede_model::Role;
 
 use crate::cli::Demo;
 use crate::commands::client::Client;
+use crate::commands::session::Session;
 use crate::settings::Settings;
-use crate::{connect, keys};
 
 const POLL: Duration = Duration::from_millis(100);
 /// No progress for this long means that nobody works.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(settings: Settings, options: Demo) -> Result<()> {
-    let url = options
-        .url
-        .clone()
-        .unwrap_or_else(|| format!("http://{}", SocketAddr::new(settings.host, settings.port)));
-    let (key, temporary) = match options.key.clone().or_else(|| settings.admin_key.clone()) {
-        Some(key) => (key, None),
-        None if options.url.is_some() => bail!("give a --key that the server at {url} knows"),
-        None => {
-            let (key, temporary) = TemporaryKey::create(&settings).await?;
-            (key, Some(temporary))
-        }
-    };
-    let client = Client::new(&url, &key)?;
+    let session = Session::open(&settings, &options.server, Role::Organiser).await?;
     // Ctrl-C ends the demo, not the order; the temporary key must not stay behind.
     let result = tokio::select! {
-        result = order_and_watch(&settings, &options, &client, &url) => result,
+        result = order_and_watch(&settings, &options, &session) => result,
         _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
     };
-    if let Some(temporary) = temporary {
-        temporary.revoke().await?;
-    }
+    session.close().await?;
     result
 }
 
-async fn order_and_watch(
-    settings: &Settings,
-    options: &Demo,
-    client: &Client,
-    url: &str,
-) -> Result<()> {
-    if !client.is_ready().await {
-        bail!(
-            "no server is ready at {url}. Start one with \"make run\" (or \"stampede\"), or give its --url"
-        );
-    }
+async fn order_and_watch(settings: &Settings, options: &Demo, session: &Session) -> Result<()> {
+    session.must_be_ready().await?;
+    let (client, url) = (&session.client, &session.url);
     let event = client.post("/api/events", &sample_event()).await?;
     let holders: Vec<Value> = (0..options.tickets).map(sample_holder).collect();
     let started = Instant::now();
@@ -132,28 +108,6 @@ async fn download(client: &Client, tickets: &[Value], folder: &std::path::Path) 
         std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
-}
-
-/// A key that exists only as long as the demo runs.
-struct TemporaryKey {
-    store: Store,
-    hash: KeyHash,
-}
-
-impl TemporaryKey {
-    async fn create(settings: &Settings) -> Result<(String, Self)> {
-        let store = connect::store(settings, Durability::EveryCommit).await?;
-        let principal = Principal { user: "demo".to_owned(), role: Role::Organiser };
-        let secret = keys::create(&store, &principal, "demo").await?;
-        let hash = KeyHash::of(&secret);
-        Ok((secret, Self { store, hash }))
-    }
-
-    async fn revoke(self) -> Result<()> {
-        self.store.revoke_key(&self.hash, Timestamp::now()).await?;
-        self.store.close().await;
-        Ok(())
-    }
 }
 
 pub(crate) fn sample_event() -> Value {

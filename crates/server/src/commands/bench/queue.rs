@@ -14,7 +14,7 @@ mod node;
 mod ours;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ async fn compare(options: BenchQueue) -> Result<()> {
             }
             rounds.push(round);
         }
-        results.insert(aof.name().to_owned(), summary(&rounds, &options));
+        results.insert(aof.name().to_owned(), summary(&rounds));
     }
     let on = results["on"].clone();
     let report = json!({
@@ -152,7 +152,7 @@ impl Round {
             worker: node.start(&redis.socket, &payload())?,
             options,
         };
-        bench.run(&redis.socket, number).await
+        bench.run(number).await
     }
 }
 
@@ -176,9 +176,9 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    async fn run(mut self, _socket: &Path, number: u32) -> Result<Round> {
+    async fn run(mut self, number: u32) -> Result<Round> {
         let mut round = Round { ours: Figures::new(), node: Figures::new() };
-        let ours_first = number % 2 == 0;
+        let ours_first = number.is_multiple_of(2);
         self.ours_life("ours-warm", 8, WARM_UP).await?;
         self.node_life("node-warm", 8, WARM_UP).await?;
         for turn in [ours_first, !ours_first] {
@@ -286,7 +286,7 @@ fn waits(figures: &mut Figures, mut waits_ms: Vec<f64>) {
     figures.insert("add to start p99 ms".into(), percentile(&waits_ms, 0.99));
 }
 
-fn summary(rounds: &[Round], _options: &BenchQueue) -> Value {
+fn summary(rounds: &[Round]) -> Value {
     let names: Vec<&String> =
         rounds.first().map(|round| round.ours.keys().collect()).unwrap_or_default();
     let figure = |pick: &dyn Fn(&Round, &str) -> f64| -> Map<String, Value> {

@@ -1,0 +1,188 @@
+//! Schedules: jobs that come again and again, by cron with a time zone or at an interval.
+//!
+//! A schedule always has its next job on the queue, delayed until its time. The job after that is
+//! added when this one *begins*, so that a run that takes long, fails or is lost with its worker does
+//! not end the schedule.
+
+use std::time::Duration;
+
+use bullmq::job_scheduler::{JobSchedulerJson, RepeatOptions, next_cron_millis};
+use serde_json::{Value, json};
+use stampede_model::JobSpec;
+
+use crate::names::check_job_id;
+use crate::queue::{check, options_of};
+use crate::{Error, Job, Queue, scripts};
+
+/// When jobs come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Schedule {
+    /// By the clock on the wall somewhere.
+    Cron {
+        /// Five fields, or six with seconds first.
+        pattern: String,
+        /// IANA name of the zone; `None` is UTC.
+        time_zone: Option<String>,
+    },
+    /// At an interval.
+    Every(Duration),
+}
+
+impl Schedule {
+    fn options(&self) -> Result<RepeatOptions, Error> {
+        let none = RepeatOptions::default();
+        match self {
+            Self::Every(interval) => {
+                let ms = interval.as_millis() as u64;
+                if ms == 0 {
+                    return Err(Error::InvalidSchedule(
+                        "an interval must be a millisecond at least".into(),
+                    ));
+                }
+                Ok(RepeatOptions { every: Some(ms), ..none })
+            }
+            Self::Cron { pattern, time_zone } => {
+                check_cron(pattern, time_zone.as_deref())?;
+                Ok(RepeatOptions { pattern: Some(pattern.clone()), tz: time_zone.clone(), ..none })
+            }
+        }
+    }
+}
+
+/// Says which field of a pattern is wrong.
+fn check_cron(pattern: &str, time_zone: Option<&str>) -> Result<(), Error> {
+    const NAMES: [&str; 6] =
+        ["second", "minute", "hour", "day of the month", "month", "day of the week"];
+    let parses = |pattern: &str, zone: Option<&str>| next_cron_millis(pattern, 0, zone, None);
+    if let Err(error) = parses("* * * * *", time_zone) {
+        let zone = time_zone.unwrap_or_default();
+        return Err(Error::InvalidSchedule(format!("time zone {zone:?}: {error}")));
+    }
+    let Err(error) = parses(pattern, time_zone) else { return Ok(()) };
+    let fields: Vec<&str> = pattern.split_whitespace().collect();
+    if !(5..=6).contains(&fields.len()) {
+        let count = fields.len();
+        return Err(Error::InvalidSchedule(format!(
+            "{pattern:?} has {count} fields; a cron pattern has five (minute, hour, day of the month, \
+             month, day of the week), or six with seconds first"
+        )));
+    }
+    let names = &NAMES[6 - fields.len()..];
+    for (position, field) in fields.iter().enumerate() {
+        let alone: Vec<&str> =
+            (0..fields.len()).map(|other| if other == position { field } else { "*" }).collect();
+        if parses(&alone.join(" "), None).is_err() {
+            return Err(Error::InvalidSchedule(format!(
+                "{pattern:?}: {field:?} in field {} ({}) is not valid",
+                position + 1,
+                names[position]
+            )));
+        }
+    }
+    Err(Error::InvalidSchedule(format!("{pattern:?}: {error}")))
+}
+
+impl Queue {
+    /// Adds a schedule, or changes the one of this id. Its jobs are like `job`, each with an id of its own.
+    pub async fn schedule(
+        &self,
+        id: &str,
+        schedule: &Schedule,
+        job: &JobSpec,
+    ) -> Result<(), Error> {
+        check_job_id(id)?;
+        check(job)?;
+        let mut options = options_of(job);
+        options.job_id = None;
+        let repeat = schedule.options()?;
+        self.bull()
+            .upsert_job_scheduler(id, repeat, Some(job.name), Some(job.data.clone()), Some(options))
+            .await?;
+        Ok(())
+    }
+
+    /// Ends a schedule and removes its next job. `Ok(false)`: there is none of this id.
+    pub async fn unschedule(&self, id: &str) -> Result<bool, Error> {
+        Ok(self.bull().remove_job_scheduler(id).await?)
+    }
+
+    /// All schedules, as JSON: `key`, `name`, `pattern` or `every`, `next`, …
+    pub async fn schedules(&self) -> Result<Vec<Value>, Error> {
+        let schedules = self.bull().get_job_schedulers(0, -1, true).await?;
+        Ok(schedules.iter().map(|schedule: &JobSchedulerJson| json!(schedule)).collect())
+    }
+
+    /// Puts the job after this one on the queue, if this one comes from a schedule.
+    pub(crate) async fn schedule_next(&self, job: &Job, now_ms: u64) -> Result<(), Error> {
+        let Some(id) = &job.schedule else { return Ok(()) };
+        let mut options: Value = serde_json::from_str(&job.raw_options).unwrap_or_default();
+        let Some(next) = next_of(&options, now_ms)? else { return Ok(()) };
+        let count = options["repeat"]["count"].as_f64().unwrap_or(1.0) as u64 + 1;
+        options["repeat"]["count"] = json!(count);
+        options["prevMillis"] = json!(next);
+        scripts::update_job_scheduler(
+            &mut self.broker().redis(),
+            self.keys(),
+            id,
+            job,
+            &options,
+            next,
+            now_ms,
+        )
+        .await
+    }
+}
+
+/// When the next job of a schedule is due; 0 leaves it to the script, `None` is never.
+fn next_of(options: &Value, now_ms: u64) -> Result<Option<u64>, Error> {
+    let repeat = &options["repeat"];
+    let number = |name: &str| repeat[name].as_f64().map(|n| n as u64);
+    if number("limit").is_some_and(|limit| number("count").unwrap_or(1) >= limit)
+        || number("endDate").is_some_and(|end| now_ms > end)
+    {
+        return Ok(None);
+    }
+    let Some(pattern) = repeat["pattern"].as_str() else { return Ok(Some(0)) };
+    // A run that was late does not make up for those that were missed.
+    let from = options["prevMillis"].as_f64().map_or(now_ms, |ms| (ms as u64).max(now_ms));
+    Ok(next_cron_millis(pattern, from, repeat["tz"].as_str(), number("startDate"))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cron(pattern: &str, zone: Option<&str>) -> Result<(), String> {
+        check_cron(pattern, zone).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_pattern_that_is_wrong_is_shown_where() {
+        assert_eq!(cron("0 8 * * *", Some("Europe/Moscow")), Ok(()));
+        assert_eq!(cron("*/5 * * * * *", None), Ok(()));
+        let told = cron("0 25 * * *", None).unwrap_err();
+        assert!(told.contains("\"25\" in field 2 (hour)"), "{told}");
+        let told = cron("61 0 8 * * *", None).unwrap_err();
+        assert!(told.contains("\"61\" in field 1 (second)"), "{told}");
+        let told = cron("every day", None).unwrap_err();
+        assert!(told.contains("has 2 fields"), "{told}");
+        let told = cron("0 8 * * *", Some("Mars/Olympus")).unwrap_err();
+        assert!(told.contains("Mars/Olympus"), "{told}");
+    }
+
+    #[test]
+    fn a_schedule_ends_by_count_and_by_date() {
+        let next = |repeat: Value| {
+            next_of(&json!({ "repeat": repeat, "prevMillis": 1000 }), 5000).unwrap()
+        };
+        assert_eq!(next(json!({ "every": 100 })), Some(0));
+        assert_eq!(next(json!({ "every": 100, "limit": 3, "count": 3 })), None);
+        assert_eq!(next(json!({ "every": 100, "limit": 3, "count": 2 })), Some(0));
+        assert_eq!(next(json!({ "every": 100, "endDate": 4000 })), None);
+        assert_eq!(
+            next(json!({ "pattern": "* * * * *" })),
+            Some(60_000),
+            "not the minutes it missed"
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! Trees of jobs across queues, and jobs that come again and again.
+
+use std::time::Duration;
+
+use serde_json::json;
+use stampede_broker::{Flow, Outcome, Schedule};
+use stampede_model::JobSpec;
+
+use crate::stage::{Stage, config, job, play};
+
+#[tokio::test]
+async fn a_parent_begins_when_its_children_are_done_and_has_their_results() {
+    let stage = Stage::start().await;
+    let child = |id: &str| Flow::new(JobSpec { queue: "payments", ..job(id) });
+    let flow = Flow::new(job("order")).after(child("charge")).after(child("reserve"));
+    stage.broker.add_flow(&flow).await.unwrap();
+    stage.broker.add_flow(&flow).await.unwrap();
+    let payments = stage.broker.queue("payments").await.unwrap();
+    let mut parents = stage.play(config("parents"));
+    let mut children = play(&payments, config("children"));
+    for result in ["paid", "reserved"] {
+        let run = children.run().await;
+        parents.runs_nothing_else();
+        run.ends(Outcome::Done(json!(result)));
+    }
+    let parent = parents.run().await;
+    assert_eq!(parent.job.id, "order");
+    let values = parent.context.as_ref().unwrap().children_values().await.unwrap();
+    assert_eq!(values["bull:payments:charge"], "paid");
+    assert_eq!(values["bull:payments:reserve"], "reserved");
+    parent.completes();
+    stage.until_completed(1).await;
+    children.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_schedule_goes_on_although_its_runs_are_slow_or_fail() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(stampede_broker::ConsumerConfig { slots: 3, ..config("w") });
+    let every = Schedule::Every(Duration::from_millis(200));
+    let spec = JobSpec { priority: 0, attempts: 1, ..job("report") };
+    stage.queue.schedule("report", &every, &spec).await.unwrap();
+    let slow = played.run().await;
+    // The next one does not wait for this one to end.
+    let fails = played.run().await;
+    assert_ne!(slow.job.id, fails.job.id);
+    fails.ends(Outcome::Discard("no paper".into()));
+    played.failure().await.settles(Ok(()));
+    let third = played.run().await;
+    assert_eq!(third.job.data, json!({"ticketId": "report"}));
+    let schedules = stage.queue.schedules().await.unwrap();
+    assert_eq!((&schedules[0]["key"], &schedules[0]["every"]), (&json!("report"), &json!(200)));
+    assert!(stage.queue.unschedule("report").await.unwrap());
+    assert!(!stage.queue.unschedule("report").await.unwrap());
+    slow.completes();
+    third.completes();
+    stage
+        .until("ended", |counts| counts.completed == 2 && counts.failed == 1 && counts.active == 0)
+        .await;
+}

@@ -1,0 +1,123 @@
+//! The command line of `stampede queues`.
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::ServerArgs;
+
+/// Options of `queues`.
+#[derive(Debug, Args)]
+pub(crate) struct Queues {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Print one JSON value instead of a table
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: QueuesCommand,
+}
+
+/// Commands of `queues`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueuesCommand {
+    /// How many jobs are where
+    Status,
+    /// List jobs, or search them by id, name and payload
+    Jobs {
+        queue: String,
+        /// waiting, prioritized, active, delayed, waiting-children, completed or failed
+        #[arg(long, default_value = "waiting")]
+        state: String,
+        /// Only jobs that contain this text
+        #[arg(long)]
+        search: Option<String>,
+        #[arg(long, default_value_t = 0)]
+        skip: usize,
+        #[arg(long, default_value_t = 50)]
+        count: usize,
+    },
+    /// Show one job with its history and log
+    Job { queue: String, id: String },
+    /// Let no worker take another job
+    Pause { queue: String },
+    /// Let workers go on
+    Resume { queue: String },
+    /// Remove all jobs that wait
+    Drain {
+        queue: String,
+        /// Delayed jobs too
+        #[arg(long)]
+        delayed: bool,
+    },
+    /// Remove ended jobs
+    Clean {
+        /// Which queue [default: all]
+        #[arg(long)]
+        queue: Option<String>,
+        /// failed, completed, waiting or delayed
+        #[arg(long, default_value = "failed")]
+        state: String,
+        /// Only those older than this many seconds
+        #[arg(long, default_value_t = 0)]
+        grace_s: u64,
+        /// At most so many of each queue
+        #[arg(long, default_value_t = 10_000)]
+        limit: u64,
+    },
+    /// Run a failed job again
+    Retry { queue: String, id: String },
+    /// Let a delayed job begin now
+    Promote { queue: String, id: String },
+    /// Remove a job that waits, or stop one that runs
+    Cancel { queue: String, id: String },
+    /// Remove a job that is not being worked on
+    Remove { queue: String, id: String },
+    /// Destroy a queue with everything in it
+    Obliterate {
+        queue: String,
+        /// The name of the queue once more
+        #[arg(long, value_name = "QUEUE")]
+        confirm: String,
+        /// Even while jobs are being worked on
+        #[arg(long)]
+        force: bool,
+    },
+    /// List or search jobs that failed for good
+    DeadLetters {
+        queue: String,
+        /// Only letters that contain this text
+        #[arg(long)]
+        search: Option<String>,
+        #[arg(long, default_value_t = 0)]
+        skip: usize,
+        #[arg(long, default_value_t = 50)]
+        count: usize,
+    },
+    /// Run dead letters again, with all their attempts
+    Replay {
+        queue: String,
+        /// Ids of jobs
+        #[arg(required_unless_present = "all")]
+        ids: Vec<String>,
+        /// All of them
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+        /// With this payload instead of their own
+        #[arg(long, value_name = "JSON", value_parser = json)]
+        data: Option<Value>,
+    },
+    /// Throw dead letters away
+    Purge {
+        queue: String,
+        /// Ids of jobs
+        #[arg(required_unless_present = "all")]
+        ids: Vec<String>,
+        /// All of them
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+    },
+}
+
+fn json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))
+}

@@ -1,0 +1,61 @@
+//! Talking to a running server as one of its own commands: where it is, and with which key.
+
+use std::net::SocketAddr;
+
+use anyhow::{Result, bail};
+use stampede_model::{KeyHash, Principal, Role, Timestamp};
+use stampede_store::{Durability, Store};
+
+use crate::cli::ServerArgs;
+use crate::commands::client::Client;
+use crate::settings::Settings;
+use crate::{connect, keys};
+
+/// A client of a server, perhaps with a key that exists only as long as the command runs.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) url: String,
+    temporary: Option<(Store, KeyHash)>,
+}
+
+impl Session {
+    /// With the key given, or ADMIN_KEY, or a temporary one of this role made in the local database.
+    pub(crate) async fn open(settings: &Settings, server: &ServerArgs, role: Role) -> Result<Self> {
+        let url = server
+            .url
+            .clone()
+            .unwrap_or_else(|| format!("http://{}", SocketAddr::new(settings.host, settings.port)));
+        let (key, temporary) = match server.key.clone().or_else(|| settings.admin_key.clone()) {
+            Some(key) => (key, None),
+            None if server.url.is_some() => bail!("give a --key that the server at {url} knows"),
+            None => {
+                let store = connect::store(settings, Durability::EveryCommit).await?;
+                let principal = Principal { user: "demo".to_owned(), role };
+                let secret = keys::create(&store, &principal, "a command of this machine").await?;
+                let hash = KeyHash::of(&secret);
+                (secret, Some((store, hash)))
+            }
+        };
+        Ok(Self { client: Client::new(&url, &key)?, url, temporary })
+    }
+
+    /// Says what to do if nobody is there.
+    pub(crate) async fn must_be_ready(&self) -> Result<()> {
+        if !self.client.is_ready().await {
+            bail!(
+                "no server is ready at {}. Start one with \"make run\" (or \"stampede\"), or give its --url",
+                self.url
+            );
+        }
+        Ok(())
+    }
+
+    /// Takes back the temporary key.
+    pub(crate) async fn close(self) -> Result<()> {
+        if let Some((store, hash)) = self.temporary {
+            store.revoke_key(&hash, Timestamp::now()).await?;
+            store.close().await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! Tables for the terminal: columns as wide as their widest cell.
+
+/// Rows under a head.
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new<'a>(head: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { rows: vec![head.into_iter().map(str::to_uppercase).collect()] }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        // What comes from a queue must not move the cursor about.
+        let clean = |cell: String| cell.chars().filter(|c| !c.is_control()).collect();
+        self.rows.push(cells.into_iter().map(clean).collect());
+    }
+
+    /// Prints it, or what to say when there is no row.
+    pub(crate) fn print(&self, empty: &str) {
+        if self.rows.len() == 1 {
+            println!("{empty}");
+            return;
+        }
+        print!("{}", self.text());
+    }
+
+    fn text(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let cells: Vec<String> = row
+                .iter()
+                .zip(&widths)
+                .map(|(cell, width)| {
+                    let gap = width - cell.chars().count();
+                    if cell.parse::<f64>().is_ok() {
+                        format!("{}{cell}", " ".repeat(gap))
+                    } else {
+                        format!("{cell}{}", " ".repeat(gap))
+                    }
+                })
+                .collect();
+            text.push_str(cells.join("  ").trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_right_and_control_characters_nowhere() {
+        let mut table = Table::new(["queue", "waiting"]);
+        table.row(vec!["tick\u{1b}[2Jets".into(), "5".into()]);
+        assert_eq!(table.text(), "QUEUE        WAITING\ntick[2Jets         5\n");
+    }
+}
