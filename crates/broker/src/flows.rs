@@ -30,7 +30,8 @@ impl Flow {
 }
 
 impl Broker {
-    /// Adds a whole tree of jobs, all or nothing. Adding the same ids again changes nothing.
+    /// Adds a whole tree of jobs, all or nothing. Adding the same ids again changes nothing. A job that
+    /// fails for good fails its parent, too.
     pub async fn add_flow(&self, flow: &Flow) -> Result<(), Error> {
         let producer = FlowProducer::with_connection(self.bull(), None)?;
         producer.add(flow_job(flow)?).await?;
@@ -43,5 +44,7 @@ fn flow_job(flow: &Flow) -> Result<FlowJob, Error> {
     check(&flow.job)?;
     let job = FlowJob::new(flow.job.name, flow.job.queue, &flow.job.data)?;
     let children: Result<Vec<FlowJob>, Error> = flow.children.iter().map(flow_job).collect();
-    Ok(job.options(options_of(&flow.job)).children(children?))
+    // A step that fails for good takes along those that wait for it; else they would wait for ever.
+    let options = options_of(&flow.job).fail_parent_on_failure();
+    Ok(job.options(options).children(children?))
 }

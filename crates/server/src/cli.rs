@@ -93,6 +93,9 @@ pub(crate) enum Command {
     Doctor,
     /// The embedded queue server: run it alone, copy it to or from a Redis, check and repair its journal
     Engine(Engine),
+    /// Something to watch and to copy from
+    #[command(subcommand)]
+    Example(Example),
     /// Measure how fast it is
     #[command(subcommand)]
     Bench(Bench),
@@ -107,6 +110,24 @@ pub(crate) struct ServerArgs {
     /// An API key [default: ADMIN_KEY, or a temporary key made in the local database]
     #[arg(long, env = "STAMPEDE_KEY", hide_env_values = true)]
     pub(crate) key: Option<String>,
+}
+
+/// Commands of `example`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Example {
+    /// An order pipeline over four queues, with an outside world that misbehaves, and a report
+    Orders(ExampleOrders),
+}
+
+/// Options of `example orders`.
+#[derive(Debug, Args)]
+pub(crate) struct ExampleOrders {
+    /// How many orders
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) orders: u32,
+    /// Print one JSON object instead of a report
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Options of `demo`.

@@ -5,6 +5,7 @@ mod client;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod engine;
+pub(crate) mod example;
 pub(crate) mod queues;
 pub(crate) mod serve;
 mod session;

@@ -18,7 +18,7 @@ mod ticket_secret;
 
 use std::process::ExitCode;
 
-use crate::cli::{Bench, Cli, Command, SettingArgs};
+use crate::cli::{Bench, Cli, Command, Example, SettingArgs};
 use crate::settings::{Log, Mistake, Settings};
 
 #[global_allocator]
@@ -57,6 +57,7 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
             commands::engine::run(&log, default_dir, options).await
         }
         Command::Bench(Bench::Tickets(options)) => commands::bench::run(options).await,
+        Command::Example(Example::Orders(options)) => commands::example::orders(options).await,
         Command::Bench(Bench::Queue(options)) => commands::bench::queue::run(options).await,
         Command::Bench(Bench::Engine(options)) => commands::bench::engine::run(options).await,
     };

@@ -1,0 +1,213 @@
+//! `stampede example orders`: seed 002's order pipeline, to watch and to copy from.
+//!
+//! Four queues, one consumer each, on an embedded engine in a temporary folder:
+//!
+//! ```text
+//!  orders            payments           inventory             notifications
+//!  validate-order ─▶ charge-payment ─▶ reserve-inventory ─▶ notify-warehouse ─▶ send-confirmation-email
+//! ```
+//!
+//! A flow's children are done before their parent, so the tree is built from the end: the mail is the
+//! root and the validation the leaf. (Seed 002 has it the other way round, and would thank customers
+//! before it has charged them.)
+//!
+//! The outside world (`world.rs`) misbehaves on purpose: an empty order, declined cards, a bank that
+//! stumbles and then is down, a driver that panics, a mail server that hangs. The report at the end
+//! says what became of it, from books that the world keeps itself.
+
+mod steps;
+mod world;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use stampede_broker::{
+    Broker, Config, Consumer, ConsumerConfig, DeadLetter, EventKind, Flow, Queue,
+};
+use stampede_model::{Backoff, JobSpec};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use self::steps::Steps;
+use self::world::World;
+use crate::cli::{ExampleOrders, FsyncArg};
+use crate::local_engine::LocalEngine;
+
+/// The queues of seed 002, and how many jobs each works on at a time.
+const QUEUES: [(&str, usize); 4] =
+    [("orders", 4), ("payments", 8), ("inventory", 4), ("notifications", 8)];
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) async fn orders(options: ExampleOrders) -> Result<()> {
+    // The report counts the panics of the driver; their traces are in the jobs' records.
+    std::panic::set_hook(Box::new(|_| {}));
+    let folder = tempfile::Builder::new().prefix("stampede-example-").tempdir()?;
+    let stop = CancellationToken::new();
+    let engine = LocalEngine::start(folder.path(), FsyncArg::Everysec, stop.clone()).await?;
+    let result = tokio::select! {
+        result = run(&options, engine.url(), &stop) => result,
+        _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
+    };
+    engine.stop().await?;
+    result
+}
+
+async fn run(options: &ExampleOrders, url: &str, stop: &CancellationToken) -> Result<()> {
+    let broker = Broker::connect(&Config { url: url.to_owned() }).await?;
+    let world = Arc::new(World::new(options.orders));
+    say(options, "Four queues, one consumer each, on an engine in a temporary folder.");
+    let mut consumers = JoinSet::new();
+    for (name, slots) in QUEUES {
+        let queue = broker.queue(name).await?;
+        let consumer = Consumer::new(config(name, slots), queue, Steps::new(world.clone()));
+        let mut events = consumer.handle().events();
+        let books = world.clone();
+        tokio::spawn(async move {
+            while let Ok(event) = events.recv().await {
+                if let EventKind::Retried(reason) = event.kind {
+                    books.note_retry(&reason);
+                }
+            }
+        });
+        consumers.spawn(consumer.run(stop.clone()));
+    }
+    say(options, &format!("Adding {} orders, each a flow of five jobs.", options.orders));
+    let started = Instant::now();
+    for number in 1..=options.orders {
+        broker.add_flow(&flow(number)).await?;
+    }
+    watch(options, &broker, &world).await?;
+    let took = started.elapsed();
+    let letters = dead_letters(&broker).await?;
+    stop.cancel();
+    consumers.join_all().await;
+    report(options, &world, &letters, took)
+}
+
+fn say(options: &ExampleOrders, text: &str) {
+    if !options.json {
+        println!("{text}");
+    }
+}
+
+fn config(queue: &str, slots: usize) -> ConsumerConfig {
+    ConsumerConfig {
+        name: format!("example {queue}"),
+        token: format!("example-{queue}"),
+        slots,
+        lock: Duration::from_secs(15),
+        stalled_interval: Duration::from_secs(5),
+        drain: Duration::from_secs(5),
+        limit: None,
+    }
+}
+
+/// One order: the last step is the root, for children are done first.
+fn flow(number: u32) -> Flow {
+    let step = |queue: &'static str, name: &'static str| JobSpec {
+        queue,
+        name,
+        // The same order added twice is one order.
+        id: format!("{name}-{number}"),
+        data: json!({ "v": 1, "order": number }),
+        priority: 0,
+        attempts: 4,
+        backoff: Backoff::Exponential { base_ms: 50 },
+    };
+    let validate = Flow::new(step("orders", "validate-order"));
+    let charge = Flow::new(step("payments", "charge-payment")).after(validate);
+    let reserve = Flow::new(step("inventory", "reserve-inventory")).after(charge);
+    let warehouse = Flow::new(step("notifications", "notify-warehouse")).after(reserve);
+    Flow::new(step("notifications", "send-confirmation-email")).after(warehouse)
+}
+
+/// Shows a progress bar until every order is confirmed or has failed.
+async fn watch(options: &ExampleOrders, broker: &Broker, world: &World) -> Result<()> {
+    let bar =
+        if options.json { ProgressBar::hidden() } else { ProgressBar::new(options.orders.into()) };
+    bar.set_style(ProgressStyle::with_template("{bar:40.cyan/blue} {pos}/{len} orders")?);
+    let last: Queue = broker.queue("notifications").await?;
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        let confirmed = world.confirmed() as u64;
+        // An order whose last step has failed is over; one that failed earlier takes the last step along.
+        let failed = last.dead_letters().await?.search("send-confirmation-email", 100_000).await?;
+        let over = confirmed + failed.len() as u64;
+        bar.set_position(over);
+        if over >= u64::from(options.orders) {
+            bar.finish();
+            return Ok(());
+        }
+        if Instant::now() > give_up {
+            bar.abandon();
+            bail!(
+                "{} orders did not come to an end within {PATIENCE:?}",
+                u64::from(options.orders) - over
+            );
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn dead_letters(broker: &Broker) -> Result<Vec<DeadLetter>> {
+    let mut letters = Vec::new();
+    for (name, _) in QUEUES {
+        letters.extend(broker.queue(name).await?.dead_letters().await?.list(0, 100_000).await?);
+    }
+    Ok(letters)
+}
+
+fn report(
+    options: &ExampleOrders,
+    world: &World,
+    letters: &[DeadLetter],
+    took: Duration,
+) -> Result<()> {
+    // What failed by itself, not because an earlier step had.
+    let causes: Vec<&DeadLetter> =
+        letters.iter().filter(|letter| !letter.reason.starts_with("child ")).collect();
+    let report = world.report();
+    let confirmed = world.confirmed();
+    if options.json {
+        let dead: Vec<_> = causes
+            .iter()
+            .map(|letter| json!({ "job": letter.job_id, "queue": letter.queue, "reason": letter.reason }))
+            .collect();
+        let seconds = took.as_secs_f64();
+        println!(
+            "{}",
+            json!({
+                "orders": options.orders, "confirmed": confirmed, "failed": causes.len(),
+                "seconds": seconds, "world": report, "deadLetters": dead,
+            })
+        );
+    } else {
+        println!("\n{confirmed} orders confirmed, {} failed, in {took:.1?}", causes.len());
+        println!("\nWhat the outside world saw:");
+        for (what, count) in &report {
+            println!("  {count:>6}  {what}");
+        }
+        println!(
+            "\nDead letters, to be looked at and replayed (here: the first ten of {}):",
+            causes.len()
+        );
+        for letter in causes.iter().take(10) {
+            println!("  {:<24} {}", letter.job_id, letter.reason);
+        }
+        println!(
+            "\nThe steps after a failed one were given up with it: {} more.",
+            letters.len() - causes.len()
+        );
+    }
+    let twice = report.get(world::CHARGED_TWICE).copied().unwrap_or(0);
+    if twice > 0 {
+        bail!("{twice} orders were charged twice");
+    }
+    let over = confirmed + causes.len();
+    (over == options.orders as usize)
+        .then_some(())
+        .context(format!("{over} of {} orders came to an end", options.orders))
+}

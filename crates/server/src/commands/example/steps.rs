@@ -1,0 +1,111 @@
+//! What each job of the example does. This is the part to copy from: closed outcomes, a circuit
+//! breaker for the bank, a rate limit for the warehouse, a time limit for mails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use stampede_broker::{
+    Backoff, BreakerConfig, Error, Gate, Handler, Job, JobContext, JobPolicy, Outcome, Permit,
+    Rate, RetryPolicy,
+};
+
+use super::world::{Charge, World};
+
+/// The warehouse takes so many messages.
+const WAREHOUSE: (&str, u32, Duration) = ("warehouse", 100, Duration::from_secs(1));
+
+/// The handler of all four queues.
+pub(super) struct Steps {
+    world: Arc<World>,
+}
+
+impl Steps {
+    pub(super) fn new(world: Arc<World>) -> Self {
+        Self { world }
+    }
+
+    async fn charge(&self, order: u32, context: &JobContext) -> Result<Outcome, Error> {
+        let config = BreakerConfig {
+            failures: 5,
+            within: Duration::from_secs(10),
+            pause: Duration::from_millis(500),
+            patience: Duration::from_secs(5),
+        };
+        let passage = match context.breaker("bank", config).ask().await? {
+            Gate::Open(passage) => passage,
+            Gate::Shut(wait) => {
+                self.world.note("charges that waited for the bank to come back");
+                return Ok(Outcome::Snooze(wait));
+            }
+        };
+        Ok(match self.world.charge(order) {
+            Charge::Paid => {
+                passage.worked().await?;
+                Outcome::Done(json!({ "payment": format!("pay-{order}") }))
+            }
+            // The bank is fine, the card is not: no retry would help.
+            Charge::Declined => {
+                passage.worked().await?;
+                Outcome::Discard("the card was declined".to_owned())
+            }
+            Charge::Stumbled => {
+                passage.worked().await?;
+                Outcome::Retry("the bank answered 500".to_owned())
+            }
+            Charge::Down => {
+                passage.failed().await?;
+                // Its own attempts are for its own mistakes.
+                Outcome::Snooze(Duration::from_millis(100))
+            }
+        })
+    }
+
+    async fn notify_warehouse(&self, order: u32, context: &JobContext) -> Result<Outcome, Error> {
+        let (name, max, per) = WAREHOUSE;
+        if let Permit::Wait(wait) = context.permit(name, Some(Rate::new(max, per))).await? {
+            self.world.note("messages to the warehouse that waited for its rate limit");
+            return Ok(Outcome::Snooze(wait));
+        }
+        self.world.tell_warehouse(order);
+        Ok(Outcome::Done(json!(null)))
+    }
+
+    async fn confirm(&self, order: u32) -> Outcome {
+        if self.world.mail_hangs(order) {
+            std::future::pending::<()>().await;
+        }
+        self.world.confirm(order);
+        Outcome::Done(json!({ "mailed": true }))
+    }
+}
+
+impl Handler for Steps {
+    async fn run(&self, job: &Job, context: &JobContext) -> Outcome {
+        let Some(order) = job.data["order"].as_u64().map(|number| number as u32) else {
+            return Outcome::Discard("the payload names no order".to_owned());
+        };
+        let result = match job.name.as_str() {
+            "validate-order" if World::has_items(order) => {
+                Ok(Outcome::Done(json!({ "valid": true })))
+            }
+            "validate-order" => Ok(Outcome::Discard("the order is empty".to_owned())),
+            "charge-payment" => self.charge(order, context).await,
+            "reserve-inventory" => {
+                self.world.reserve(order);
+                Ok(Outcome::Done(json!(null)))
+            }
+            "notify-warehouse" => self.notify_warehouse(order, context).await,
+            "send-confirmation-email" => Ok(self.confirm(order).await),
+            other => Ok(Outcome::Discard(format!("no step is called {other:?}"))),
+        };
+        // Redis did not answer: not the job's fault.
+        result.unwrap_or_else(|_| Outcome::Snooze(Duration::from_secs(1)))
+    }
+
+    fn policy(&self, job_name: &str) -> JobPolicy {
+        let timeout = (job_name == "send-confirmation-email").then_some(Duration::from_millis(500));
+        let backoff = Backoff::exponential(Duration::from_millis(50)).with_jitter(0.5);
+        JobPolicy { timeout, retry: RetryPolicy { attempts: 4, backoff } }
+    }
+}

@@ -1,0 +1,144 @@
+//! The outside world of the example, with its own books: a bank, a warehouse, a mail server. All of
+//! them misbehave, in ways that depend only on the order's number and on what happened before.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A line of the report; it must stay at zero.
+pub(super) const CHARGED_TWICE: &str = "orders charged twice";
+
+/// What the bank answers.
+pub(super) enum Charge {
+    /// The money is there.
+    Paid,
+    /// Never.
+    Declined,
+    /// Not this time.
+    Stumbled,
+    /// Nobody answers.
+    Down,
+}
+
+#[derive(Default)]
+struct Books {
+    bank_calls: u32,
+    charged: HashMap<u32, u32>,
+    stumbled: HashSet<u32>,
+    reserved: HashSet<u32>,
+    told_warehouse: HashSet<u32>,
+    confirmed: HashSet<u32>,
+    first_tries: HashSet<(&'static str, u32)>,
+    counts: BTreeMap<String, u64>,
+}
+
+/// Everything that is not ours.
+pub(super) struct World {
+    books: Mutex<Books>,
+    /// Calls of the bank from this one on find it down, for a while.
+    outage: std::ops::Range<u32>,
+}
+
+impl World {
+    pub(super) fn new(orders: u32) -> Self {
+        // In the middle of the run, and longer than the breaker's patience.
+        let middle = orders / 2;
+        Self { books: Mutex::default(), outage: middle..middle + 8 }
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an order has anything in it.
+    pub(super) fn has_items(order: u32) -> bool {
+        !order.is_multiple_of(25)
+    }
+
+    /// Charges an order.
+    pub(super) fn charge(&self, order: u32) -> Charge {
+        let mut books = self.books();
+        books.bank_calls += 1;
+        if self.outage.contains(&books.bank_calls) {
+            books.count("calls of the bank while it was down");
+            return Charge::Down;
+        }
+        if order.is_multiple_of(17) {
+            books.count("cards declined");
+            return Charge::Declined;
+        }
+        if order.is_multiple_of(10) && books.stumbled.insert(order) {
+            books.count("times the bank stumbled");
+            return Charge::Stumbled;
+        }
+        // This bank does not notice that it was asked before: we must not ask twice.
+        *books.charged.entry(order).or_default() += 1;
+        Charge::Paid
+    }
+
+    /// Reserves what was ordered.
+    pub(super) fn reserve(&self, order: u32) {
+        let mut books = self.books();
+        if order.is_multiple_of(30) && books.first_tries.insert(("reserve", order)) {
+            books.count("panics in the warehouse's driver");
+            drop(books);
+            panic!("the warehouse's driver has a bug with order {order}");
+        }
+        books.reserved.insert(order);
+    }
+
+    /// Tells the warehouse.
+    pub(super) fn tell_warehouse(&self, order: u32) {
+        self.books().told_warehouse.insert(order);
+    }
+
+    /// Whether the mail server hangs this time.
+    pub(super) fn mail_hangs(&self, order: u32) -> bool {
+        let mut books = self.books();
+        let hangs = order.is_multiple_of(40) && books.first_tries.insert(("mail", order));
+        if hangs {
+            books.count("times the mail server hung");
+        }
+        hangs
+    }
+
+    /// The customer has the mail: nothing before it may be missing.
+    pub(super) fn confirm(&self, order: u32) {
+        let mut books = self.books();
+        if !books.reserved.contains(&order) || !books.told_warehouse.contains(&order) {
+            books.count("orders confirmed too early");
+        }
+        books.confirmed.insert(order);
+    }
+
+    /// Orders whose customers have their mail.
+    pub(super) fn confirmed(&self) -> usize {
+        self.books().confirmed.len()
+    }
+
+    /// Notes something for the report.
+    pub(super) fn note(&self, what: &str) {
+        self.books().count(what);
+    }
+
+    pub(super) fn note_retry(&self, reason: &str) {
+        let what = reason.split(" with order").next().unwrap_or(reason);
+        self.books().count(&format!("attempts tried again: {what}"));
+    }
+
+    /// The books, as lines of a report.
+    pub(super) fn report(&self) -> BTreeMap<String, u64> {
+        let books = self.books();
+        let mut lines = books.counts.clone();
+        lines.insert("orders charged".to_owned(), books.charged.len() as u64);
+        let twice = books.charged.values().filter(|times| **times > 1).count();
+        lines.insert(CHARGED_TWICE.to_owned(), twice as u64);
+        lines.insert("orders reserved".to_owned(), books.reserved.len() as u64);
+        lines
+    }
+}
+
+impl Books {
+    fn count(&mut self, what: &str) {
+        *self.counts.entry(what.to_owned()).or_default() += 1;
+    }
+}
