@@ -262,8 +262,9 @@ impl Queue {
         Ok(true)
     }
 
-    /// Destroys the queue with everything in it.
+    /// Destroys the queue with everything in it. Nobody takes jobs from it meanwhile.
     pub async fn obliterate(&self, when_active: WhenActive) -> Result<(), Error> {
+        self.pause().await?;
         Ok(self.bull().obliterate(when_active == WhenActive::Destroy, 1000).await?)
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use stampede_model::KeyRing;
 use stampede_testkit::{App, pdf_text};
 
@@ -129,4 +129,19 @@ fn the_help_teaches_the_first_steps() {
     ] {
         assert!(help.contains(part), "{part:?} is not in: {help}");
     }
+}
+
+#[test]
+fn the_example_of_an_order_pipeline_explains_what_became_of_every_order() {
+    let output = std::process::Command::new(STAMPEDE)
+        .args(["example", "orders", "--orders", "60", "--json"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    // Two empty orders, three declined cards.
+    assert_eq!((&report["confirmed"], &report["failed"]), (&json!(55), &json!(5)), "{report}");
+    assert_eq!(report["world"]["orders charged"], 55);
+    assert_eq!(report["world"]["orders charged twice"], 0);
+    assert_eq!(report["world"]["panics in the warehouse's driver"], 2);
 }
