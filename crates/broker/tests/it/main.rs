@@ -10,6 +10,7 @@ mod consumer;
 mod copy;
 mod dead_letters;
 mod flows;
+mod interop;
 mod job;
 mod limits;
 mod mirror;

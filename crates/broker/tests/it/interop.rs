@@ -1,0 +1,255 @@
+//! Node's BullMQ and Bull Board on the same queues, in the same Redis.
+//!
+//! Node's side is `interop/node/processes/peer.mjs`, with npm's packages as `interop/run` installs them.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stampede_broker::{ConsumerConfig, Flow, Outcome};
+use stampede_model::JobSpec;
+use stampede_testkit::eventually;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use crate::stage::{Counting, Running, SOON, Stage, config, job, jobs, play};
+
+/// Starting Node and connecting takes a while on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A Node process with BullMQ in it.
+struct Peer {
+    child: Child,
+    requests: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+    /// What it reported while an answer was awaited.
+    reports: Vec<Value>,
+    _folder: tempfile::TempDir,
+}
+
+impl Peer {
+    async fn start(stage: &Stage) -> Self {
+        let interop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
+        let packages = packages(&interop).await;
+        // Node looks for packages beside the file that asks.
+        let folder = tempfile::Builder::new().prefix("run.").tempdir_in(&packages).unwrap();
+        let script = folder.path().join("peer.mjs");
+        std::fs::copy(interop.join("node/processes/peer.mjs"), &script).unwrap();
+        let mut child = Command::new("node")
+            .arg(&script)
+            .arg(stage.redis.url())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("node: apt-get install nodejs");
+        let requests = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, requests, lines, reports: Vec::new(), _folder: folder }
+    }
+
+    async fn line(&mut self) -> Value {
+        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
+        let line = line.expect("Node should say something").unwrap().expect("Node should live");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    async fn ask(&mut self, request: Value) -> Value {
+        self.requests.write_all(format!("{request}\n").as_bytes()).await.unwrap();
+        loop {
+            let mut line = self.line().await;
+            assert!(line["error"].is_null(), "{}", line["error"]);
+            match line.get_mut("answer") {
+                Some(answer) => return answer.take(),
+                None => self.reports.push(line),
+            }
+        }
+    }
+
+    /// The next thing a worker or listener reports.
+    async fn report(&mut self) -> Value {
+        if self.reports.is_empty() { self.line().await } else { self.reports.remove(0) }
+    }
+
+    async fn stop(mut self) {
+        drop(self.requests);
+        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        assert!(ended.expect("Node should end").unwrap().success());
+    }
+}
+
+/// The folder with npm's packages; installed at the first use.
+async fn packages(interop: &Path) -> PathBuf {
+    let output = Command::new(interop.join("run")).arg("packages").output().await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+}
+
+#[tokio::test]
+async fn node_produces_and_we_consume_and_node_hears_of_it() {
+    let stage = Stage::start().await;
+    let mut node = Peer::start(&stage).await;
+    let events = ["active", "progress", "completed", "failed", "delayed"];
+    node.ask(json!({"do": "listen", "queue": "tickets", "events": events})).await;
+    let options = json!({"attempts": 2, "backoff": {"type": "fixed", "delay": 20, "jitter": 0.5}, "jobId": "a"});
+    let jobs = json!([{"name": "n", "data": {"text": "Žofie 🎟", "half": 0.5}, "opts": options}]);
+    node.ask(json!({"do": "add", "queue": "tickets", "jobs": jobs})).await;
+
+    let mut played = stage.play(config("w"));
+    let run = played.run().await;
+    assert_eq!(run.job.data, json!({"text": "Žofie 🎟", "half": 0.5}));
+    run.ends(Outcome::Retry("once".into()));
+    let again = played.run().await;
+    assert_eq!((again.job.attempts_made, again.job.attempts), (1, 2));
+    let context = again.context.clone().unwrap();
+    context.progress(json!({"step": 2})).await.unwrap();
+    context.log("half way").await.unwrap();
+    again.ends(Outcome::Done(json!({"by": "rust"})));
+
+    let mut seen = Vec::new();
+    while !seen.iter().any(|event: &Value| event["event"] == "completed") {
+        seen.push(node.report().await);
+    }
+    let named = |name: &str| seen.iter().filter(|event| event["event"] == name).count();
+    assert_eq!((named("active"), named("delayed"), named("progress")), (2, 1, 1), "{seen:?}");
+    assert_eq!(seen.last().unwrap()["returnvalue"], json!({"by": "rust"}));
+    let read = node.ask(json!({"do": "job", "queue": "tickets", "id": "a"})).await;
+    assert_eq!((&read["state"], &read["attemptsMade"]), (&json!("completed"), &json!(2)));
+    assert_eq!(read["failedReason"], "\"once\"", "as Node writes JSON");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn we_produce_and_node_consumes_and_both_share_one_queue() {
+    let stage = Stage::start().await;
+    let mut node = Peer::start(&stage).await;
+    stage.enqueue(&[JobSpec { attempts: 1, name: "fail", ..job("broken") }, job("fine")]).await;
+    node.ask(json!({"do": "work", "queue": "tickets"})).await;
+    let (mut reports, wanted) = (Vec::new(), 2);
+    while reports.len() < wanted {
+        reports.push(node.report().await);
+    }
+    assert!(reports.contains(&json!({"failed": "broken"})), "{reports:?}");
+    assert!(reports.contains(&json!({"completed": "fine", "data": {"ticketId": "fine"}})));
+    stage.until("one of each", |counts| counts.completed == 1 && counts.failed == 1).await;
+
+    // Both at once: every job is done by exactly one of them.
+    let counting = Counting::default();
+    let two = ConsumerConfig { slots: 2, ..config("ours") };
+    let running = Running::start(&stage.queue, two, counting.clone());
+    stage.enqueue(&jobs(400)).await;
+    stage.until_completed(401).await;
+    running.stop().await;
+    let ours = counting.runs();
+    assert!(ours.values().all(|runs| *runs == 1));
+    let mut theirs = HashMap::new();
+    while theirs.len() + ours.len() < 400 {
+        let report = node.report().await;
+        let id = report["completed"].as_str().unwrap().to_owned();
+        assert!(!ours.contains_key(&id), "{id} was done by both");
+        assert_eq!(theirs.insert(id, ()), None);
+    }
+    assert!(!ours.is_empty() && !theirs.is_empty(), "{} and {}", ours.len(), theirs.len());
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn flows_cross_from_one_to_the_other_both_ways() {
+    let stage = Stage::start().await;
+    let mut node = Peer::start(&stage).await;
+    let ours = stage.broker.queue("ours").await.unwrap();
+    let mut played = play(&ours, config("w"));
+    node.ask(json!({"do": "work", "queue": "theirs"})).await;
+
+    // Node's parent waits for our child.
+    let flow = json!({
+        "name": "parent", "queueName": "theirs", "data": {}, "opts": {"jobId": "their-parent"},
+        "children": [{"name": "child", "queueName": "ours", "data": {"n": 1}, "opts": {"jobId": "our-child"}}],
+    });
+    node.ask(json!({"do": "flow", "flow": flow})).await;
+    let child = played.run().await;
+    assert_eq!(child.job.id, "our-child");
+    child.ends(Outcome::Done(json!("from rust")));
+    assert_eq!(node.report().await["completed"], "their-parent");
+    let parent = node.ask(json!({"do": "job", "queue": "theirs", "id": "their-parent"})).await;
+    let value: Value = match &parent["returnvalue"] {
+        Value::String(text) => serde_json::from_str(text).unwrap(),
+        value => value.clone(),
+    };
+    assert_eq!(value["children"]["bull:ours:our-child"], "from rust");
+
+    // Our parent waits for Node's child.
+    let flow = Flow::new(JobSpec { queue: "ours", ..job("our-parent") })
+        .after(Flow::new(JobSpec { queue: "theirs", ..job("their-child") }));
+    stage.broker.add_flow(&flow).await.unwrap();
+    let parent = played.run().await;
+    assert_eq!(parent.job.id, "our-parent");
+    let values = parent.context.as_ref().unwrap().children_values().await.unwrap();
+    assert_eq!(values["bull:theirs:their-child"]["by"], "node");
+    parent.completes();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn bull_board_lists_retries_and_promotes_our_jobs_and_shows_dead_letters() {
+    let stage = Stage::start().await;
+    let mut node = Peer::start(&stage).await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&[job("dies"), job("sleeps")]).await;
+    played.run().await.panics("out of paper");
+    stage.until("delayed", |counts| counts.delayed == 1).await;
+    let mut run = played.run().await;
+    if run.job.id == "sleeps" {
+        run.ends(Outcome::Snooze(Duration::from_secs(600)));
+        run = played.run().await;
+    }
+    run.ends(Outcome::Discard("really out of paper".into()));
+    played.failure().await.settles(Ok(()));
+    stage.until("one failed", |counts| counts.failed == 1).await;
+    if stage.queue.counts().await.unwrap().delayed == 0 {
+        played.run().await.ends(Outcome::Snooze(Duration::from_secs(600)));
+    }
+    stage.until("one of each", |counts| counts.failed == 1 && counts.delayed == 1).await;
+
+    let mut board = async |method: &str, path: &str| {
+        let names = json!(["tickets", "tickets-dlq"]);
+        let answer =
+            node.ask(json!({"do": "board", "queues": names, "method": method, "path": path})).await;
+        assert!(answer["status"].as_u64().unwrap() < 300, "{method} {path}: {answer}");
+        answer["body"].clone()
+    };
+    let shown =
+        board("GET", "/api/queues?activeQueue=tickets&status=failed&page=1&jobsPerPage=10").await;
+    let queue = shown["queues"].as_array().unwrap().iter().find(|queue| queue["name"] == "tickets");
+    let failed = &queue.unwrap()["jobs"][0];
+    assert_eq!(
+        (&failed["id"], &failed["failedReason"]),
+        (&json!("dies"), &json!("really out of paper"))
+    );
+    // The board shows the newest first.
+    assert_eq!(failed["stacktrace"][0], "really out of paper");
+    assert!(failed["stacktrace"][1].as_str().unwrap().contains("stage.rs"), "{failed}");
+    let shown =
+        board("GET", "/api/queues?activeQueue=tickets-dlq&status=waiting&page=1&jobsPerPage=10")
+            .await;
+    let dead =
+        shown["queues"].as_array().unwrap().iter().find(|queue| queue["name"] == "tickets-dlq");
+    assert_eq!(dead.unwrap()["jobs"][0]["data"]["reason"], "really out of paper");
+
+    board("PUT", "/api/queues/tickets/dies/retry").await;
+    let again = played.run().await;
+    assert_eq!(again.job.id, "dies");
+    again.completes();
+    board("PUT", "/api/queues/tickets/sleeps/promote").await;
+    let promoted = played.run().await;
+    assert_eq!(promoted.job.id, "sleeps");
+    promoted.completes();
+    eventually(SOON, || async {
+        let counts = stage.queue.counts().await.unwrap();
+        if counts.completed == 2 { Ok(()) } else { Err(format!("{counts:?}")) }
+    })
+    .await;
+    node.stop().await;
+}
