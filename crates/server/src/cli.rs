@@ -1,6 +1,7 @@
 //! What a person types. The embedded engine's own command line is in `cli/engine.rs`.
 
 mod engine;
+mod template;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use stampede_model::Role;
@@ -8,6 +9,7 @@ use stampede_model::Role;
 pub(crate) use self::engine::{
     BenchEngine, Engine, EngineCommand, EngineRun, Export, FsyncArg, Import,
 };
+pub(crate) use self::template::{Template, TemplatePreview, TemplateSource};
 
 /// Turns orders into finished work, fast: event tickets as PDFs.
 ///
@@ -51,7 +53,9 @@ impl Cli {
     fn shaped() -> clap::Command {
         let mut command = Self::command();
         command.build();
-        command.mut_subcommand("engine", without_settings).mut_subcommand("bench", without_settings)
+        let own = ["engine", "bench", "template"];
+        own.into_iter()
+            .fold(command, |command, name| command.mut_subcommand(name, without_settings))
     }
 }
 
@@ -89,6 +93,9 @@ pub(crate) enum Command {
     Doctor,
     /// The embedded queue server: run it alone, copy it to or from a Redis, check and repair its journal
     Engine(Engine),
+    /// Make, check, preview and watch a template in a folder
+    #[command(subcommand)]
+    Template(Template),
     /// Measure how fast it is
     #[command(subcommand)]
     Bench(Bench),

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod serve;
 mod signals;
+pub(crate) mod template;
 pub(crate) mod ticket_keys;
 pub(crate) mod token;
 pub(crate) mod verify;

@@ -8,6 +8,7 @@
 
 mod cli;
 mod commands;
+mod compiler;
 mod connect;
 mod keys;
 mod local_engine;
@@ -55,6 +56,7 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
             let default_dir = local_engine::folder(&settings::data_dir(args));
             commands::engine::run(&log, default_dir, options).await
         }
+        Command::Template(command) => commands::template::run(command).await,
         Command::Bench(Bench::Tickets(options)) => commands::bench::run(options).await,
         Command::Bench(Bench::Engine(options)) => commands::bench::engine::run(options).await,
     };
