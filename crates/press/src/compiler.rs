@@ -70,12 +70,6 @@ pub trait Compiler: Send + Sync + 'static {
         document: &'a TicketDocument,
     ) -> Answer<'a, Box<Stamped>>;
 
-    /// A picture of a ticket, as PNG.
-    fn picture<'a>(
-        &'a self,
-        files: &'a TemplateFiles,
-        event: &'a Event,
-        document: &'a TicketDocument,
-        picture: Picture,
-    ) -> Answer<'a, Vec<u8>>;
+    /// A picture of a page of a PDF, as PNG.
+    fn picture<'a>(&'a self, pdf: &'a [u8], picture: Picture) -> Answer<'a, Vec<u8>>;
 }

@@ -111,15 +111,9 @@ impl Press {
         Ok((published, ready))
     }
 
-    /// A picture of a ticket made with these files.
-    pub async fn picture(
-        &self,
-        files: &TemplateFiles,
-        event: &Event,
-        document: &TicketDocument,
-        picture: Picture,
-    ) -> Result<Vec<u8>, Error> {
-        self.shared.compiler.picture(files, event, document, picture).await
+    /// A picture of a page of a PDF, as PNG.
+    pub async fn picture(&self, pdf: &[u8], picture: Picture) -> Result<Vec<u8>, Error> {
+        self.shared.compiler.picture(pdf, picture).await
     }
 
     /// The files of what an event would be printed with.

@@ -26,6 +26,10 @@ use crate::settings::{Log, Mistake, Settings};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // A process for people's templates: it must not do anything else, not even read its environment.
+    if std::env::args_os().nth(1).is_some_and(|word| word == stampede_template::SUBCOMMAND) {
+        stampede_template::sandbox_main();
+    }
     let cli = Cli::read();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -26,7 +26,7 @@ pub(crate) async fn run(command: Template) -> Result<()> {
 
 /// Copies a design into a folder that has nothing to lose.
 fn begin(dir: &Path, design: &str) -> Result<()> {
-    let designs = compiler::designs();
+    let designs = compiler::designs()?;
     let Some(found) = designs.iter().find(|shipped| shipped.name == design) else {
         let names: Vec<&str> = designs.iter().map(|design| design.name.as_str()).collect();
         bail!("no design is called {design:?}; there are {}", names.join(", "));
@@ -123,7 +123,7 @@ async fn make(
     };
     let picture = match output.picture {
         None => None,
-        Some(picture) => match compiler.picture(files, event, document, picture).await {
+        Some(picture) => match compiler.picture(&made.pdf, picture).await {
             Ok(png) => Some(png),
             Err(error) => return Ok(Err(error)),
         },

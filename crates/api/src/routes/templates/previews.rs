@@ -109,14 +109,11 @@ async fn preview(
 ) -> Result<Response, Problem> {
     let format = read_format(options)?;
     let (files, event, document) = read(app, caller, body, kept).await?;
+    let (_, ready) = app.press.try_out(&files, &event).await?;
+    let pdf = app.press.pdf(&ready, &document).await?;
     let (kind, bytes) = match format {
-        Format::Pdf => {
-            let (_, ready) = app.press.try_out(&files, &event).await?;
-            ("application/pdf", app.press.pdf(&ready, &document).await?)
-        }
-        Format::Png(picture) => {
-            ("image/png", app.press.picture(&files, &event, &document, picture).await?)
-        }
+        Format::Pdf => ("application/pdf", pdf),
+        Format::Png(picture) => ("image/png", app.press.picture(&pdf, picture).await?),
     };
     Ok(Response::builder()
         .header(CONTENT_TYPE, kind)
