@@ -18,10 +18,10 @@ macro_rules! embedded {
 
 /// The bytes of every font file; the order decides between fonts that fit equally well.
 pub(crate) const FILES: &[&[u8]] = embedded![
-    "Inter-Regular.otf",
-    "Inter-Medium.otf",
-    "Inter-SemiBold.otf",
-    "Inter-ExtraBold.otf",
+    "Inter-Regular.ttf",
+    "Inter-Medium.ttf",
+    "Inter-SemiBold.ttf",
+    "Inter-ExtraBold.ttf",
     "NotoSansArabic-Regular.ttf",
     "NotoSansArabic-Bold.ttf",
     "NotoSansHebrew-Regular.ttf",
