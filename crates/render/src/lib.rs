@@ -4,3 +4,4 @@
 //! input gives equal bytes on every machine, in every process, on every day.
 
 pub mod compiled;
+pub mod fonts;

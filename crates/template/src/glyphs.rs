@@ -9,11 +9,11 @@ use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::fonts;
+use stampede_render::fonts::shipped;
 
 /// The characters of each embedded font.
 static COVERAGE: LazyLock<Vec<HashSet<char>>> =
-    LazyLock::new(|| fonts::FILES.iter().map(|file| characters(file)).collect());
+    LazyLock::new(|| shipped().iter().map(|font| characters(font.bytes)).collect());
 
 /// The characters of the text that cannot be printed, each once, in order of appearance.
 pub fn missing_glyphs(text: &str) -> Vec<char> {

@@ -1,4 +1,4 @@
-//! The QR code of a ticket as a small SVG: one path, error level M or better, quiet zone included.
+//! The QR code of a ticket: level M, quiet zone included, for templates that draw it themselves.
 
 use std::fmt::Write;
 
@@ -9,15 +9,32 @@ use crate::Error;
 /// Modules of white on every side that scanners need (ISO/IEC 18004).
 const QUIET_ZONE: i32 = 4;
 
-/// Draws the code; the quiet zone belongs to the image, so that no template can forget it.
-pub(crate) fn svg(code: &str) -> Result<String, Error> {
-    let qr = QrCode::encode_text(code, QrCodeEcc::Medium)
-        .map_err(|_| Error::CodeTooLong { length: code.len() })?;
-    let side = qr.size() + 2 * QUIET_ZONE;
-    let path = path(&qr);
-    Ok(format!(
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side} {side}"><path fill="#fff" d="M0 0h{side}v{side}H0z"/><path shape-rendering="crispEdges" d="{path}"/></svg>"##
-    ))
+/// A code as a path of rectangles; the quiet zone belongs to it, so that no template can forget it.
+pub(crate) struct Symbol {
+    side: i32,
+    path: String,
+}
+
+impl Symbol {
+    /// Encodes the text.
+    pub(crate) fn of(code: &str) -> Result<Self, Error> {
+        let qr = QrCode::encode_text(code, QrCodeEcc::Medium)
+            .map_err(|_| Error::CodeTooLong { length: code.len() })?;
+        Ok(Self { side: qr.size() + 2 * QUIET_ZONE, path: path(&qr) })
+    }
+
+    /// A black code on white as an image.
+    pub(crate) fn svg(&self) -> String {
+        let Self { side, path } = self;
+        format!(
+            r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side} {side}"><path fill="#fff" d="M0 0h{side}v{side}H0z"/><path shape-rendering="crispEdges" d="{path}"/></svg>"##
+        )
+    }
+
+    /// Its side in modules and its path, for the prelude.
+    pub(crate) fn json(&self) -> String {
+        serde_json::json!({ "side": self.side, "path": self.path }).to_string()
+    }
 }
 
 /// One rectangle for every horizontal run of dark modules.
@@ -44,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_dark_modules_start_behind_the_quiet_zone() {
-        let svg = svg("0198f3a2-7c41-7d20-9b1e-4f6a2c8d5e01").unwrap();
+        let svg = Symbol::of("0198f3a2-7c41-7d20-9b1e-4f6a2c8d5e01").unwrap().svg();
         // 36 characters need version 3: 29 modules and 4 of white on either side.
         assert!(svg.contains(r#"viewBox="0 0 37 37""#), "{svg}");
         assert!(svg.contains(r#"d="M4 4h7v1h-7z"#), "{svg}");
@@ -52,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_code_beyond_the_largest_symbol_is_an_error() {
-        let error = svg(&"x".repeat(4_000)).unwrap_err();
+        let error = Symbol::of(&"x".repeat(4_000)).map(|symbol| symbol.side).unwrap_err();
         assert_eq!(error.to_string(), "the ticket's code has 4000 bytes, too many for a QR code");
     }
 }
