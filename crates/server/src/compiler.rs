@@ -8,7 +8,8 @@ use stampede_press::{
     Answer, Compiler, Design, Diagnostic, Error, Picture, Published, Severity,
 };
 use stampede_render::compiled::{Stamped, Typeset};
-use stampede_template::{Bundle, EventData, Limits, Sandbox, SandboxError};
+use stampede_template::sandbox::{self, Limits};
+use stampede_template::{Bundle, EventData, Sandbox};
 
 /// Compiles templates; its first child starts with the first template.
 pub(crate) fn start() -> Result<Arc<dyn Compiler>> {
@@ -35,12 +36,12 @@ pub(crate) fn default_design() -> Result<TemplateFiles> {
 struct Typst {
     sandbox: Sandbox,
     designs: Vec<Design>,
-    version: String,
+    version: &'static str,
 }
 
 impl Compiler for Typst {
     fn version(&self) -> &str {
-        &self.version
+        self.version
     }
 
     fn designs(&self) -> &[Design] {
@@ -83,10 +84,10 @@ impl Compiler for Typst {
     }
 }
 
-fn failed(error: SandboxError) -> Error {
+fn failed(error: sandbox::Error) -> Error {
     match error {
-        SandboxError::Template(diagnostics) => refused(diagnostics),
-        SandboxError::Unavailable(reason) => Error::Unavailable(reason),
+        sandbox::Error::Template(diagnostics) => refused(diagnostics),
+        sandbox::Error::Unavailable(reason) => Error::Unavailable(reason),
         // Out of time or memory, or crashed.
         stopped => Error::Stopped(stopped.to_string()),
     }
