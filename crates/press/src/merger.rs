@@ -33,10 +33,9 @@ impl Write for Outlet {
 
 impl Merger {
     /// Begins a document.
-    pub fn new(title: &str) -> Result<Self, Error> {
+    pub fn new(title: &str) -> Self {
         let outlet = Outlet::default();
-        let merged = Merged::new(outlet.clone(), title).map_err(failed)?;
-        Ok(Self { merged, outlet })
+        Self { merged: Merged::new(outlet.clone(), title), outlet }
     }
 
     /// Adds the pages of one ticket.

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use stampede_model::TicketDocument;
-use stampede_render::Values;
 
 use crate::Ready;
 use crate::ready::with_values;
@@ -14,8 +13,8 @@ use crate::ready::with_values;
 pub struct Warning {
     /// What kind of thing, for programs: `missing_glyphs`, `does_not_fit`, …
     pub kind: &'static str,
-    /// The field of the template, if it is about one.
-    pub field: Option<String>,
+    /// The field of the template.
+    pub field: String,
     /// What, where, and what to do.
     pub message: String,
 }
@@ -32,10 +31,11 @@ pub fn preflight(
     // An order of a thousand tickets often has one name, or a few.
     let mut known: HashMap<Printed, Vec<Warning>> = HashMap::new();
     let mut flagged = Vec::new();
+    let mut check = stampede_render::Preflight::new(prepared);
     for (place, document) in documents.enumerate() {
         let warnings = known.entry(Printed::of(&document)).or_insert_with(|| {
-            let check = |values: &Values<'_>| stampede_render::preflight(prepared, values);
-            with_values(&document, check).iter().map(shown).collect()
+            let found = with_values(&document, |values| check.check(values));
+            found.iter().map(shown).collect()
         });
         if !warnings.is_empty() {
             flagged.push((place, warnings.clone()));
@@ -68,11 +68,12 @@ impl Printed {
 fn shown(warning: &stampede_render::Warning) -> Warning {
     use stampede_render::Warning as W;
     let (kind, field) = match warning {
-        W::MissingGlyphs { field, .. } => ("missing_glyphs", Some(field.clone())),
-        W::DoesNotFit { field } => ("does_not_fit", Some(field.clone())),
-        W::CodeTooSmall { .. } => ("code_too_small", None),
-        W::UnknownImage { field, .. } => ("unknown_image", Some(field.clone())),
-        _ => ("other", None),
+        W::MissingGlyphs { field, .. } => ("missing_glyphs", field),
+        W::DoesNotFit { field } => ("does_not_fit", field),
+        W::TooLong { field } => ("too_long", field),
+        W::CodeTooSmall { field, .. } => ("code_too_small", field),
+        W::CodeTooLong { field } => ("code_too_long", field),
+        W::UnknownImage { field, .. } => ("unknown_image", field),
     };
-    Warning { kind, field, message: warning.to_string() }
+    Warning { kind, field: field.clone(), message: warning.to_string() }
 }

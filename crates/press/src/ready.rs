@@ -31,7 +31,7 @@ impl Ready {
     /// Reads what a compiler made; `revision` tells its tickets from those of other templates.
     pub fn new(revision: &str, blob: &[u8]) -> Result<Self, Error> {
         let stamp = |error: &dyn std::fmt::Display| Error::Stamp(error.to_string());
-        let kind = match stampede_render::decode(blob).map_err(|error| stamp(&error))? {
+        let kind = match stampede_render::blob::decode(blob).map_err(|error| stamp(&error))? {
             Compiled::Stamped(stamped) => Kind::Stamped {
                 prepared: Arc::new(Prepared::new(*stamped).map_err(|error| stamp(&error))?),
                 stampers: Mutex::default(),

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use stampede_model::{Event, TemplateFiles, TicketDocument};
-use stampede_press::{
-    Answer, Compiler, Design, Diagnostic, Error, Picture, Published, Severity,
-};
+use stampede_press::{Answer, Compiler, Design, Diagnostic, Error, Picture, Published, Severity};
 use stampede_render::compiled::{Stamped, Typeset};
 use stampede_template::sandbox::{self, Limits};
 use stampede_template::{Bundle, EventData, Sandbox};

@@ -27,7 +27,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     // A process for people's templates: it must not do anything else, not even read its environment.
-    if std::env::args_os().nth(1).is_some_and(|word| word == stampede_template::sandbox::SUBCOMMAND) {
+    if std::env::args_os().nth(1).is_some_and(|word| word == stampede_template::sandbox::SUBCOMMAND)
+    {
         stampede_template::sandbox_main();
     }
     let cli = Cli::read();

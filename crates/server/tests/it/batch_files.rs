@@ -8,9 +8,7 @@ use std::process::Command;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use stampede_testkit::{
-    App, eventually, pdf_is_sound, pdf_pages, pdf_text, send, temp_dir,
-};
+use stampede_testkit::{App, eventually, pdf_is_sound, pdf_pages, pdf_text, send, temp_dir};
 
 use crate::access::client;
 use crate::{PATIENCE, batch_ended, create_event, start, text};
@@ -112,8 +110,9 @@ fn unchunked(answer: &[u8]) -> Vec<u8> {
 async fn two_thousand_tickets_leave_no_trace_in_memory() {
     let app = start(&[]).await;
     let event = create_event(&app).await;
-    let holders: Vec<Value> =
-        (1..=2_000).map(|n| json!({ "name": format!("Guest Nº {n}"), "seat": n.to_string() })).collect();
+    let holders: Vec<Value> = (1..=2_000)
+        .map(|n| json!({ "name": format!("Guest Nº {n}"), "seat": n.to_string() }))
+        .collect();
     let (batch, tickets) = ordered(&app, json!({ "target": event, "holders": holders })).await;
     assert_eq!(batch_ended(&app, &batch).await["completed"], 2_000);
     let folder = temp_dir();
@@ -195,7 +194,8 @@ async fn tickets_that_are_left_out_are_named() {
 async fn stale_and_missing_files_are_made_anew_for_a_zip() {
     let app = start(&[]).await;
     let event = create_event(&app).await;
-    let (batch, tickets) = ordered(&app, json!({ "target": event, "name": "Ann", "quantity": 30 })).await;
+    let (batch, tickets) =
+        ordered(&app, json!({ "target": event, "name": "Ann", "quantity": 30 })).await;
     batch_ended(&app, &batch).await;
     let file = |n: usize| app.data_dir().join(format!("public/tickets/ticket-{}.pdf", tickets[n]));
     let folder = temp_dir();
@@ -225,7 +225,8 @@ async fn stale_and_missing_files_are_made_anew_for_a_zip() {
 async fn clients_that_go_away_make_room_for_others() {
     let app = start(&[]).await;
     let event = create_event(&app).await;
-    let (batch, _) = ordered(&app, json!({ "target": event, "name": "Ann", "quantity": 300 })).await;
+    let (batch, _) =
+        ordered(&app, json!({ "target": event, "name": "Ann", "quantity": 300 })).await;
     batch_ended(&app, &batch).await;
     let path = format!("/api/batches/{batch}/zip");
     // None of these reads anything; each file is larger than what the system takes for them.

@@ -30,8 +30,12 @@ async fn an_order_is_accepted_with_warnings_for_each_ticket() {
     let glyphs = &warnings[0];
     assert_eq!((&glyphs["kind"], &glyphs["field"]), (&json!("missing_glyphs"), &json!("name")));
     assert_eq!((&glyphs["index"], &glyphs["ticket"]), (&json!(2), &placed["tickets"][1]));
-    assert!(text(&glyphs["message"]).contains(HIEROGLYPH) || text(&glyphs["message"]).contains("13000"));
-    assert!(warnings.iter().any(|warning| warning["kind"] == "does_not_fit" && warning["index"] == 4));
+    assert!(
+        text(&glyphs["message"]).contains(HIEROGLYPH) || text(&glyphs["message"]).contains("13000")
+    );
+    assert!(
+        warnings.iter().any(|warning| warning["kind"] == "does_not_fit" && warning["index"] == 4)
+    );
     let fine = app.order(json!({ "target": event, "name": "Ann" })).await;
     assert!(fine.get("warnings").is_none(), "{fine}");
 }

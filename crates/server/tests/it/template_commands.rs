@@ -38,8 +38,7 @@ fn every_design_is_a_beginning_that_works() {
         let out = dir.join("out.pdf").display().to_string();
         let event = r#"{"name": "Nacht der Museen"}"#;
         let ticket = r#"{"name": "Иван Петров", "seat": null}"#;
-        let made =
-            template(&["preview", &shown, "-o", &out, "--event", event, "--ticket", ticket]);
+        let made = template(&["preview", &shown, "-o", &out, "--event", event, "--ticket", ticket]);
         assert!(made.status.success(), "{}", said(&made));
         let pdf = fs::read(&out).unwrap();
         pdf_is_sound(&pdf);

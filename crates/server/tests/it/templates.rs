@@ -51,8 +51,7 @@ async fn a_template_is_kept_with_all_its_revisions() {
 
     let same = ann.put(&path, &json!({ "files": saying("Blue") })).await.expect(200);
     assert_eq!(same["revision"], 1, "the same files are the same revision");
-    let changed =
-        json!({ "files": saying("Red"), "name": "Red one", "note": "warmer" });
+    let changed = json!({ "files": saying("Red"), "name": "Red one", "note": "warmer" });
     assert_eq!(ann.put(&path, &changed).await.expect(200)["revision"], 2);
     let read = ann.get(&path).await;
     assert_eq!(read.headers["etag"], "\"2\"");
@@ -120,8 +119,8 @@ async fn files_that_cannot_be_a_template_are_refused() {
         json!(["template.typ"]),
     ] {
         let shown: String = files.to_string().chars().take(100).collect();
-        let answer = app.admin().post("/api/templates", &json!({ "name": "x", "files": files }));
-        let answer = answer.await;
+        let body = json!({ "name": "x", "files": files });
+        let answer = app.admin().post("/api/templates", &body).await;
         assert_eq!(answer.status, 422, "{shown}: {}", answer.body);
         assert_eq!(answer.headers["content-type"], "application/problem+json");
     }

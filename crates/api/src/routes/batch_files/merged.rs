@@ -17,7 +17,7 @@ pub(super) async fn write(
     title: &str,
     outlet: &Outlet,
 ) -> Result<(), Broken> {
-    let mut merger = Merger::new(title)?;
+    let mut merger = Merger::new(title);
     let mut after = None;
     while let Some((event, tickets)) = page(app, batch, after).await? {
         let template = app.press.ready(&event).await?;

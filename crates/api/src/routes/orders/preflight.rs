@@ -111,11 +111,8 @@ mod tests {
 
     #[test]
     fn warnings_name_the_ticket_and_stop_at_a_thousand() {
-        let warning = Warning {
-            kind: "does_not_fit",
-            field: Some("name".into()),
-            message: "too long".into(),
-        };
+        let warning =
+            Warning { kind: "does_not_fit", field: "name".into(), message: "too long".into() };
         let many: Vec<_> = (0..2_000).map(|place| (place, vec![warning.clone()])).collect();
         let ids: Vec<TicketId> = (0..2_000).map(|_| TicketId::generate()).collect();
         let shown = Warnings(many).shown(&ids);
