@@ -45,7 +45,7 @@ impl Wkhtmltopdf {
     pub(super) fn measure(&mut self, count: u32) -> Result<Cost> {
         let (html_path, pdf_path) = (self.path("ticket.html"), self.path("ticket.pdf"));
         let (_, before) = process_cpu()?;
-        let mut bytes = 0;
+        let mut bytes = 0.0;
         for index in 0..count {
             std::fs::write(&html_path, html(index))?;
             let status = Command::new("wkhtmltopdf")
