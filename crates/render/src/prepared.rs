@@ -79,7 +79,7 @@ impl Prepared {
             .collect();
         let (pages, resources) = prepare_pages(&stamped)?;
         let (prefix, xref) = prepare_prefix(&stamped);
-        let body = postcard::to_stdvec(&stamped).unwrap_or_default();
+        let body = crate::blob::packed(&stamped);
         let mut hash = [0; 16];
         hash.copy_from_slice(&Sha256::digest(&body)[..16]);
         let title = split_title(&stamped.title);

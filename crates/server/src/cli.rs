@@ -161,8 +161,30 @@ pub(crate) enum TicketKeys {
 pub(crate) enum Bench {
     /// From order to ready PDFs, through a server that it starts in a temporary folder
     Tickets(BenchTickets),
+    /// What one ticket costs: stamped, typeset, and by other programs that are installed
+    Render(BenchRender),
     /// The embedded engine beside redis-server: jobs a second, latency, memory, restart
     Engine(BenchEngine),
+}
+
+/// Options of `bench render`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchRender {
+    /// Tickets to stamp in each round
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) tickets: u32,
+    /// Tickets for Typst in each round
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) typst: u32,
+    /// Tickets for each of the other programs in each round; 0 leaves them out
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) outside: u32,
+    /// Rounds, of which the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) rounds: u32,
+    /// Print one JSON object instead of a report
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Options of `bench tickets`.

@@ -26,9 +26,8 @@ use crate::settings::{Log, Mistake, Settings};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // A process for people's templates: it must not do anything else, not even read its environment.
-    if std::env::args_os().nth(1).is_some_and(|word| word == stampede_template::sandbox::SUBCOMMAND)
-    {
+    // A child that runs people's templates: it sees no settings and needs none.
+    if std::env::args().nth(1).as_deref() == Some(stampede_template::sandbox::SUBCOMMAND) {
         stampede_template::sandbox_main();
     }
     let cli = Cli::read();
@@ -63,6 +62,7 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
         }
         Command::Template(command) => commands::template::run(command).await,
         Command::Bench(Bench::Tickets(options)) => commands::bench::run(options).await,
+        Command::Bench(Bench::Render(options)) => commands::bench::render::run(options).await,
         Command::Bench(Bench::Engine(options)) => commands::bench::engine::run(options).await,
     };
     match result {

@@ -15,7 +15,7 @@ pub const MAIN_FILE: &str = "template.typ";
 
 /// Names that belong to Stampede; a bundle cannot replace them.
 pub(crate) const RESERVED: &[&str] =
-    &["stampede.typ", "stampede.json", "event.json", "ticket.json", "values.json", "qr.json", "qr.svg", "words.json"];
+    &["stampede.typ", "stampede.json", "event.json", "ticket.json", "values.json", "qr.json", "qr.svg", "words.json", "pieces.json"];
 
 const MOST_FILES: usize = 100;
 const LONGEST_NAME: usize = 120;

@@ -63,7 +63,7 @@ pub fn compile(bundle: &Bundle, event: &EventData) -> Result<Published, Vec<Diag
         }
         Compiled::Typeset(typeset) => (Vec::new(), Some(typeset.reason.clone())),
     };
-    let blob = rmp_serde::to_vec(&compiled).unwrap_or_default();
+    let blob = stampede_render::blob::encode(&compiled);
     Ok(Published { blob, warnings, pages, fields, slow_because })
 }
 

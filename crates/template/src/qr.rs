@@ -1,26 +1,33 @@
-//! The QR code of a ticket: level M, quiet zone included, for templates that draw it themselves.
+//! The QR code of a ticket for templates that draw it themselves: the stamper's symbol, as a path.
 
 use std::fmt::Write;
 
-use qrcodegen::{QrCode, QrCodeEcc};
+use stampede_render::qr::Encoder;
 
 use crate::Error;
 
 /// Modules of white on every side that scanners need (ISO/IEC 18004).
-const QUIET_ZONE: i32 = 4;
+const QUIET_ZONE: usize = 4;
 
 /// A code as a path of rectangles; the quiet zone belongs to it, so that no template can forget it.
 pub(crate) struct Symbol {
-    side: i32,
+    side: usize,
     path: String,
 }
 
 impl Symbol {
-    /// Encodes the text.
+    /// Encodes the text at level M.
     pub(crate) fn of(code: &str) -> Result<Self, Error> {
-        let qr = QrCode::encode_text(code, QrCodeEcc::Medium)
+        let symbol = Encoder::new()
+            .encode(code)
             .map_err(|_| Error::CodeTooLong { length: code.len() })?;
-        Ok(Self { side: qr.size() + 2 * QUIET_ZONE, path: path(&qr) })
+        let mut path = String::new();
+        symbol.runs(|x, y, length| {
+            let (left, top) = (x + QUIET_ZONE, y + QUIET_ZONE);
+            // Writing to a String cannot fail.
+            let _ = write!(path, "M{left} {top}h{length}v1h-{length}z");
+        });
+        Ok(Self { side: symbol.size() + 2 * QUIET_ZONE, path })
     }
 
     /// A black code on white as an image.
@@ -35,24 +42,6 @@ impl Symbol {
     pub(crate) fn json(&self) -> String {
         serde_json::json!({ "side": self.side, "path": self.path }).to_string()
     }
-}
-
-/// One rectangle for every horizontal run of dark modules.
-fn path(qr: &QrCode) -> String {
-    let mut path = String::new();
-    for y in 0..qr.size() {
-        let mut x = 0;
-        while x < qr.size() {
-            let run = (x..qr.size()).take_while(|x| qr.get_module(*x, y)).count() as i32;
-            if run > 0 {
-                let (left, top) = (x + QUIET_ZONE, y + QUIET_ZONE);
-                // Writing to a String cannot fail.
-                let _ = write!(path, "M{left} {top}h{run}v1h-{run}z");
-            }
-            x += run + 1;
-        }
-    }
-    path
 }
 
 #[cfg(test)]

@@ -65,6 +65,11 @@ impl TemplateWorld {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value.into_owned().into()))
             .collect();
+        let pieces: serde_json::Map<_, _> = ticket
+            .fields()
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), pieces(&value).into()))
+            .collect();
         let text = |text: String| Bytes::from_string(text);
         // Serialising structs of strings cannot fail.
         let json = |value: serde_json::Result<String>| text(value.unwrap_or_default());
@@ -76,6 +81,7 @@ impl TemplateWorld {
         let ticket = HashMap::from([
             (file_id("ticket.json"), json(serde_json::to_string(ticket))),
             (file_id("values.json"), json(serde_json::to_string(&values))),
+            (file_id("pieces.json"), json(serde_json::to_string(&pieces))),
             (file_id("qr.json"), text(symbol.json())),
             (file_id("qr.svg"), text(symbol.svg())),
         ]);
@@ -155,6 +161,18 @@ impl World for TemplateWorld {
     fn today(&self, _: Option<Duration>) -> Option<Datetime> {
         None
     }
+}
+
+/// The text as it is printed, cut where a line may be broken: as the stamper does it.
+fn pieces(value: &str) -> Vec<String> {
+    let clean = stampede_render::clean(value);
+    let mut start = 0;
+    let mut pieces = Vec::new();
+    for (end, _) in unicode_linebreak::linebreaks(&clean) {
+        pieces.push(clean[start..end].to_owned());
+        start = end;
+    }
+    pieces
 }
 
 fn refusal(id: FileId) -> FileError {

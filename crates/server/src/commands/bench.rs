@@ -5,6 +5,7 @@
 
 pub(crate) mod engine;
 mod processes;
+pub(crate) mod render;
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
