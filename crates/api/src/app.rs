@@ -10,6 +10,8 @@ use stampede_press::Press;
 use stampede_store::Store;
 use tokio::sync::Semaphore;
 
+use crate::turns::Turns;
+
 /// An order is answered when its jobs are on the queue, or after this time.
 const ANSWER_AFTER: Duration = Duration::from_millis(250);
 /// How long a request waits for Redis to take one job; the reconciler does it later otherwise.
@@ -40,6 +42,8 @@ pub struct App {
     pub files: Files,
     /// The templates of events.
     pub press: Press,
+    /// Turns of those who try out templates.
+    pub turns: Turns,
     /// Places for those who download whole batches.
     pub downloads: Arc<Semaphore>,
     /// What a request may ask for at most.

@@ -167,6 +167,7 @@ async fn read_template(
 async fn check_template(app: &App, event: &Event) -> Result<(), Problem> {
     match &event.details.template {
         Some(TemplateChoice::Own { .. }) => {
+            let _turn = app.turns.take(&event.owner).await;
             app.press.ready(event).await.map(drop).map_err(Into::into)
         }
         Some(TemplateChoice::Shipped(_)) | None => Ok(()),

@@ -73,7 +73,9 @@ pub(crate) async fn create(
             .wrong("files", "is missing: an object with file names and contents, or name a design");
     }
     let (name, files) = fields.finish(name.zip(read))?;
+    let turn = app.turns.take(&caller.0.user).await;
     let (published, ready) = app.press.try_out(&files, &sample::event()).await?;
+    drop(turn);
     let now = now();
     let owner = caller.0.user;
     let template = Template {
@@ -139,7 +141,9 @@ pub(crate) async fn update(
         Some(files) => files,
         None => latest_files(&app, &template).await?,
     };
+    let turn = app.turns.take(&caller.0.user).await;
     let (published, ready) = app.press.try_out(&files, &sample::event()).await?;
+    drop(turn);
     let revision = NewRevision { files, author: caller.0.user.clone(), note };
     for _ in 0..CHANGE_TRIES {
         must_match(&headers, template.revision)?;

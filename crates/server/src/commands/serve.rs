@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use stampede_api::{App, Limits};
+use stampede_api::{App, Limits, Turns};
 use stampede_broker::{Broker, Queue};
 use stampede_cluster::{Supervisor, SupervisorConfig};
 use stampede_files::Files;
@@ -72,6 +72,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             tickets: ground.tickets,
             files: ground.files,
             press: ground.press,
+            turns: Turns::default(),
             downloads: Arc::new(Semaphore::new(DOWNLOADS)),
             limits: Limits { quantity: settings.max_quantity, body_bytes: settings.max_body_bytes },
         };

@@ -44,6 +44,7 @@ pub(crate) async fn validate(
 ) -> Result<Json<Value>, Problem> {
     caller.must_write()?;
     let (files, event, document) = read(&app, &caller, &body, None).await?;
+    let _turn = app.turns.take(&caller.0.user).await;
     let (published, ready) = app.press.try_out(&files, &event).await?;
     let slow = ready.slow_because().is_some();
     let mut answer = outcome(&published, &ready);
@@ -109,6 +110,7 @@ async fn preview(
 ) -> Result<Response, Problem> {
     let format = read_format(options)?;
     let (files, event, document) = read(app, caller, body, kept).await?;
+    let _turn = app.turns.take(&caller.0.user).await;
     let (_, ready) = app.press.try_out(&files, &event).await?;
     let pdf = app.press.pdf(&ready, &document).await?;
     let (kind, bytes) = match format {
