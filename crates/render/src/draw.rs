@@ -94,7 +94,9 @@ impl Drawing {
                     );
                 }
                 FieldKind::Image { width, height: box_height, choices } => {
-                    let chosen = choices.iter().position(|choice| choice.value == value);
+                    let chosen = (choices.iter().position(|choice| choice.value == value))
+                        // An empty value stands for all others.
+                        .or_else(|| choices.iter().position(|choice| choice.value.is_empty()));
                     if let Some(choice) = chosen {
                         let name = template.resources[index].first_image + choice;
                         let pixels = (choices[choice].width, choices[choice].height);

@@ -8,6 +8,7 @@ mod content;
 mod objects;
 mod parse;
 mod shading;
+mod slim;
 
 use std::collections::BTreeMap;
 

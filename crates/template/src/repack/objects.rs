@@ -8,6 +8,7 @@ use stampede_render::compiled::{ObjectPlace, StaticPdf};
 use super::Error;
 use super::content::number;
 use super::parse::{Dict, Document, Indirect, Object};
+use super::slim;
 
 /// The first line, and a comment of bytes beyond ASCII, so that nobody takes the file for text.
 const HEADER: &[u8] = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n";
@@ -55,6 +56,9 @@ impl<'a> Objects<'a> {
 
     /// The object as it is written inside another, with its references brought over.
     pub(super) fn text(&mut self, object: &Object) -> Result<String, Error> {
+        if let Some(space) = slim::device_space(self.source, object) {
+            return Ok(space.to_owned());
+        }
         Ok(match object {
             Object::Null => "null".into(),
             Object::Boolean(value) => value.to_string(),
@@ -67,7 +71,7 @@ impl<'a> Objects<'a> {
                 format!("[{}]", joined(&items))
             }
             Object::Dict(dict) => format!("<<{}>>", self.entries(dict)?),
-            Object::Reference(id) => format!("{} 0 R", self.reference(*id)?),
+            Object::Reference(id) => format!("{} 0 R", self.reference(*id, |raw| raw)?),
         })
     }
 
@@ -75,7 +79,16 @@ impl<'a> Objects<'a> {
     pub(super) fn entries(&mut self, dict: &Dict) -> Result<String, Error> {
         let mut text = String::new();
         for (key, value) in &dict.0 {
-            let value = self.text(value)?;
+            let value = match (key.as_slice(), value) {
+                // Only for old checks of conformance.
+                (b"CIDSet", _) => continue,
+                (b"W", Object::Array(widths)) => {
+                    slim::widths(widths).map_or_else(|| self.text(value), Ok)?
+                }
+                (b"FontFile2", Object::Reference(id)) => self.slimmed(*id, slim::font)?,
+                (b"ToUnicode", Object::Reference(id)) => self.slimmed(*id, slim::character_map)?,
+                (_, value) => self.text(value)?,
+            };
             text.push_str(&name_text(key));
             if !value.starts_with(['/', '[', '<', '(']) {
                 text.push(' ');
@@ -85,14 +98,18 @@ impl<'a> Objects<'a> {
         Ok(text)
     }
 
-    fn reference(&mut self, id: u32) -> Result<u32, Error> {
+    fn slimmed(&mut self, id: u32, slim: fn(Vec<u8>) -> Vec<u8>) -> Result<String, Error> {
+        Ok(format!("{} 0 R", self.reference(id, slim)?))
+    }
+
+    fn reference(&mut self, id: u32, slim: fn(Vec<u8>) -> Vec<u8>) -> Result<u32, Error> {
         if let Some(number) = self.numbers.get(&id) {
             return Ok(*number);
         }
         let number = self.reserve();
         self.numbers.insert(id, number);
         let source = self.source;
-        let written = self.written(source.get(id)?)?;
+        let written = self.written(source.get(id)?, slim)?;
         self.put(number, written);
         Ok(number)
     }
@@ -108,17 +125,21 @@ impl<'a> Objects<'a> {
         }
     }
 
-    fn written(&mut self, object: &Indirect<'_>) -> Result<Written, Error> {
+    fn written(
+        &mut self,
+        object: &Indirect<'_>,
+        slim: fn(Vec<u8>) -> Vec<u8>,
+    ) -> Result<Written, Error> {
         let (Object::Dict(dict), Some(data)) = (&object.value, object.stream) else {
             return Ok(Written::Plain(self.text(&object.value)?));
         };
         let mut dict = dict.clone();
         dict.remove("Length");
         match dict.get("Filter") {
-            None => self.stream(dict, data.to_vec()),
+            None => self.stream(dict, slim(data.to_vec())),
             Some(filter) if is_deflate(filter) => {
                 dict.remove("Filter");
-                self.stream(dict, unpacked(data)?)
+                self.stream(dict, slim(unpacked(data)?))
             }
             // Images in their own format stay as they are.
             Some(_) => Ok(Written::Stream { dict: self.entries(&dict)?, data: data.to_vec() }),
