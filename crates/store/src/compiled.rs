@@ -17,6 +17,13 @@ impl Store {
         Ok(row.map(|row| row.try_get("blob")).transpose()?)
     }
 
+    /// The keys of all that is kept, the newest first.
+    pub async fn compiled_template_keys(&self) -> Result<Vec<String>> {
+        let query = sqlx::query("SELECT key FROM compiled_templates ORDER BY made_at DESC, key");
+        let rows = self.fetch_all(query).await?;
+        Ok(rows.iter().map(|row| row.try_get("key")).collect::<sqlx::Result<_>>()?)
+    }
+
     /// Keeps what a template was compiled to; the same key always stands for the same.
     pub async fn keep_compiled_template(
         &self,
