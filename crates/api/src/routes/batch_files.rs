@@ -5,6 +5,7 @@
 //! in it (void, failed, with `?partial=1` also those not made yet) are named: in a header for the PDF,
 //! in `left-out.txt` for the ZIP.
 
+mod archive;
 mod merged;
 mod zipped;
 

@@ -3,19 +3,17 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use async_zip::base::write::ZipFileWriter;
-use async_zip::{Compression, ZipEntryBuilder};
+use async_zip::error::ZipError;
 use stampede_model::{Batch, Event, Ticket, TicketId, TicketStatus};
 use tokio::time::Instant;
 
+use super::archive::Archive;
 use super::{Broken, Extent, page};
 use crate::app::App;
 use crate::outlet::Outlet;
 use crate::problem::Problem;
 use crate::routes::pdf::{make_anew, stored_pdf, wanted_pdf};
 
-/// From so many entries on the archive has the records of ZIP64; older readers do without.
-const ZIP64_FROM: u64 = 65_000;
 /// How long a page of tickets may take to be made anew; what is not there then is left out.
 const REMAKE_PATIENCE: Duration = Duration::from_secs(60);
 const REMAKE_POLL: Duration = Duration::from_millis(100);
@@ -29,10 +27,7 @@ pub(super) async fn write(
     extent: Extent,
     outlet: &Outlet,
 ) -> Result<(), Broken> {
-    let mut zip = ZipFileWriter::new(Vec::new());
-    if batch.total >= ZIP64_FROM {
-        zip = zip.force_zip64();
-    }
+    let mut archive = Archive::new(batch.total);
     let digits = batch.total.checked_ilog10().map_or(4, |log| (log as usize + 1).max(4));
     let mut left_out = String::new();
     let mut after = None;
@@ -52,9 +47,7 @@ pub(super) async fn write(
             };
             match content {
                 Ok(pdf) => {
-                    let entry = ZipEntryBuilder::new(name.into(), Compression::Stored);
-                    zip.write_entry_whole(entry, &pdf).await.map_err(failed)?;
-                    outlet.send(std::mem::take(zip.inner_mut())).await?;
+                    outlet.send(archive.add(name, &pdf).await.map_err(failed)?).await?;
                 }
                 Err(reason) => left_out.push_str(&format!("{name}: {reason}\r\n")),
             }
@@ -62,10 +55,10 @@ pub(super) async fn write(
     }
     if !left_out.is_empty() {
         let text = format!("These tickets are not in this archive:\r\n\r\n{left_out}");
-        let entry = ZipEntryBuilder::new(LEFT_OUT.to_owned().into(), Compression::Stored);
-        zip.write_entry_whole(entry, text.as_bytes()).await.map_err(failed)?;
+        let added = archive.add(LEFT_OUT.to_owned(), text.as_bytes()).await;
+        outlet.send(added.map_err(failed)?).await?;
     }
-    outlet.send(zip.close().await.map_err(failed)?).await?;
+    outlet.send(archive.finish().await.map_err(failed)?).await?;
     Ok(())
 }
 
@@ -167,7 +160,7 @@ fn entry_name(index: u32, digits: usize, id: TicketId) -> String {
     format!("ticket-{index:0digits$}-{id}.pdf")
 }
 
-fn failed(error: async_zip::error::ZipError) -> Problem {
+fn failed(error: ZipError) -> Problem {
     Problem::internal(&format!("writing a ZIP: {error}"))
 }
 
