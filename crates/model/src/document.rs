@@ -55,9 +55,8 @@ impl TicketDocument {
     }
 
     /// Names of everything a field of a template can show.
-    pub const FIELDS: &[&str] = &[
-        "id", "code", "index", "number", "name", "seat", "price", "event", "location", "starts",
-    ];
+    pub const FIELDS: &[&str] =
+        &["id", "code", "index", "number", "name", "seat", "price", "event", "location", "starts"];
 
     /// What fields show: name and text, as they are printed. Absent values are left out.
     ///

@@ -12,6 +12,7 @@ mod failing_template;
 mod layers;
 mod outside_readers;
 mod pdf_files;
+mod sandbox;
 mod start;
 mod ticket_secret;
 mod tickets;

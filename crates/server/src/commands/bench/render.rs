@@ -145,7 +145,9 @@ impl Report {
                 self.ratio(name).unwrap_or(f64::NAN),
             );
         }
-        println!("\nCPU time for one ticket; tickets a second for each core; × is CPU against stamping.");
+        println!(
+            "\nCPU time for one ticket; tickets a second for each core; × is CPU against stamping."
+        );
         for (name, why) in &self.missing {
             println!("not found: {name} ({why})");
         }

@@ -12,9 +12,9 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-use super::outside::html;
 use super::super::processes::CpuTimes;
 use super::Cost;
+use super::outside::html;
 
 const PROGRAMS: &[&str] = &["chromium", "chromium-browser", "google-chrome"];
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -117,7 +117,8 @@ impl Chromium {
                 }
             }
         };
-        let mut answer = tokio::time::timeout(PATIENCE, exchange).await.context(method.to_owned())??;
+        let mut answer =
+            tokio::time::timeout(PATIENCE, exchange).await.context(method.to_owned())??;
         if !answer["error"].is_null() {
             bail!("{method}: {}", answer["error"]);
         }

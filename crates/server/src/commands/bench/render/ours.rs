@@ -23,8 +23,16 @@ pub(super) enum Way {
 
 /// Names of several scripts and lengths, as guests have them.
 const NAMES: &[&str] = &[
-    "Amelia Hartmann", "Иван Петров", "Zoë O’Brien", "Łukasz Kowalski", "Мария Александровна Белова",
-    "José García", "Ольга Щукина", "Nguyễn Thị Ánh", "Άννα Παπαδοπούλου", "Maximilian Featherstonehaugh",
+    "Amelia Hartmann",
+    "Иван Петров",
+    "Zoë O’Brien",
+    "Łukasz Kowalski",
+    "Мария Александровна Белова",
+    "José García",
+    "Ольга Щукина",
+    "Nguyễn Thị Ánh",
+    "Άννα Παπαδοπούλου",
+    "Maximilian Featherstonehaugh",
 ];
 
 pub(super) struct Ours {
@@ -64,7 +72,8 @@ impl Ours {
             for index in 0..count as usize {
                 let ticket = &self.tickets[index % self.tickets.len()];
                 let fields = ticket.fields();
-                let fields: Vec<(&str, &str)> = fields.iter().map(|(n, v)| (*n, v.as_ref())).collect();
+                let fields: Vec<(&str, &str)> =
+                    fields.iter().map(|(n, v)| (*n, v.as_ref())).collect();
                 stamper.stamp(&Values { id: &ticket.id, fields: &fields }, &mut pdf)?;
                 *bytes += black_box(&pdf).len();
             }

@@ -49,7 +49,11 @@ impl Wkhtmltopdf {
         for index in 0..count {
             std::fs::write(&html_path, html(index))?;
             let status = Command::new("wkhtmltopdf")
-                .args(["--enable-local-file-access", "--print-media-type", "--no-stop-slow-scripts"])
+                .args([
+                    "--enable-local-file-access",
+                    "--print-media-type",
+                    "--no-stop-slow-scripts",
+                ])
                 .args(["--javascript-delay", "100", "--margin-top", "0", "--margin-bottom", "0"])
                 .args(["--margin-left", "0", "--margin-right", "0", "--page-size", "A4"])
                 .args(["--dpi", "300", "--image-quality", "100"])
@@ -65,10 +69,7 @@ impl Wkhtmltopdf {
             bytes += size(&pdf_path)?;
         }
         let (_, after) = process_cpu()?;
-        Ok(Cost {
-            seconds: (after - before) / f64::from(count),
-            bytes: bytes / f64::from(count),
-        })
+        Ok(Cost { seconds: (after - before) / f64::from(count), bytes: bytes / f64::from(count) })
     }
 
     fn path(&self, name: &str) -> PathBuf {
