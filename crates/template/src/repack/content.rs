@@ -99,7 +99,6 @@ pub(super) fn hex_end(content: &[u8], start: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
 
     fn minified(text: &str) -> String {
         String::from_utf8(super::minified(text.as_bytes())).unwrap()
