@@ -48,14 +48,40 @@ pub enum Error {
 
 /// Writes a compiled template.
 pub fn encode(compiled: &Compiled) -> Vec<u8> {
-    // Plain data in memory always serialises.
-    let body = postcard::to_stdvec(compiled).unwrap_or_default();
+    let body = serialise(compiled);
     let mut blob = Vec::with_capacity(HEADER + body.len());
     blob.extend_from_slice(MAGIC);
     blob.extend_from_slice(&VERSION.to_le_bytes());
     blob.extend_from_slice(&Sha256::digest(&body));
     blob.extend_from_slice(&body);
     blob
+}
+
+/// Plain data as postcard writes it.
+pub(crate) fn serialise(data: &impl serde::Serialize) -> Vec<u8> {
+    // Plain data in memory always serialises.
+    postcard::serialize_with_flavor(data, Growing(Vec::new())).unwrap_or_default()
+}
+
+/// Memory that grows while it is written to.
+struct Growing(Vec<u8>);
+
+impl postcard::ser_flavors::Flavor for Growing {
+    type Output = Vec<u8>;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
 }
 
 /// Reads a compiled template and checks all of it.
