@@ -53,7 +53,8 @@ async fn an_endless_loop_is_stopped_while_others_go_on() {
         match result {
             Err(Error::TimedOut(_)) => {}
             Err(Error::Template(mistakes)) => {
-                assert!(mistakes[0].message.contains("infinite"), "{mistakes:?}");
+                let message = &mistakes[0].message;
+                assert!(message.contains("infinite") || message.contains("always true"), "{message}");
                 assert!(mistakes[0].line.is_some());
             }
             other => panic!("{other:?}"),
@@ -156,8 +157,12 @@ async fn a_child_sees_nothing_of_its_parent() {
     let environment = std::fs::read_to_string(format!("/proc/{child}/environ")).unwrap();
     let names: Vec<&str> = environment.split('\0').filter(|v| !v.is_empty()).collect();
     assert!(names.iter().all(|variable| variable.starts_with("MIMALLOC_")), "{names:?}");
-    let open = std::fs::read_dir(format!("/proc/{child}/fd")).unwrap().count();
-    assert_eq!(open, 3, "only stdin, stdout and stderr");
+    // Its threads may be reading how many cores there are.
+    eventually(PATIENCE, || async {
+        let open = std::fs::read_dir(format!("/proc/{child}/fd")).unwrap().count();
+        if open == 3 { Ok(()) } else { Err(format!("{open} descriptors, not only stdio")) }
+    })
+    .await;
     let folder = std::fs::read_link(format!("/proc/{child}/cwd")).unwrap();
     assert_eq!(folder, PathBuf::from("/"));
 }

@@ -23,7 +23,7 @@ fn an_unknown_field_is_an_error_with_its_place_and_a_hint() {
     let [mistake] = &mistakes[..] else { panic!("{mistakes:?}") };
     assert_eq!(
         mistake.to_string(),
-        "template.typ:3:3: unknown field: nmae (hint: did you mean \"name\"?) (hint: a ticket has \
+        "template.typ:3:4: unknown field: nmae (hint: did you mean \"name\"?) (hint: a ticket has \
          id, code, index, number, name, seat, price, event, location, starts)"
     );
 }
