@@ -48,14 +48,40 @@ pub enum Error {
 
 /// Writes a compiled template.
 pub fn encode(compiled: &Compiled) -> Vec<u8> {
-    // Plain data in memory always serialises.
-    let body = packed(compiled);
+    let body = serialise(compiled);
     let mut blob = Vec::with_capacity(HEADER + body.len());
     blob.extend_from_slice(MAGIC);
     blob.extend_from_slice(&VERSION.to_le_bytes());
     blob.extend_from_slice(&Sha256::digest(&body));
     blob.extend_from_slice(&body);
     blob
+}
+
+/// Plain data as postcard writes it.
+pub(crate) fn serialise(data: &impl serde::Serialize) -> Vec<u8> {
+    // Plain data in memory always serialises.
+    postcard::serialize_with_flavor(data, Growing(Vec::new())).unwrap_or_default()
+}
+
+/// Memory that grows while it is written to.
+struct Growing(Vec<u8>);
+
+impl postcard::ser_flavors::Flavor for Growing {
+    type Output = Vec<u8>;
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
 }
 
 /// Reads a compiled template and checks all of it.
@@ -90,30 +116,4 @@ pub fn content_hash(blob: &[u8]) -> String {
         _ => Sha256::digest(blob)[..16].to_vec(),
     };
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A value in postcard's format.
-pub(crate) fn packed(value: &impl serde::Serialize) -> Vec<u8> {
-    struct Growing(Vec<u8>);
-
-    impl postcard::ser_flavors::Flavor for Growing {
-        type Output = Vec<u8>;
-
-        fn try_extend(&mut self, data: &[u8]) -> postcard::Result<()> {
-            self.0.extend_from_slice(data);
-            Ok(())
-        }
-
-        fn try_push(&mut self, data: u8) -> postcard::Result<()> {
-            self.0.push(data);
-            Ok(())
-        }
-
-        fn finalize(self) -> postcard::Result<Vec<u8>> {
-            Ok(self.0)
-        }
-    }
-
-    // Plain data of known lengths can always be written.
-    postcard::serialize_with_flavor(value, Growing(Vec::new())).unwrap_or_default()
 }

@@ -140,7 +140,7 @@ pub enum FieldKind {
 /// An image for one value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ImageChoice {
-    /// The value that chooses it.
+    /// The value that chooses it; empty for all values that no other choice names.
     pub value: String,
     /// Object number of the XObject.
     pub object: u32,

@@ -1,6 +1,6 @@
 //! Drawing the fields of a ticket: the part that single and merged PDFs have in common.
 
-use crate::compiled::{Align, Field, FieldKind, TextField};
+use crate::compiled::{Align, Field, FieldKind, ImageChoice, TextField};
 use crate::error::Error;
 use crate::pdf::content::{self, Glyphs, TextLine};
 use crate::prepared::Prepared;
@@ -94,10 +94,7 @@ impl Drawing {
                     );
                 }
                 FieldKind::Image { width, height: box_height, choices } => {
-                    let chosen = (choices.iter().position(|choice| choice.value == value))
-                        // An empty value stands for all others.
-                        .or_else(|| choices.iter().position(|choice| choice.value.is_empty()));
-                    if let Some(choice) = chosen {
+                    if let Some(choice) = chosen(choices, value) {
                         let name = template.resources[index].first_image + choice;
                         let pixels = (choices[choice].width, choices[choice].height);
                         let size = (*width, *box_height);
@@ -108,6 +105,12 @@ impl Drawing {
         }
         Ok(())
     }
+}
+
+/// Which image a value chooses; an empty choice stands for all values that have none of their own.
+pub(crate) fn chosen(choices: &[ImageChoice], value: &str) -> Option<usize> {
+    let find = |value| choices.iter().position(|choice| choice.value == value);
+    find(value).or_else(|| find(""))
 }
 
 /// The text of a value as a field shows it.

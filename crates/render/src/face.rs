@@ -10,6 +10,7 @@ use ttf_parser::Tag;
 
 use crate::compiled::FontSource;
 use crate::fonts;
+use crate::subset::BLANK;
 
 /// Characters below this are looked up in a bit set.
 const QUICK: usize = 0x600;
@@ -295,6 +296,9 @@ impl Glyf {
     pub(crate) fn metrics(&self, data: &[u8], glyph: u16) -> [u8; 4] {
         let find = || {
             let hmtx = data.get(self.hmtx.clone())?;
+            if glyph == BLANK {
+                return None;
+            }
             if glyph < self.long_metrics {
                 return hmtx.get(usize::from(glyph) * 4..)?.first_chunk::<4>().copied();
             }

@@ -18,6 +18,7 @@ mod stamper;
 mod subset;
 mod text;
 
+pub use blob::{content_hash, decode, encode};
 pub use draw::Values;
 pub use error::Error;
 pub use face::FontError;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::compiled::{FieldKind, TextField};
-use crate::draw::{Values, shown};
+use crate::draw::{Values, chosen, shown};
 use crate::prepared::Prepared;
 use crate::qr::{Encoder, QUIET_ZONE};
 use crate::text::clean::loses_text;
@@ -147,7 +147,7 @@ impl<'a> Preflight<'a> {
                     Err(_) => warnings.push(Warning::CodeTooLong { field: field() }),
                 },
                 FieldKind::Image { choices, .. } => {
-                    if !choices.iter().any(|choice| choice.value == value) {
+                    if chosen(choices, value).is_none() {
                         let value = value.to_owned();
                         warnings.push(Warning::UnknownImage { field: field(), value });
                     }

@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::blob::check;
+use crate::blob::{check, serialise};
 use crate::compiled::{FieldKind, Fill, ObjectPlace, Stamped};
 use crate::error::Error;
 use crate::face::{Face, FontError};
@@ -79,9 +79,8 @@ impl Prepared {
             .collect();
         let (pages, resources) = prepare_pages(&stamped)?;
         let (prefix, xref) = prepare_prefix(&stamped);
-        let body = crate::blob::packed(&stamped);
         let mut hash = [0; 16];
-        hash.copy_from_slice(&Sha256::digest(&body)[..16]);
+        hash.copy_from_slice(&Sha256::digest(serialise(&stamped))[..16]);
         let title = split_title(&stamped.title);
         Ok(Self { stamped, faces, settings, pages, prefix, xref, hash, title, resources })
     }

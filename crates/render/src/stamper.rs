@@ -18,7 +18,7 @@ use crate::pdf::deflate::Deflater;
 use crate::pdf::fonts;
 use crate::pdf::objects::Objects;
 use crate::pdf::write::{hex_bytes, integer, reference, text_string};
-use crate::prepared::{Prepared, PreparedPage, TitlePart, XREF_ENTRY, xref_entry};
+use crate::prepared::{Prepared, PreparedPage, TitlePart, XREF_ENTRY};
 use crate::text::clean;
 
 /// Whether streams are compressed.
@@ -131,9 +131,8 @@ impl Stamper {
         for &(object, place) in &self.places {
             let at = object as usize * XREF_ENTRY;
             debug_assert!(at >= fixed, "object {object} is not one of the template's");
-            let mut entry = Vec::with_capacity(XREF_ENTRY);
-            xref_entry(&mut entry, 1, place as u32, 0);
-            xref[at..at + XREF_ENTRY].copy_from_slice(&entry);
+            xref[at] = 1;
+            xref[at + 1..at + 5].copy_from_slice(&(place as u32).to_be_bytes());
         }
         integer(out, u64::from(number));
         out.extend_from_slice(b" 0 obj\n<</Type/XRef/W[1 4 2]/Size ");

@@ -5,6 +5,8 @@
 
 use crate::face::{Face, Glyf};
 
+/// Stands for a glyph of no width that draws nothing, which no font has under this number.
+pub(crate) const BLANK: u16 = u16::MAX;
 /// Largest font that is written; what is beyond it is left out and reads as `.notdef`.
 const MAX_GLYPHS: usize = 8000;
 
@@ -21,27 +23,36 @@ impl Subset {
     /// Forgets all glyphs but keeps the memory.
     pub(crate) fn clear(&mut self) {
         for &glyph in &self.glyphs {
-            self.numbers[usize::from(glyph)] = 0;
+            if let Some(number) = self.numbers.get_mut(usize::from(glyph)) {
+                *number = 0;
+            }
         }
         self.glyphs.clear();
     }
 
-    /// The new number of a glyph, and whether this is its first use.
-    pub(crate) fn number(&mut self, face: &Face, glyph: u16) -> (u16, bool) {
+    /// The new number of a glyph.
+    pub(crate) fn number(&mut self, face: &Face, glyph: u16) -> u16 {
         if self.glyphs.is_empty() {
             self.numbers.resize(usize::from(face.glyph_count), 0);
             self.glyphs.push(0);
         }
-        let Some(number) = self.numbers.get_mut(usize::from(glyph)) else { return (0, false) };
-        if glyph == 0 || *number != 0 {
-            return (*number, false);
-        }
-        if self.glyphs.len() >= MAX_GLYPHS {
-            return (0, false);
+        let Some(number) = self.numbers.get_mut(usize::from(glyph)) else { return 0 };
+        if glyph == 0 || *number != 0 || self.glyphs.len() >= MAX_GLYPHS {
+            return *number;
         }
         *number = self.glyphs.len() as u16;
         self.glyphs.push(glyph);
-        (*number, true)
+        *number
+    }
+
+    /// A further number for a glyph, or for [`BLANK`]; `None` if there are too many.
+    pub(crate) fn duplicate(&mut self, face: &Face, glyph: u16) -> Option<u16> {
+        self.number(face, 0);
+        if self.glyphs.len() >= MAX_GLYPHS {
+            return None;
+        }
+        self.glyphs.push(glyph);
+        Some(self.glyphs.len() as u16 - 1)
     }
 
     /// Old numbers in the order of the new ones; empty if the face is not used.

@@ -60,7 +60,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// The files of a folder, or one file as a template.
 fn read(path: &Path) -> Result<Bundle, Box<dyn std::error::Error>> {
     if path.is_file() {
-        return Ok(Bundle::of_source(&std::fs::read_to_string(path)?).map_err(|e| format!("{e:#?}"))?);
+        return Ok(
+            Bundle::of_source(&std::fs::read_to_string(path)?).map_err(|e| format!("{e:#?}"))?
+        );
     }
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(path)? {

@@ -14,8 +14,17 @@ use crate::Diagnostic;
 pub const MAIN_FILE: &str = "template.typ";
 
 /// Names that belong to Stampede; a bundle cannot replace them.
-pub(crate) const RESERVED: &[&str] =
-    &["stampede.typ", "stampede.json", "event.json", "ticket.json", "values.json", "qr.json", "qr.svg", "words.json", "pieces.json"];
+pub(crate) const RESERVED: &[&str] = &[
+    "stampede.typ",
+    "stampede.json",
+    "event.json",
+    "ticket.json",
+    "values.json",
+    "qr.json",
+    "qr.svg",
+    "words.json",
+    "pieces.json",
+];
 
 const MOST_FILES: usize = 100;
 const LONGEST_NAME: usize = 120;
@@ -156,12 +165,17 @@ mod tests {
     fn mistakes(files: &[(&str, &[u8])]) -> String {
         let files =
             files.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
-        Bundle::new(files).map(|_| String::new()).unwrap_or_else(|all| crate::diagnostics::join(&all))
+        Bundle::new(files)
+            .map(|_| String::new())
+            .unwrap_or_else(|all| crate::diagnostics::join(&all))
     }
 
     #[test]
     fn a_bundle_is_a_template_and_what_it_uses() {
-        assert_eq!(mistakes(&[("template.typ", b"hi"), ("parts/head 2.typ", b""), ("a.txt", b"\xff")]), "");
+        assert_eq!(
+            mistakes(&[("template.typ", b"hi"), ("parts/head 2.typ", b""), ("a.txt", b"\xff")]),
+            ""
+        );
         assert!(mistakes(&[("other.typ", b"hi")]).contains("no template.typ"));
     }
 
@@ -170,7 +184,9 @@ mod tests {
         for name in ["../x", "/etc/passwd", "a//b", "a/../b", ".hidden", "a\0", "a\\b", "", "c:x"] {
             assert!(mistakes(&[("template.typ", b""), (name, b"")]).contains("no name"), "{name}");
         }
-        assert!(mistakes(&[("template.typ", b""), ("qr.svg", b"")]).contains("belongs to Stampede"));
+        assert!(
+            mistakes(&[("template.typ", b""), ("qr.svg", b"")]).contains("belongs to Stampede")
+        );
     }
 
     #[test]
@@ -179,7 +195,9 @@ mod tests {
         png.extend(60_000_u32.to_be_bytes());
         png.extend(60_000_u32.to_be_bytes());
         png.extend([8, 6, 0, 0, 0, 0, 0, 0, 0]);
-        assert!(mistakes(&[("template.typ", b""), ("a.png", &png)]).contains("60000 × 60000 pixels"));
+        assert!(
+            mistakes(&[("template.typ", b""), ("a.png", &png)]).contains("60000 × 60000 pixels")
+        );
         assert!(mistakes(&[("template.typ", b""), ("a.png", b"no image")]).contains("damaged"));
     }
 
@@ -188,7 +206,8 @@ mod tests {
         let large = vec![b' '; MOST_BYTES + 1];
         assert!(mistakes(&[("template.typ", b""), ("a.bin", &large)]).contains("more than"));
         let names: Vec<String> = (0..MOST_FILES + 1).map(|n| format!("{n}.txt")).collect();
-        let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &b""[..])).collect();
+        let mut files: Vec<(&str, &[u8])> =
+            names.iter().map(|name| (name.as_str(), &b""[..])).collect();
         files.push(("template.typ", b""));
         assert!(mistakes(&files).contains("102 files"));
     }

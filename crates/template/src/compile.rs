@@ -75,7 +75,11 @@ pub(crate) fn outcome(bundle: &Bundle, event: &EventData) -> Result<Outcome, Vec
     let pages = page_sizes(&document);
     let found = extract(&document, world.fonts());
     let reason = if world.looked_at_ticket() {
-        Some(world.where_ticket_is_read().unwrap_or_else(|| format!("{MAIN_FILE}: reads the ticket")))
+        Some(
+            world
+                .where_ticket_is_read()
+                .unwrap_or_else(|| format!("{MAIN_FILE}: reads the ticket")),
+        )
     } else {
         found.obstacles.first().map(|obstacle| format!("{MAIN_FILE}: {obstacle}"))
     };
@@ -185,7 +189,10 @@ fn stamped(
 }
 
 /// The ticket that was typeset, as a template without fields: what merged PDFs are made of.
-pub(crate) fn without_fields(document: &PagedDocument, title: String) -> Result<Stamped, Vec<Diagnostic>> {
+pub(crate) fn without_fields(
+    document: &PagedDocument,
+    title: String,
+) -> Result<Stamped, Vec<Diagnostic>> {
     let pdf = typst_pdf::pdf(document, &options("static")).map_err(refused)?;
     let Repacked { lang, base, pages, .. } = repack::repack(&pdf, document.pages().len(), &[])
         .map_err(|error| {
@@ -205,6 +212,7 @@ pub(crate) fn refused(errors: EcoVec<typst::diag::SourceDiagnostic>) -> Vec<Diag
 }
 
 fn page_sizes(document: &PagedDocument) -> Vec<(f32, f32)> {
-    let size = |page: &Page| (page.frame.width().to_pt() as f32, page.frame.height().to_pt() as f32);
+    let size =
+        |page: &Page| (page.frame.width().to_pt() as f32, page.frame.height().to_pt() as f32);
     document.pages().iter().map(size).collect()
 }

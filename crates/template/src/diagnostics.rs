@@ -151,7 +151,13 @@ pub(crate) fn join(diagnostics: &[Diagnostic]) -> String {
 
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |other: &str| strsim::damerau_levenshtein(&name.to_lowercase(), other);
-    known.iter().copied().map(|other| (distance(other), other)).filter(|(d, _)| *d <= 2).min().map(|near| near.1)
+    known
+        .iter()
+        .copied()
+        .map(|other| (distance(other), other))
+        .filter(|(d, _)| *d <= 2)
+        .min()
+        .map(|near| near.1)
 }
 
 fn is_in_prelude(span: DiagSpan) -> bool {
@@ -172,7 +178,6 @@ fn position(world: &dyn World, span: DiagSpan) -> Option<(String, usize, usize)>
     let (line, column) = lines(world, id)?.byte_to_line_column(start)?;
     Some((id.get().vpath().get_without_slash().to_owned(), line, column))
 }
-
 
 fn lines(world: &dyn World, id: FileId) -> Option<Lines<String>> {
     match world.source(id) {

@@ -211,7 +211,8 @@ impl<'a> Walk<'a> {
         // Nearly as high as capitals: descenders may meet the next line's paint without harm.
         let (top, bottom) = (origin.y - first.size * 0.7, origin.y);
         let bottom = bottom + first.size * (line_height * f64::from(spec.lines - 1));
-        let area = Area::of(Point::new(Abs::zero(), top), Point::new(width, bottom), inner.transform);
+        let area =
+            Area::of(Point::new(Abs::zero(), top), Point::new(width, bottom), inner.transform);
         let field = Field {
             name: spec.name.clone(),
             page: self.page,
@@ -330,7 +331,8 @@ impl<'a> Walk<'a> {
         let variant = sample.font.font().info().variant.clone();
         let mut chain = Vec::new();
         for family in &spec.families {
-            let Some(face) = self.fonts.book.select(&family.to_lowercase(), variant.clone().into()) else {
+            let Some(face) = self.fonts.book.select(&family.to_lowercase(), variant.clone().into())
+            else {
                 continue;
             };
             let known = self.used.iter().find(|(used, _)| *used == face).map(|(_, index)| *index);
@@ -426,7 +428,8 @@ fn clipped(group: GroupItem, clips: &[(Transform, Curve)]) -> GroupItem {
 /// The first dictionary that the prelude left in the frame.
 fn spec_in(frame: &Frame) -> Option<Dict> {
     frame.items().find_map(|(_, item)| match item {
-        FrameItem::Tag(Tag::Start(content, _)) => match &content.to_packed::<MetadataElem>()?.value {
+        FrameItem::Tag(Tag::Start(content, _)) => match &content.to_packed::<MetadataElem>()?.value
+        {
             Value::Dict(dict) => Some(dict.clone()),
             _ => None,
         },

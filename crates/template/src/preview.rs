@@ -19,7 +19,6 @@ pub fn png(pdf: Vec<u8>, page: u32, dpi: f32) -> Result<Vec<u8>, Vec<Diagnostic>
     let scale = (dpi / 72.0).min(LONGEST / width.max(height).max(1.0)).max(0.01);
     let settings =
         RenderSettings { x_scale: scale, y_scale: scale, bg_color: WHITE, ..Default::default() };
-    let picture =
-        render(page, &RenderCache::new(), &InterpreterSettings::default(), &settings);
+    let picture = render(page, &RenderCache::new(), &InterpreterSettings::default(), &settings);
     picture.into_png().map_err(|_| refused("the picture cannot be written"))
 }

@@ -18,9 +18,8 @@ pub(crate) struct Symbol {
 impl Symbol {
     /// Encodes the text at level M.
     pub(crate) fn of(code: &str) -> Result<Self, Error> {
-        let symbol = Encoder::new()
-            .encode(code)
-            .map_err(|_| Error::CodeTooLong { length: code.len() })?;
+        let symbol =
+            Encoder::new().encode(code).map_err(|_| Error::CodeTooLong { length: code.len() })?;
         let mut path = String::new();
         symbol.runs(|x, y, length| {
             let (left, top) = (x + QUIET_ZONE, y + QUIET_ZONE);

@@ -63,7 +63,9 @@ pub(crate) fn repack(pdf: &[u8], count: usize, gradients: &[Gradient]) -> Result
         return Err(Error::Pages);
     }
     let lang = match document.catalog()?.get("Lang") {
-        Some(Object::String(text)) => String::from_utf8_lossy(text).trim_matches(['(', ')']).to_owned(),
+        Some(Object::String(text)) => {
+            String::from_utf8_lossy(text).trim_matches(['(', ')']).to_owned()
+        }
         _ => "en".to_owned(),
     };
     Ok(Repacked { lang, base: objects.finish()?, pages, forms })

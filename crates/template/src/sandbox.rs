@@ -43,13 +43,17 @@ pub enum Error {
     #[error("{}", crate::diagnostics::join(.0))]
     Template(Vec<Diagnostic>),
     /// It did not come to an end.
-    #[error("the template takes longer than {0:?}: look for a loop that never ends, or for too many pages")]
+    #[error(
+        "the template takes longer than {0:?}: look for a loop that never ends, or for too many pages"
+    )]
     TimedOut(Duration),
     /// It wanted more memory than it may have.
     #[error("the template needs more than {} MB of memory: use fewer or smaller images", .0 >> 20)]
     TooMuchMemory(u64),
     /// It brought its process down in some other way.
-    #[error("the template made the typesetter crash ({0}): look for functions that call themselves without end")]
+    #[error(
+        "the template made the typesetter crash ({0}): look for functions that call themselves without end"
+    )]
     Crashed(String),
     /// No child could be started or spoken to; this is not the template's fault.
     #[error("the typesetter cannot be started: {0}")]
@@ -135,7 +139,8 @@ impl Sandbox {
         template: &Typeset,
         ticket: &TicketDocument,
     ) -> Result<Stamped, Error> {
-        let request = Request::TypesetCompiled { template: template.clone(), ticket: ticket.clone() };
+        let request =
+            Request::TypesetCompiled { template: template.clone(), ticket: ticket.clone() };
         match self.ask(&request).await? {
             Answer::Stamped(stamped) => Ok(*stamped),
             other => Err(other.unexpected()),

@@ -54,7 +54,9 @@ impl TemplateWorld {
         let mut files = HashMap::new();
         for (name, bytes) in bundle.files() {
             let id = file_id(name);
-            if let Some(text) = name.ends_with(".typ").then(|| std::str::from_utf8(bytes).ok()).flatten() {
+            if let Some(text) =
+                name.ends_with(".typ").then(|| std::str::from_utf8(bytes).ok()).flatten()
+            {
                 let first = if id == main { prelude::FIRST_LINES } else { "" };
                 sources.insert(id, Source::new(id, format!("{first}{text}")));
             }

@@ -1,21 +1,26 @@
 //! Drawing what differs between tickets, as PDF content streams.
 //!
-//! Text is shown with glyph numbers. So that it can be copied and searched, every glyph has a text in
-//! the font's ToUnicode map where that says it all; a cluster for which it does not (several glyphs for
-//! several characters, or a glyph that already stands for another text) is wrapped in a span with
-//! its text.
-
-use unicode_normalization::char::is_combining_mark as is_mark;
+//! Text is shown with glyph numbers. So that it can be copied and searched, every number has a text in
+//! the font's ToUnicode map. A glyph that stands for different texts gets a number for each.
+//!
+//! - Where text runs rightwards, a cluster of several glyphs is wrapped in a span with its text.
+//! - Where it runs leftwards, readers find the texts of glyphs from left to right and reverse them; the
+//!   text of a span, or of a glyph that stands for several characters, they reverse too, though it
+//!   should not be. So there every character has a glyph: the widest of the cluster stands for the
+//!   first character, and glyphs without width or ink, to its left, for the others.
 
 use crate::compiled::{Color, Fill};
-use crate::face::Face;
+use crate::face::{Face, Outlines};
 use crate::pdf::write::{hex16, integer, number, precise, precise_list, text_string};
 use crate::qr::{QUIET_ZONE, Symbol};
-use crate::subset::Subset;
+use crate::subset::{BLANK, Subset};
 use crate::text::shape::Glyph;
 
 /// How far a pen may be off, in thousandths of an em, before it is moved.
 const TOLERANCE: f32 = 0.02;
+
+/// Further numbers of a face's glyphs at most; they are searched one after the other.
+const MAX_FURTHER: usize = 64;
 
 /// What is used of one face so far.
 #[derive(Default)]
@@ -23,6 +28,8 @@ pub(crate) struct FaceUse {
     pub(crate) subset: Subset,
     /// By new glyph number: where its text is in [`Glyphs::texts`]; empty if it has none.
     pub(crate) texts: Vec<(u32, u32)>,
+    /// Glyphs that have further numbers, and blanks.
+    further: Vec<(u16, u16)>,
 }
 
 /// Glyphs and their texts, over all that shares fonts: a ticket, or many of a merged PDF.
@@ -38,34 +45,66 @@ impl Glyphs {
         for used in &mut self.uses {
             used.subset.clear();
             used.texts.clear();
+            used.further.clear();
         }
         self.texts.clear();
     }
 
-    /// Number of a glyph in the subset.
-    fn number(&mut self, faces: &[Face], glyph: &Glyph) -> u16 {
-        let (Some(used), Some(face)) =
-            (self.uses.get_mut(usize::from(glyph.face)), faces.get(usize::from(glyph.face)))
-        else {
-            return 0;
-        };
-        used.subset.number(face, glyph.glyph).0
+    /// A number of the glyph that stands for `text`; `None` if it cannot have another.
+    fn number(&mut self, faces: &[Face], face: u16, glyph: u16, text: &str) -> Option<u16> {
+        let used = self.uses.get_mut(usize::from(face))?;
+        let face = faces.get(usize::from(face))?;
+        if glyph != BLANK {
+            let number = used.subset.number(face, glyph);
+            if used.stands_for(&mut self.texts, number, text) {
+                return Some(number);
+            }
+        }
+        let known = used
+            .further
+            .iter()
+            .find(|&&(other, number)| other == glyph && used.text_of(&self.texts, number) == text);
+        if let Some(&(_, number)) = known {
+            return Some(number);
+        }
+        if used.further.len() >= MAX_FURTHER || !matches!(face.outlines, Outlines::TrueType(_)) {
+            return None;
+        }
+        let number = used.subset.duplicate(face, glyph)?;
+        used.further.push((glyph, number));
+        used.stands_for(&mut self.texts, number, text);
+        Some(number)
     }
 
-    /// Whether the glyph stands for `text`: it did already, or nothing before.
-    fn stands_for(&mut self, face: u16, number: u16, text: &str) -> bool {
-        let Some(used) = self.uses.get_mut(usize::from(face)) else { return false };
+    /// A number of the glyph, whatever it stands for.
+    fn any_number(&mut self, faces: &[Face], glyph: &Glyph) -> u16 {
+        let face = usize::from(glyph.face);
+        match (self.uses.get_mut(face), faces.get(face)) {
+            (Some(used), Some(face)) => used.subset.number(face, glyph.glyph),
+            _ => 0,
+        }
+    }
+}
+
+impl FaceUse {
+    fn text_of<'a>(&self, texts: &'a str, number: u16) -> &'a str {
+        let (start, end) = self.texts.get(usize::from(number)).copied().unwrap_or((0, 0));
+        &texts[start as usize..end as usize]
+    }
+
+    /// Whether the number stands for `text`: it did already, or for nothing before.
+    fn stands_for(&mut self, texts: &mut String, number: u16, text: &str) -> bool {
+        let known = self.text_of(texts, number);
+        if !known.is_empty() {
+            return known == text;
+        }
         let number = usize::from(number);
-        if used.texts.len() <= number {
-            used.texts.resize(number + 1, (0, 0));
+        if self.texts.len() <= number {
+            self.texts.resize(number + 1, (0, 0));
         }
-        let (start, end) = used.texts[number];
-        if start < end {
-            return &self.texts[start as usize..end as usize] == text;
-        }
-        let start = self.texts.len() as u32;
-        self.texts.push_str(text);
-        used.texts[number] = (start, self.texts.len() as u32);
+        let start = texts.len() as u32;
+        texts.push_str(text);
+        self.texts[number] = (start, texts.len() as u32);
         true
     }
 }
@@ -137,44 +176,57 @@ impl TextLine<'_> {
     fn cluster(&self, cluster: &[Glyph], glyphs: &mut Glyphs, pen: &mut Pen<'_>) {
         let first = &cluster[0];
         let text = self.text.get(first.start as usize..first.end as usize).unwrap_or_default();
-        let spanned = !self.is_plain(cluster, text, glyphs);
-        if spanned {
-            pen.leave_array();
-            pen.out.extend_from_slice(b"/Span<</ActualText");
-            text_string(pen.out, text);
-            pen.out.extend_from_slice(b">>BDC");
+        if let [glyph] = cluster
+            && (!glyph.leftwards || text.chars().nth(1).is_none())
+        {
+            if let Some(number) = glyphs.number(self.faces, glyph.face, glyph.glyph, text) {
+                return pen.show(glyph, number, self.width(glyph));
+            }
+        } else if first.leftwards && self.leftward_cluster(cluster, text, glyphs, pen) {
+            return;
         }
-        for glyph in cluster {
-            let number = glyphs.number(self.faces, glyph);
-            let width =
-                self.faces.get(usize::from(glyph.face)).map_or(0.0, |face| face.width(glyph.glyph));
-            pen.show(glyph, number, width);
-        }
-        if spanned {
-            pen.leave_array();
-            pen.out.extend_from_slice(b" EMC");
-        }
+        pen.span(text, |pen| {
+            for glyph in cluster {
+                let number = glyphs.any_number(self.faces, glyph);
+                pen.show(glyph, number, self.width(glyph));
+            }
+        });
     }
 
-    /// Whether the glyphs' own texts are the text of the cluster. With several glyphs they mostly
-    /// are not: readers take raised marks for words of their own.
-    fn is_plain(&self, cluster: &[Glyph], text: &str, glyphs: &mut Glyphs) -> bool {
-        if let [glyph] = cluster {
-            let number = glyphs.number(self.faces, glyph);
-            return glyphs.stands_for(glyph.face, number, text);
+    /// Draws a cluster in which every character has a glyph; `false` if that cannot be.
+    fn leftward_cluster(
+        &self,
+        cluster: &[Glyph],
+        text: &str,
+        glyphs: &mut Glyphs,
+        pen: &mut Pen<'_>,
+    ) -> bool {
+        let wider = |a: &usize, b: &usize| cluster[*a].advance.total_cmp(&cluster[*b].advance);
+        let Some(widest) = (0..cluster.len()).max_by(wider) else { return false };
+        let face = cluster[widest].face;
+        let mut characters = text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]);
+        let Some(letter) = characters.next() else { return false };
+        let letter = glyphs.number(self.faces, face, cluster[widest].glyph, letter);
+        let blanks: Option<Vec<u16>> =
+            characters.rev().map(|text| glyphs.number(self.faces, face, BLANK, text)).collect();
+        let (Some(letter), Some(blanks)) = (letter, blanks) else { return false };
+        for number in blanks {
+            let blank = Glyph { advance: 0.0, dx: 0.0, dy: 0.0, ..cluster[widest] };
+            pen.show(&blank, number, 0.0);
         }
-        // Leftward letters with marks: one glyph a character, each the character's own, from left
-        // to right. Readers reverse what they find there, and would reverse the text of a span too.
-        let Some(face) = self.faces.get(usize::from(cluster[0].face)) else { return false };
-        let is_own = |(glyph, c): (&Glyph, char)| {
-            glyph.leftwards && (face.glyph(c) == Some(glyph.glyph) || !is_mark(c))
-        };
-        text.chars().count() == cluster.len()
-            && cluster.iter().zip(text.chars().rev()).all(is_own)
-            && cluster.iter().zip(text.char_indices().rev()).all(|(glyph, (at, c))| {
-                let number = glyphs.number(self.faces, glyph);
-                glyphs.stands_for(glyph.face, number, &text[at..at + c.len_utf8()])
-            })
+        for (index, glyph) in cluster.iter().enumerate() {
+            if index == widest {
+                pen.show(glyph, letter, self.width(glyph));
+            } else {
+                let number = glyphs.any_number(self.faces, glyph);
+                pen.span("", |pen| pen.show(glyph, number, self.width(glyph)));
+            }
+        }
+        true
+    }
+
+    fn width(&self, glyph: &Glyph) -> f32 {
+        self.faces.get(usize::from(glyph.face)).map_or(0.0, |face| face.width(glyph.glyph))
     }
 }
 
@@ -224,6 +276,17 @@ impl Pen<'_> {
         self.at = At::InString;
         hex16(self.out, number_in_subset);
         self.owed += glyph.dx + width - glyph.advance;
+    }
+
+    /// Draws something that stands for `text` as a whole.
+    fn span(&mut self, text: &str, draw: impl FnOnce(&mut Self)) {
+        self.leave_array();
+        self.out.extend_from_slice(b"/Span<</ActualText");
+        text_string(self.out, text);
+        self.out.extend_from_slice(b">>BDC");
+        draw(self);
+        self.leave_array();
+        self.out.extend_from_slice(b" EMC");
     }
 
     fn settle(&mut self) {

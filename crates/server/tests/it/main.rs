@@ -14,6 +14,7 @@ mod layers;
 mod outside_readers;
 mod pdf_files;
 mod preflight;
+mod sandbox;
 mod start;
 mod template_commands;
 mod templates;

@@ -55,7 +55,11 @@ pub(super) fn rgb(color: &Color) -> ([f32; 3], f32) {
     ([round(rgb.red), round(rgb.green), round(rgb.blue)], round(rgb.alpha))
 }
 
-fn pattern(gradient: &TypstGradient, around: &Around, page: Size) -> Result<Gradient, &'static str> {
+fn pattern(
+    gradient: &TypstGradient,
+    around: &Around,
+    page: Size,
+) -> Result<Gradient, &'static str> {
     if gradient.unwrap_relative(true) == RelativeTo::Self_ {
         return Err("is filled with a gradient over each letter");
     }

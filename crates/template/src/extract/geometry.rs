@@ -48,7 +48,8 @@ impl Area {
 pub(super) fn covers(transform: Transform, clip: &Curve, area: &Area) -> bool {
     let edges = edges(transform, clip);
     // Corners are moved inwards a little: a box that fills its clip is not cut.
-    let middle = area.corners.iter().fold((0.0, 0.0), |sum, c| (sum.0 + c.0 / 4.0, sum.1 + c.1 / 4.0));
+    let middle =
+        area.corners.iter().fold((0.0, 0.0), |sum, c| (sum.0 + c.0 / 4.0, sum.1 + c.1 / 4.0));
     let inward = |(x, y): (f64, f64)| {
         let (dx, dy) = (middle.0 - x, middle.1 - y);
         let length = dx.hypot(dy).max(1e-9);

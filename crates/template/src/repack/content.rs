@@ -22,7 +22,10 @@ pub(super) fn minified(content: &[u8]) -> Vec<u8> {
             }
             b'+' | b'-' | b'.' | b'0'..=b'9' => {
                 let end = at + content[at..].iter().take_while(|b| is_number_part(**b)).count();
-                match std::str::from_utf8(&content[at..end]).ok().and_then(|t| t.parse::<f64>().ok()) {
+                match std::str::from_utf8(&content[at..end])
+                    .ok()
+                    .and_then(|t| t.parse::<f64>().ok())
+                {
                     Some(value) => out.extend(number(value).into_bytes()),
                     None => out.extend(&content[at..end]),
                 }
@@ -96,7 +99,6 @@ pub(super) fn hex_end(content: &[u8], start: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
 
     fn minified(text: &str) -> String {
         String::from_utf8(super::minified(text.as_bytes())).unwrap()
@@ -104,7 +106,10 @@ mod tests {
 
     #[test]
     fn numbers_lose_digits_that_nobody_sees() {
-        assert_eq!(minified("1.000000 -0.50004 123.45678 0.0001234 0 m"), "1 -.50004 123.46 .0001234 0 m\n");
+        assert_eq!(
+            minified("1.000000 -0.50004 123.45678 0.0001234 0 m"),
+            "1 -.50004 123.46 .0001234 0 m\n"
+        );
         assert_eq!(minified("-0.0000000001 5. .5 w"), "0 5 .5 w\n");
     }
 

@@ -27,7 +27,10 @@ enum Written {
     /// To be written when its turn comes: it is being walked.
     Pending,
     Plain(String),
-    Stream { dict: String, data: Vec<u8> },
+    Stream {
+        dict: String,
+        data: Vec<u8>,
+    },
 }
 
 impl<'a> Objects<'a> {

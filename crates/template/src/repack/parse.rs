@@ -137,9 +137,10 @@ impl<'a> Document<'a> {
     ) -> Result<(), Error> {
         let node = self.dict(node)?;
         match node.get("Kids") {
-            Some(kids) if depth < 16 => {
-                self.array(kids)?.iter().try_for_each(|kid| self.collect_pages(kid, depth + 1, pages))
-            }
+            Some(kids) if depth < 16 => self
+                .array(kids)?
+                .iter()
+                .try_for_each(|kid| self.collect_pages(kid, depth + 1, pages)),
             Some(_) => Err(Error::Pages),
             None => {
                 pages.push(node);
@@ -328,7 +329,9 @@ mod tests {
 
     #[test]
     fn what_is_no_pdf_is_an_error() {
-        for text in ["", "startxref", "startxref 999999", "startxref\n0\nxref", "xref\n0 1\nstartxref 0 "] {
+        for text in
+            ["", "startxref", "startxref 999999", "startxref\n0\nxref", "xref\n0 1\nstartxref 0 "]
+        {
             assert!(Document::read(text.as_bytes()).is_err(), "{text}");
         }
         let deep = "[".repeat(100_000);

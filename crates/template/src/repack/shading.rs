@@ -8,7 +8,8 @@ use crate::extract::Gradient;
 
 /// Adds the pattern and gives its number.
 pub(super) fn pattern(gradient: &Gradient, objects: &mut Objects<'_>) -> Result<u32, Error> {
-    let numbers = |values: &[f64]| Object::Array(values.iter().map(|v| Object::Number(*v)).collect());
+    let numbers =
+        |values: &[f64]| Object::Array(values.iter().map(|v| Object::Number(*v)).collect());
     let mut function = Dict::default();
     function.set("FunctionType", Object::Number(0.0));
     function.set("Domain", numbers(&[0.0, 1.0]));
