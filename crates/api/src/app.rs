@@ -6,7 +6,11 @@ use std::time::Duration;
 use stampede_broker::{Broker, Channel, Error, Queue};
 use stampede_files::Files;
 use stampede_model::{Batch, GenerateTicket, JobSpec, Ticket, TicketId, Timestamp};
+use stampede_press::Press;
 use stampede_store::Store;
+use tokio::sync::Semaphore;
+
+use crate::turns::Turns;
 
 /// An order is answered when its jobs are on the queue, or after this time.
 const ANSWER_AFTER: Duration = Duration::from_millis(250);
@@ -36,8 +40,12 @@ pub struct App {
     pub tickets: Queue,
     /// Rendered output.
     pub files: Files,
-    /// Revision of the template that workers use; part of every PDF's fingerprint.
-    pub template_revision: Arc<str>,
+    /// The templates of events.
+    pub press: Press,
+    /// Turns of those who try out templates.
+    pub turns: Turns,
+    /// Places for those who download whole batches.
+    pub downloads: Arc<Semaphore>,
     /// What a request may ask for at most.
     pub limits: Limits,
 }
@@ -73,14 +81,20 @@ impl App {
 
     /// Puts one ticket on the queue again although it was made before.
     pub(crate) async fn enqueue_again(&self, ticket: &Ticket) {
-        let jobs = [GenerateTicket::spec(ticket)];
+        self.enqueue_all_again(std::slice::from_ref(ticket)).await;
+    }
+
+    /// The same for many.
+    pub(crate) async fn enqueue_all_again(&self, tickets: &[Ticket]) {
+        let jobs: Vec<JobSpec> = tickets.iter().map(GenerateTicket::spec).collect();
+        let first = tickets.first().map(|ticket| ticket.id);
         let enqueue = self.tickets.enqueue_again(&jobs);
         match tokio::time::timeout(ENQUEUE_PATIENCE, enqueue).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!(%error, ticket = %ticket.id, "not enqueued; the reconciler will");
+                tracing::warn!(%error, ?first, "not enqueued; the reconciler will");
             }
-            Err(_) => tracing::warn!(ticket = %ticket.id, "not enqueued; the reconciler will"),
+            Err(_) => tracing::warn!(?first, "not enqueued; the reconciler will"),
         }
     }
 

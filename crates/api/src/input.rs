@@ -202,10 +202,7 @@ impl<'a> Fields<'a> {
 
     /// A line of text that can be printed on a ticket.
     pub(crate) fn text(&mut self, name: &str, limit: Limit) -> Option<String> {
-        self.read(name, |value| {
-            let text = check_text(as_text(value)?, limit).map_err(|e| e.to_string())?;
-            printable(text)
-        })
+        self.read(name, |value| check_text(as_text(value)?, limit).map_err(|e| e.to_string()))
     }
 
     /// The same, and it must be there.
@@ -254,15 +251,4 @@ impl<'a> Fields<'a> {
 /// The text of a JSON string.
 pub(crate) fn as_text(value: &Value) -> Result<&str, String> {
     value.as_str().ok_or_else(|| "must be a text".to_owned())
-}
-
-/// Refuses characters that no font of ours has: a ticket with boxes instead of a name is worse.
-fn printable(text: String) -> Result<String, String> {
-    let missing = stampede_template::missing_glyphs(&text);
-    if missing.is_empty() {
-        return Ok(text);
-    }
-    let shown: Vec<String> =
-        missing.iter().take(5).map(|c| format!("{c} (U+{:04X})", *c as u32)).collect();
-    Err(format!("contains characters that cannot be printed on a ticket: {}", shown.join(", ")))
 }

@@ -7,10 +7,14 @@ mod app;
 mod auth;
 mod connections;
 mod input;
+mod outlet;
 mod problem;
 mod router;
 mod routes;
+mod turns;
 
 pub use app::{App, Limits};
 pub use connections::run;
 pub use router::router;
+pub use routes::templates::previews::preview_values;
+pub use turns::Turns;

@@ -6,8 +6,9 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use stampede_model::TicketId;
+use stampede_press::Diagnostic;
 
 /// What is wrong with one field of a request.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
@@ -24,12 +25,20 @@ pub(crate) struct Problem {
     status: StatusCode,
     detail: String,
     fields: Vec<FieldError>,
+    /// Further members of the answer.
+    more: Map<String, Value>,
     retry_after_s: Option<u32>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), fields: Vec::new(), retry_after_s: None }
+        Self {
+            status,
+            detail: detail.into(),
+            fields: Vec::new(),
+            more: Map::new(),
+            retry_after_s: None,
+        }
     }
 
     /// 404, in the words of seed 000: `Event not found`.
@@ -59,6 +68,41 @@ impl Problem {
         Self { retry_after_s: Some(retry_after_s), ..Self::new(StatusCode::CONFLICT, detail) }
     }
 
+    /// 409 until all tickets of a batch are made.
+    pub(crate) fn batch_not_ready(missing: u64, total: u64, retry_after_s: u32) -> Self {
+        let detail = format!(
+            "{missing} of {total} tickets are not made yet; ask again, or add ?partial=1 for the others"
+        );
+        let problem = Self::new(StatusCode::CONFLICT, detail).with("missing", json!(missing));
+        Self { retry_after_s: Some(retry_after_s), ..problem.with("total", json!(total)) }
+    }
+
+    /// 422: the template does not work.
+    pub(crate) fn template(diagnostics: &[Diagnostic]) -> Self {
+        let first = diagnostics.first().map(Diagnostic::to_string).unwrap_or_default();
+        let mut detail = format!("the template does not work: {first}");
+        if diagnostics.len() > 1 {
+            detail.push_str(&format!("; and {} more", diagnostics.len() - 1));
+        }
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with("diagnostics", json!(diagnostics))
+    }
+
+    /// Adds a member to the answer.
+    pub(crate) fn with(mut self, name: &str, value: Value) -> Self {
+        self.more.insert(name.to_owned(), value);
+        self
+    }
+
+    /// What went wrong, without the rest.
+    pub(crate) fn into_detail(self) -> String {
+        self.detail
+    }
+
+    /// Says when to try again.
+    pub(crate) fn retry_after(self, seconds: u32) -> Self {
+        Self { retry_after_s: Some(seconds), ..self }
+    }
+
     /// 409 when others keep changing the same record.
     pub(crate) fn busy(what: &str) -> Self {
         let detail = format!("{what} is being changed by others at the same time; try again");
@@ -85,13 +129,42 @@ impl Problem {
     }
 }
 
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.status.as_u16(), self.detail)
+    }
+}
+
 impl From<stampede_store::Error> for Problem {
     fn from(error: stampede_store::Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&stampede_store::Error> for Problem {
+    fn from(error: &stampede_store::Error) -> Self {
         if error.is_outage() {
             tracing::warn!(%error, "request refused");
             Self::unavailable("the database")
         } else {
-            Self::internal(&error)
+            Self::internal(error)
+        }
+    }
+}
+
+impl From<stampede_press::Error> for Problem {
+    fn from(error: stampede_press::Error) -> Self {
+        use stampede_press::Error;
+        if let Some(diagnostics) = error.diagnostics() {
+            return Self::template(&diagnostics);
+        }
+        match error {
+            Error::Store(error) => Self::from(&*error),
+            Error::Unavailable(_) => {
+                tracing::error!(%error, "request refused");
+                Self::unavailable("the compiler of templates")
+            }
+            _ => Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
         }
     }
 }
@@ -113,6 +186,9 @@ impl IntoResponse for Problem {
         });
         if !self.fields.is_empty() {
             body["errors"] = json!(self.fields);
+        }
+        if let Some(body) = body.as_object_mut() {
+            body.extend(self.more);
         }
         let mut response = Response::new(Body::from(body.to_string()));
         *response.status_mut() = self.status;

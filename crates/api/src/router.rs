@@ -14,7 +14,10 @@ use tracing::Level;
 
 use crate::app::App;
 use crate::problem::Problem;
-use crate::routes::{batches, events, health, keys, orders, pdf, queues, tickets, verify};
+use crate::routes::templates::previews;
+use crate::routes::{
+    batch_files, batches, events, health, keys, orders, pdf, queues, templates, tickets, verify,
+};
 
 /// No request may take longer; the slowest, an order of 100,000 tickets, takes a few seconds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -56,6 +59,18 @@ pub fn router(app: App) -> Router {
         .route("/api/queues/{name}/dead-letters", get(queues::dead_letters))
         .route("/api/queues/{name}/dead-letters/{verb}", post(queues::change_dead_letters))
         .route("/api/queues/{name}/{verb}", post(queues::change))
+        .route("/api/batches/{id}/pdf", get(batch_files::pdf))
+        .route("/api/batches/{id}/zip", get(batch_files::zip))
+        .route("/api/templates", post(templates::create).get(templates::list))
+        .route("/api/templates/validate", post(previews::validate))
+        .route("/api/templates/preview", post(previews::preview_files))
+        .route(
+            "/api/templates/{id}",
+            get(templates::read).put(templates::update).delete(templates::delete),
+        )
+        .route("/api/templates/{id}/preview", post(previews::preview_template))
+        .route("/api/templates/{id}/revisions", get(templates::revisions))
+        .route("/api/templates/{id}/revisions/{number}", get(templates::revision))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is no such route"))
         .method_not_allowed_fallback(async || {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this route does not know that method")

@@ -1,5 +1,6 @@
 //! What each route does; see `router.rs` for the list.
 
+pub(crate) mod batch_files;
 pub(crate) mod batches;
 pub(crate) mod events;
 pub(crate) mod health;
@@ -7,6 +8,7 @@ pub(crate) mod keys;
 pub(crate) mod orders;
 pub(crate) mod pdf;
 pub(crate) mod queues;
+pub(crate) mod templates;
 pub(crate) mod tickets;
 pub(crate) mod verify;
 

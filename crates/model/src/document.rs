@@ -1,12 +1,14 @@
 //! What is printed on a ticket, and the fingerprint that tells whether a PDF still says it.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{Event, Ticket, Token};
 
 /// Everything a template sees of a ticket. Only values, already formatted; never code.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TicketDocument {
     /// The ticket's id.
@@ -52,6 +54,34 @@ impl TicketDocument {
         }
     }
 
+    /// Names of everything a field of a template can show.
+    pub const FIELDS: &[&str] =
+        &["id", "code", "index", "number", "name", "seat", "price", "event", "location", "starts"];
+
+    /// What fields show: name and text, as they are printed. Absent values are left out.
+    ///
+    /// Adding one? Also touch [`TicketDocument::FIELDS`] and `docs/templates.md`.
+    pub fn fields(&self) -> Vec<(&'static str, Cow<'_, str>)> {
+        let optional = [
+            ("seat", self.seat.as_deref()),
+            ("price", self.price.as_deref()),
+            ("starts", self.starts.as_deref()),
+        ];
+        let mut fields = vec![
+            ("id", Cow::from(&self.id)),
+            ("code", Cow::from(&self.code)),
+            ("index", Cow::from(self.index.to_string())),
+            // Four digits look like a ticket's number and sort well.
+            ("number", Cow::from(format!("{:04}", self.index))),
+            ("name", Cow::from(&self.name)),
+            ("event", Cow::from(&self.event)),
+            ("location", Cow::from(&self.location)),
+        ];
+        fields.extend(optional.into_iter().filter_map(|(name, text)| Some((name, text?.into()))));
+        fields.retain(|(_, text)| !text.is_empty());
+        fields
+    }
+
     /// The texts typed by people, with the name of the field each came from.
     pub fn typed_texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
         [
@@ -88,5 +118,37 @@ impl Fingerprint {
     /// As hexadecimal text.
     pub fn into_string(self) -> String {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_the_names_that_are_listed_and_absent_ones_are_left_out() {
+        let mut document = TicketDocument {
+            id: "t".into(),
+            code: "C".into(),
+            index: 42,
+            name: "Ada".into(),
+            seat: Some("A-1".into()),
+            price: Some("5".into()),
+            event: "Night".into(),
+            location: "Hall".into(),
+            starts: Some("Monday".into()),
+            primary: "#000000".into(),
+            secondary: "#000000".into(),
+        };
+        let names = |document: &TicketDocument| -> Vec<&str> {
+            document.fields().into_iter().map(|(name, _)| name).collect()
+        };
+        let (mut all, mut listed) = (names(&document), TicketDocument::FIELDS.to_vec());
+        all.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(all, listed);
+        assert!(document.fields().contains(&("number", "0042".into())));
+        (document.seat, document.price) = (None, Some(String::new()));
+        assert!(!names(&document).iter().any(|name| ["seat", "price"].contains(name)));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::{Deserialize, Serialize};
 
-use crate::{Currency, EventId, Timestamp};
+use crate::{Currency, EventId, TemplateChoice, Timestamp};
 
 /// An event as it is stored and sent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,6 +42,8 @@ pub struct EventDetails {
     pub currency: Currency,
     /// Colours of its tickets.
     pub branding: Branding,
+    /// What its tickets are made with; `None` is the default design.
+    pub template: Option<TemplateChoice>,
 }
 
 impl EventDetails {
@@ -151,6 +153,7 @@ mod tests {
             time_zone: "Europe/Moscow".into(),
             currency: Currency::USD,
             branding: Branding::default(),
+            template: None,
         };
         assert_eq!(details.printed_start().unwrap(), "Saturday, 21 November 2026, 19:30");
         let utc = EventDetails { time_zone: "UTC".into(), ..details };

@@ -79,6 +79,10 @@ id!(
     BatchId
 );
 id!(
+    /// Names an organiser's template.
+    TemplateId
+);
+id!(
     /// Names an API key (not the secret itself).
     KeyId
 );

@@ -11,6 +11,7 @@ mod event;
 mod id;
 mod job;
 mod money;
+mod template;
 mod text;
 mod ticket;
 mod token;
@@ -19,9 +20,12 @@ pub use access::{KeyHash, Principal, Role};
 pub use batch::{Batch, BatchStatus};
 pub use document::{Fingerprint, TicketDocument};
 pub use event::{Branding, Event, EventDetails, HexColor, time_zone};
-pub use id::{BatchId, EventId, KeyId, ParseIdError, TicketId};
+pub use id::{BatchId, EventId, KeyId, ParseIdError, TemplateId, TicketId};
 pub use job::{Backoff, GenerateTicket, JobSpec, PayloadError};
 pub use money::{Currency, Money, MoneyError};
+pub use template::{
+    FilesError, MAIN_FILE, Template, TemplateChoice, TemplateFiles, TemplateRevision,
+};
 pub use text::{Limit, TextError, check_email, check_text};
 pub use ticket::{Holder, Idempotency, Order, Pdf, Ticket, TicketStatus};
 pub use token::{Claims, KeyRing, KeyRingError, PublicKey, Refusal, Signer, Token};

@@ -2,6 +2,7 @@
 
 mod engine;
 mod queues;
+mod template;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use stampede_model::Role;
@@ -10,6 +11,7 @@ pub(crate) use self::engine::{
     BenchEngine, Engine, EngineCommand, EngineRun, Export, FsyncArg, Import,
 };
 pub(crate) use self::queues::{Queues, QueuesCommand};
+pub(crate) use self::template::{Template, TemplatePreview, TemplateSource};
 
 /// Turns orders into finished work, fast: event tickets as PDFs.
 ///
@@ -53,7 +55,9 @@ impl Cli {
     fn shaped() -> clap::Command {
         let mut command = Self::command();
         command.build();
-        command.mut_subcommand("engine", without_settings).mut_subcommand("bench", without_settings)
+        let own = ["engine", "bench", "template"];
+        own.into_iter()
+            .fold(command, |command, name| command.mut_subcommand(name, without_settings))
     }
 }
 
@@ -96,6 +100,9 @@ pub(crate) enum Command {
     /// Something to watch and to copy from
     #[command(subcommand)]
     Example(Example),
+    /// Make, check, preview and watch a template in a folder
+    #[command(subcommand)]
+    Template(Template),
     /// Measure how fast it is
     #[command(subcommand)]
     Bench(Bench),
@@ -186,6 +193,8 @@ pub(crate) enum TicketKeys {
 pub(crate) enum Bench {
     /// From order to ready PDFs, through a server that it starts in a temporary folder
     Tickets(BenchTickets),
+    /// What one ticket costs: stamped, typeset, and by other programs that are installed
+    Render(BenchRender),
     /// The embedded engine beside redis-server: jobs a second, latency, memory, restart
     Engine(BenchEngine),
     /// Our queues beside Node's BullMQ on the same redis-server: jobs a second, latency
@@ -207,6 +216,26 @@ pub(crate) struct BenchQueue {
     /// How long latency is measured in each round
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=600))]
     pub(crate) seconds: u32,
+    /// Print one JSON object instead of a report
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `bench render`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchRender {
+    /// Tickets to stamp in each round
+    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) tickets: u32,
+    /// Tickets for Typst in each round
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) typst: u32,
+    /// Tickets for each of the other programs in each round; 0 leaves them out
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) outside: u32,
+    /// Rounds, of which the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) rounds: u32,
     /// Print one JSON object instead of a report
     #[arg(long)]
     pub(crate) json: bool,

@@ -11,6 +11,7 @@ pub(crate) mod serve;
 mod session;
 mod signals;
 mod table;
+pub(crate) mod template;
 pub(crate) mod ticket_keys;
 pub(crate) mod token;
 pub(crate) mod verify;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use stampede_broker::Broker;
 use stampede_files::Files;
+use stampede_model::{MAIN_FILE, TemplateFiles};
 use stampede_store::{Durability, Store};
-use stampede_template::Template;
 use tokio::time::Instant;
 
 use crate::settings::Settings;
-use crate::ticket_secret;
+use crate::{compiler, ticket_secret};
 
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -71,14 +71,15 @@ pub(crate) async fn files(settings: &Settings) -> Result<Files> {
     Ok(Files::open(&config).await?)
 }
 
-/// The template that tickets are made from.
-pub(crate) fn template(settings: &Settings) -> Result<Template> {
+/// The template for events that chose none.
+pub(crate) fn default_template(settings: &Settings) -> Result<TemplateFiles> {
     match &settings.ticket_template {
-        None => Ok(Template::default_ticket()),
+        None => compiler::default_design(),
         Some(path) => {
-            let source = std::fs::read_to_string(path)
+            let source = std::fs::read(path)
                 .with_context(|| format!("cannot read TICKET_TEMPLATE {}", path.display()))?;
-            Ok(Template::from_source(source))
+            let files = [(MAIN_FILE.to_owned(), source)].into();
+            TemplateFiles::new(files).with_context(|| format!("TICKET_TEMPLATE {}", path.display()))
         }
     }
 }

@@ -8,6 +8,7 @@
 
 mod cli;
 mod commands;
+mod compiler;
 mod connect;
 mod keys;
 mod local_engine;
@@ -25,6 +26,10 @@ use crate::settings::{Log, Mistake, Settings};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // A child that runs people's templates: it sees no settings and needs none.
+    if std::env::args().nth(1).as_deref() == Some(stampede_template::sandbox::SUBCOMMAND) {
+        stampede_template::sandbox_main();
+    }
     let cli = Cli::read();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -56,9 +61,11 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
             let default_dir = local_engine::folder(&settings::data_dir(args));
             commands::engine::run(&log, default_dir, options).await
         }
+        Command::Template(command) => commands::template::run(command).await,
         Command::Bench(Bench::Tickets(options)) => commands::bench::run(options).await,
         Command::Example(Example::Orders(options)) => commands::example::orders(options).await,
         Command::Bench(Bench::Queue(options)) => commands::bench::queue::run(options).await,
+        Command::Bench(Bench::Render(options)) => commands::bench::render::run(options).await,
         Command::Bench(Bench::Engine(options)) => commands::bench::engine::run(options).await,
     };
     match result {

@@ -1,7 +1,7 @@
 //! Events: create, read, list, change, delete.
 
 use sqlx::AssertSqlSafe;
-use stampede_model::{Event, EventId, TicketId, Timestamp};
+use stampede_model::{Event, EventId, TemplateChoice, TicketId, Timestamp};
 
 use crate::rows;
 use crate::ticket_keys::insert_key;
@@ -25,10 +25,12 @@ impl Store {
         let vault = self.vault()?;
         in_transaction!(self, async |db| {
             let details = &event.details;
+            let template = TemplateColumns::of(details.template.as_ref());
             sqlx::query(
                 "INSERT INTO events (id, owner, name, location, starts_at, time_zone, currency, \
-                 primary_color, secondary_color, created_at, updated_at) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+                 primary_color, secondary_color, created_at, updated_at, template_design, \
+                 template_id, template_revision) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
             )
             .bind(event.id.to_string())
             .bind(event.owner.as_str())
@@ -41,6 +43,9 @@ impl Store {
             .bind(details.branding.secondary.to_string())
             .bind(event.created_at.as_millisecond())
             .bind(event.updated_at.as_millisecond())
+            .bind(template.design)
+            .bind(template.id)
+            .bind(template.revision)
             .execute(&mut *db)
             .await?;
             insert_key(db, vault, event.id, 1, event.created_at).await?;
@@ -75,12 +80,14 @@ impl Store {
     pub async fn update_event(&self, event: &Event, seen: Timestamp) -> Result<bool> {
         let sql = format!(
             "UPDATE events SET name = $2, location = $3, starts_at = $4, time_zone = $5, \
-             currency = $6, primary_color = $7, secondary_color = $8, updated_at = {} \
+             currency = $6, primary_color = $7, secondary_color = $8, updated_at = {}, \
+             template_design = $11, template_id = $12, template_revision = $13 \
              WHERE id = $1 AND updated_at = $10",
             self.dialect.later("$9", "updated_at")
         );
         in_transaction!(self, async |db| {
             let details = &event.details;
+            let template = TemplateColumns::of(details.template.as_ref());
             let done = sqlx::query(AssertSqlSafe(sql.as_str()))
                 .bind(event.id.to_string())
                 .bind(details.name.as_str())
@@ -92,6 +99,9 @@ impl Store {
                 .bind(details.branding.secondary.to_string())
                 .bind(event.updated_at.as_millisecond())
                 .bind(seen.as_millisecond())
+                .bind(template.design)
+                .bind(template.id)
+                .bind(template.revision)
                 .execute(db)
                 .await?;
             Ok(done.rows_affected() > 0)
@@ -147,6 +157,26 @@ impl Store {
         let sql = format!("SELECT id FROM events WHERE id = $1 {}", self.dialect.to_change());
         let row = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(db).await?;
         Ok(row.is_some())
+    }
+}
+
+/// A choice of template as its three columns.
+struct TemplateColumns {
+    design: Option<String>,
+    id: Option<String>,
+    revision: Option<i64>,
+}
+
+impl TemplateColumns {
+    fn of(choice: Option<&TemplateChoice>) -> Self {
+        let (design, id, revision) = match choice {
+            None => (None, None, None),
+            Some(TemplateChoice::Shipped(name)) => (Some(name.clone()), None, None),
+            Some(TemplateChoice::Own { id, revision }) => {
+                (None, Some(id.to_string()), revision.map(i64::from))
+            }
+        };
+        Self { design, id, revision }
     }
 }
 

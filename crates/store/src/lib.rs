@@ -1,5 +1,5 @@
 //! Records in SQLite or PostgreSQL: events with the keys that sign their tickets, batches, tickets,
-//! API keys.
+//! templates, API keys.
 //!
 //! The store is the truth: whatever travels on a queue can be lost and is made again from here.
 //! Every query exists once. Both databases have the same tables and columns, speak through
@@ -15,6 +15,7 @@
 //! statements of its table.
 
 mod address;
+mod compiled;
 mod completion;
 mod connect;
 mod dialect;
@@ -25,6 +26,7 @@ mod keys;
 mod lease;
 mod orders;
 mod rows;
+mod templates;
 mod ticket_keys;
 mod tickets;
 mod transaction;
@@ -35,6 +37,7 @@ pub use connect::{Config, Durability, Store};
 pub use error::Error;
 pub use events::Deleted;
 pub use orders::Placed;
+pub use templates::{NewRevision, Revised, TemplateDeleted};
 pub use ticket_keys::{Revoked, Rotated, TicketSecret};
 pub use tickets::{Edited, TicketEdit, TicketFilter};
 pub use verification::Verdict;

@@ -7,17 +7,25 @@ use std::str::FromStr;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Decode, Row, Type};
 use stampede_model::{
-    Batch, Branding, Event, EventDetails, Holder, Money, Pdf, Principal, PublicKey, Ticket,
-    TicketStatus, Timestamp,
+    Batch, Branding, Event, EventDetails, Holder, Money, Pdf, Principal, PublicKey, Template,
+    TemplateChoice, TemplateRevision, Ticket, TicketStatus, Timestamp,
 };
 
 /// The columns [`event`] reads.
 pub(crate) const EVENT: &str = "id, owner, name, location, starts_at, time_zone, currency, \
-     primary_color, secondary_color, created_at, updated_at";
+     primary_color, secondary_color, template_design, template_id, template_revision, created_at, \
+     updated_at";
 
 /// The columns [`batch`] reads.
 pub(crate) const BATCH: &str =
     "id, event_id, owner, total, completed, failed, voided, revision, created_at, updated_at";
+
+/// The columns [`template`] reads.
+pub(crate) const TEMPLATE: &str = "id, owner, name, revision, created_at, updated_at";
+
+/// The columns [`template_revision`] reads.
+pub(crate) const TEMPLATE_REVISION: &str =
+    "template_id AS id, number, hash, size, author, note, created_at";
 
 /// The columns [`ticket`] reads.
 pub(crate) const TICKET: &str = "id, event_id, batch_id, owner, position, serial, \
@@ -39,6 +47,7 @@ pub(crate) fn event(row: &AnyRow) -> sqlx::Result<Event> {
                 primary: parsed(row, "primary_color")?,
                 secondary: parsed(row, "secondary_color")?,
             },
+            template: template_choice(row)?,
         },
         created_at: time(row, "created_at")?,
         updated_at: time(row, "updated_at")?,
@@ -58,6 +67,30 @@ pub(crate) fn batch(row: &AnyRow) -> sqlx::Result<Batch> {
         revision: number(row, "revision")?,
         created_at: time(row, "created_at")?,
         updated_at: time(row, "updated_at")?,
+    })
+}
+
+/// Reads the columns [`TEMPLATE`].
+pub(crate) fn template(row: &AnyRow) -> sqlx::Result<Template> {
+    Ok(Template {
+        id: parsed(row, "id")?,
+        owner: value(row, "owner")?,
+        name: value(row, "name")?,
+        revision: number(row, "revision")?,
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+    })
+}
+
+/// Reads the columns [`TEMPLATE_REVISION`].
+pub(crate) fn template_revision(row: &AnyRow) -> sqlx::Result<TemplateRevision> {
+    Ok(TemplateRevision {
+        number: number(row, "number")?,
+        hash: value(row, "hash")?,
+        size: number(row, "size")?,
+        author: value(row, "author")?,
+        note: value(row, "note")?,
+        created_at: time(row, "created_at")?,
     })
 }
 
@@ -118,6 +151,17 @@ pub(crate) fn number<T: TryFrom<i64, Error: Display>>(
 ) -> sqlx::Result<T> {
     let number: i64 = value(row, column)?;
     T::try_from(number).map_err(|error| damaged(row, column, format!("{number}: {error}")))
+}
+
+fn template_choice(row: &AnyRow) -> sqlx::Result<Option<TemplateChoice>> {
+    if value::<Option<String>>(row, "template_id")?.is_none() {
+        return Ok(value::<Option<String>>(row, "template_design")?.map(TemplateChoice::Shipped));
+    }
+    let revision = match value::<Option<i64>>(row, "template_revision")? {
+        Some(_) => Some(number(row, "template_revision")?),
+        None => None,
+    };
+    Ok(Some(TemplateChoice::Own { id: parsed(row, "template_id")?, revision }))
 }
 
 fn signing_key(row: &AnyRow) -> sqlx::Result<Option<u32>> {

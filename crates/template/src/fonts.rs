@@ -1,57 +1,76 @@
-//! The embedded fonts. They are part of the output's bytes, so they are part of the binary:
-//! the fonts installed on a node are never looked at.
-//!
-//! Adding a font? Also touch `assets/fonts/README.md` and the font list in `default_ticket.typ`.
+//! The shipped fonts as Typst wants them, and fonts of a bundle beside them.
 
 use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
+use stampede_render::compiled::FontSource;
+use stampede_render::fonts::shipped;
 use typst::foundations::Bytes;
 use typst::text::{Font, FontBook};
 use typst::utils::LazyHash;
 
-macro_rules! embedded {
-    ($($file:literal),* $(,)?) => {
-        &[$(include_bytes!(concat!("../../../assets/fonts/", $file)) as &[u8]),*]
-    };
-}
+use crate::Bundle;
 
-/// The bytes of every font file; the order decides between fonts that fit equally well.
-pub(crate) const FILES: &[&[u8]] = embedded![
-    "Inter-Regular.otf",
-    "Inter-Medium.otf",
-    "Inter-SemiBold.otf",
-    "Inter-ExtraBold.otf",
-    "NotoSansArabic-Regular.ttf",
-    "NotoSansArabic-Bold.ttf",
-    "NotoSansHebrew-Regular.ttf",
-    "NotoSansHebrew-Bold.ttf",
-    "NotoSansArmenian-Regular.ttf",
-    "NotoSansArmenian-Bold.ttf",
-    "NotoSansGeorgian-Regular.ttf",
-    "NotoSansGeorgian-Bold.ttf",
-];
-
-/// The embedded fonts as Typst wants them.
+/// Fonts that a template may use.
 pub(crate) struct Fonts {
     /// What each font is called and covers.
     pub(crate) book: LazyHash<FontBook>,
-    /// The fonts, in the order of the book.
+    /// The fonts, in the order of the book; the shipped ones first.
     pub(crate) faces: Vec<Font>,
 }
 
 /// Parsed once per process: constant data, only too large to parse for every template.
-pub(crate) static FONTS: LazyLock<Fonts> = LazyLock::new(|| {
-    let faces: Vec<Font> = FILES.iter().flat_map(|file| Font::iter(Bytes::new(*file))).collect();
+pub(crate) static SHIPPED: LazyLock<Fonts> = LazyLock::new(|| {
+    let faces: Vec<Font> =
+        shipped().iter().flat_map(|font| Font::iter(Bytes::new(font.bytes))).collect();
     Fonts { book: LazyHash::new(FontBook::from_fonts(faces.iter())), faces }
 });
 
-/// SHA-256 over all font files.
+/// Families of the shipped fonts, in the order in which they stand in for each other.
+pub(crate) static FAMILIES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let mut families: Vec<String> = Vec::new();
+    for face in &SHIPPED.faces {
+        if !families.contains(&face.info().family) {
+            families.push(face.info().family.clone());
+        }
+    }
+    families
+});
+
+impl Fonts {
+    /// The shipped fonts and those in the bundle; names of files that are no fonts are the error.
+    pub(crate) fn with_bundle(bundle: &Bundle) -> Result<Self, Vec<String>> {
+        let mut faces = SHIPPED.faces.clone();
+        let mut broken = Vec::new();
+        for (name, bytes) in bundle.fonts() {
+            let before = faces.len();
+            faces.extend(Font::iter(Bytes::new(bytes.to_vec())));
+            if faces.len() == before {
+                broken.push(name.to_owned());
+            }
+        }
+        if !broken.is_empty() {
+            return Err(broken);
+        }
+        let book = LazyHash::new(FontBook::from_fonts(faces.iter()));
+        Ok(Self { book, faces })
+    }
+
+    /// How a compiled template names the face.
+    pub(crate) fn source(&self, index: usize) -> Option<FontSource> {
+        let face = self.faces.get(index)?;
+        Some(match shipped().get(index) {
+            Some(font) => FontSource::Shipped(font.sha256),
+            None => FontSource::Own { bytes: face.data().to_vec(), face: face.index() },
+        })
+    }
+}
+
+/// SHA-256 over all shipped fonts.
 pub(crate) static DIGEST: LazyLock<[u8; 32]> = LazyLock::new(|| {
     let mut hash = Sha256::new();
-    for file in FILES {
-        hash.update((file.len() as u64).to_le_bytes());
-        hash.update(file);
+    for font in shipped() {
+        hash.update(font.sha256);
     }
     hash.finalize().into()
 });
@@ -62,24 +81,13 @@ mod tests {
 
     #[test]
     fn every_file_holds_exactly_one_face() {
-        assert_eq!(FONTS.faces.len(), FILES.len());
+        assert_eq!(SHIPPED.faces.len(), shipped().len());
     }
 
     #[test]
-    fn the_families_are_those_the_default_template_names() {
-        let mut families: Vec<&str> = FONTS.book.families().map(|(name, _)| name).collect();
-        families.sort_unstable();
-        assert_eq!(
-            families,
-            [
-                "Inter",
-                "Noto Sans Arabic",
-                "Noto Sans Armenian",
-                "Noto Sans Georgian",
-                "Noto Sans Hebrew"
-            ]
-        );
-        let source = include_str!("default_ticket.typ");
-        assert!(families.iter().all(|family| source.contains(&format!("\"{family}\""))));
+    fn families_are_listed_once_with_inter_first() {
+        assert_eq!(FAMILIES[0], "Inter");
+        assert!(FAMILIES.contains(&"Noto Emoji".to_owned()));
+        assert_eq!(FAMILIES.iter().filter(|family| *family == "Inter").count(), 1);
     }
 }

@@ -1,21 +1,42 @@
-//! Typesetting: a Typst template and the data of one ticket become the bytes of a PDF.
+//! Templates: what an organiser writes in Typst becomes a compiled template.
 //!
-//! A [`Template`] is one Typst file, the shipped one or an operator's. A [`Typesetter`] renders
-//! tickets with it. The template reads the ticket as data (`ticket.json` and `qr.svg`); no text typed
-//! by a person is ever part of Typst source. Nothing here reads a file, the network, the clock or the
-//! system's fonts, so equal input gives equal bytes on every node.
+//! [`compile`] lays a [`Bundle`] out once for an event and takes its fields out; `stampede-render`
+//! then stamps tickets without Typst. A template that looks at the ticket is [`typeset()`] for each.
+//! These functions run people's code: a server calls them through a [`Sandbox`], in a process that can
+//! be killed. The designs that ship with Stampede are [`shipped()`].
 //!
-//! [`missing_glyphs`] tells beforehand which characters the embedded fonts cannot print.
+//! Nothing here reads a file, the network, the clock or the system's fonts, so equal input gives equal
+//! bytes on every node. Values typed by people are data, never part of Typst source.
+//!
+//! [`Template`] and [`Typesetter`] are the older way: one file, always typeset.
 
 mod bundle;
+mod compile;
+mod designs;
 mod diagnostics;
+mod event;
+mod extract;
 mod fonts;
 mod glyphs;
+mod prelude;
+mod preview;
 mod qr;
+mod repack;
+pub mod sandbox;
 mod template;
+mod ticket_world;
+mod typeset;
 mod typesetter;
+mod world;
 
-pub use diagnostics::Error;
+pub use bundle::{Bundle, MAIN_FILE};
+pub use compile::{Published, compile};
+pub use designs::{Design, shipped};
+pub use diagnostics::{Diagnostic, Error, Severity};
+pub use event::EventData;
 pub use glyphs::missing_glyphs;
-pub use template::Template;
+pub use preview::png as preview_png;
+pub use sandbox::{Sandbox, sandbox_main};
+pub use template::{Template, version};
+pub use typeset::{typeset, typeset_compiled};
 pub use typesetter::Typesetter;

@@ -1,9 +1,11 @@
 //! Templates: one Typst file each, with a revision that changes whenever its output might.
 
+use std::sync::LazyLock;
+
 use sha2::{Digest, Sha256};
 use typst::syntax::Source;
 
-use crate::{bundle, fonts};
+use crate::{fonts, prelude, ticket_world};
 
 /// Part of every revision. Count up when this crate starts to make other bytes from the same input.
 const RENDERER_VERSION: &str = "stampede-1";
@@ -24,7 +26,7 @@ impl Template {
     /// An operator's own template; mistakes in it show when a ticket is rendered.
     pub fn from_source(source: String) -> Self {
         let revision = revision(&source);
-        Self { source: Source::new(bundle::main_file(), source), revision }
+        Self { source: Source::new(ticket_world::main_file(), source), revision }
     }
 
     /// Short hexadecimal hash over the source, the fonts and the versions of everything that renders.
@@ -45,13 +47,26 @@ impl Template {
 
 fn revision(source: &str) -> String {
     let mut hash = Sha256::new();
-    hash.update(RENDERER_VERSION);
-    hash.update([0]);
-    hash.update(typst::utils::version().raw());
-    hash.update([0]);
-    hash.update(*fonts::DIGEST);
+    hash.update(version());
     hash.update(source);
     hex::encode(&hash.finalize()[..8])
+}
+
+/// Changes whenever the same bundle and values could give other bytes: with the renderer, Typst, the
+/// fonts and the prelude.
+pub fn version() -> &'static str {
+    static VERSION: LazyLock<String> = LazyLock::new(|| {
+        let mut hash = Sha256::new();
+        hash.update(RENDERER_VERSION);
+        hash.update([0]);
+        hash.update(typst::utils::version().raw());
+        hash.update([0]);
+        hash.update(*fonts::DIGEST);
+        hash.update(prelude::source().text());
+        hash.update(prelude::WORDS);
+        hex::encode(&hash.finalize()[..8])
+    });
+    &VERSION
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use typst::{Library, LibraryExt};
 use typst_layout::PagedDocument;
 use typst_pdf::PdfOptions;
 
-use crate::bundle::Bundle;
+use crate::ticket_world::TicketWorld;
+use crate::typeset::titled;
 use crate::{Error, Template, qr};
 
 /// After this many renderings the cache is swept.
@@ -50,12 +51,12 @@ impl Typesetter {
 
     /// Renders one ticket; equal tickets give equal bytes in every process.
     pub fn render(&self, document: &TicketDocument) -> Result<Vec<u8>, Error> {
-        let bundle = Bundle {
+        let bundle = TicketWorld {
             library: &self.shared.library,
             source: self.shared.template.source(),
             // Serialising a struct of strings cannot fail.
             ticket: Bytes::new(serde_json::to_vec(document).unwrap_or_default()),
-            qr: Bytes::from_string(qr::svg(&document.code)?),
+            qr: Bytes::from_string(qr::Symbol::of(&document.code)?.svg()),
         };
         let pdf = typst::compile::<PagedDocument>(&bundle)
             .output
@@ -71,15 +72,6 @@ impl Typesetter {
             comemo::evict(SWEEPS_SURVIVED);
         }
     }
-}
-
-/// Gives the document a title if its template sets none.
-fn titled(mut pages: PagedDocument, document: &TicketDocument) -> PagedDocument {
-    let title = &mut pages.info_mut().title;
-    if title.is_none() {
-        *title = Some(format!("{} – {}", document.event, document.name).into());
-    }
-    pages
 }
 
 /// No timestamp, and an identifier that is the ticket's own: nothing that differs between two runs.

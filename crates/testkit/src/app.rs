@@ -115,6 +115,11 @@ impl App {
         self.folder.path().join("log")
     }
 
+    /// Process id of the server.
+    pub fn pid(&self) -> u32 {
+        self.server.pid()
+    }
+
     /// Process ids of its workers.
     pub fn workers(&self) -> Vec<u32> {
         self.children("\0worker\0")

@@ -63,6 +63,11 @@ impl Client {
         send(self.request(Method::POST, path).json(body)).await
     }
 
+    /// PUT of JSON.
+    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+        send(self.request(Method::PUT, path).json(body)).await
+    }
+
     /// PATCH of JSON.
     pub async fn patch(&self, path: &str, body: &Value) -> Answer {
         send(self.request(Method::PATCH, path).json(body)).await

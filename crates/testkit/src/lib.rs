@@ -16,7 +16,7 @@ mod redis;
 pub use app::{App, kill};
 pub use client::{Answer, Client, send};
 pub use eventually::{Outcome, eventually};
-pub use pdf::{pdf_codes, pdf_pages, pdf_text};
+pub use pdf::{pdf_codes, pdf_is_sound, pdf_pages, pdf_text};
 pub use postgres::Postgres;
 pub use redis::Redis;
 pub use tempfile::TempDir;

@@ -21,6 +21,14 @@ pub fn pdf_pages(pdf: &[u8]) -> usize {
         .unwrap_or_else(|| panic!("pdfinfo says no page count: {text}"))
 }
 
+/// Whether qpdf finds nothing wrong with the structure of a PDF; panics with what it says otherwise.
+pub fn pdf_is_sound(pdf: &[u8]) {
+    let folder = temp_dir();
+    let file = folder.path().join("checked.pdf");
+    std::fs::write(&file, pdf).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    run("qpdf", "qpdf", &["--check", &file.display().to_string()], &[]);
+}
+
 /// What the QR code of a ticket says, read from an image as coarse as a cheap scanner's.
 ///
 /// Only the lower left quarter of the A4 page is looked at, where the shipped ticket has its code:

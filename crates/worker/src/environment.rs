@@ -1,10 +1,8 @@
 //! What jobs may touch. A job that needs more gets it here, where everybody sees it.
 
-use std::sync::Arc;
-
 use stampede_files::Files;
+use stampede_press::Press;
 use stampede_store::Store;
-use stampede_template::Typesetter;
 
 /// Everything a job can reach.
 #[derive(Clone)]
@@ -14,5 +12,5 @@ pub struct Environment {
     /// Rendered output.
     pub files: Files,
     /// Makes PDFs.
-    pub typesetter: Arc<Typesetter>,
+    pub press: Press,
 }

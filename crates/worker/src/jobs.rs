@@ -7,7 +7,6 @@ mod generate_ticket;
 
 use stampede_broker::{Handler, Job, JobContext, Outcome};
 use stampede_model::GenerateTicket;
-use tokio_util::sync::CancellationToken;
 
 use crate::announcer::Announcer;
 use crate::completions::Completions;
@@ -19,8 +18,6 @@ pub struct Jobs {
     environment: Environment,
     completions: Completions,
     announcer: Announcer,
-    /// Cancelled when this process should not go on working.
-    retire: CancellationToken,
 }
 
 impl Jobs {
@@ -29,9 +26,8 @@ impl Jobs {
         environment: Environment,
         completions: Completions,
         announcer: Announcer,
-        retire: CancellationToken,
     ) -> Self {
-        Self { worker, environment, completions, announcer, retire }
+        Self { worker, environment, completions, announcer }
     }
 }
 

@@ -35,7 +35,7 @@ pub async fn run(
     let (announcer, announcing) = Announcer::start(broker, environment.store.clone());
     let (completions, committing) =
         Completions::start(environment.store.clone(), announcer.clone());
-    let jobs = Jobs::new(config.name.clone(), environment, completions, announcer, stop.clone());
+    let jobs = Jobs::new(config.name.clone(), environment, completions, announcer);
 
     Consumer::new(config, queue, jobs).run(stop).await;
 

@@ -6,7 +6,8 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stampede_model::{
-    Branding, Currency, Event, EventDetails, EventId, HexColor, Limit, Ticket, time_zone,
+    Branding, Currency, Event, EventDetails, EventId, HexColor, Limit, TemplateChoice, Ticket,
+    time_zone,
 };
 use stampede_store::Deleted;
 
@@ -14,10 +15,11 @@ use crate::app::{App, now};
 use crate::auth::Caller;
 use crate::input::{Body, Fields, Id, Params, as_text};
 use crate::problem::Problem;
-use crate::routes::{CHANGE_TRIES, Paging};
+use crate::routes::{CHANGE_TRIES, Paging, templates};
 
 /// What PATCH can change.
-const CHANGEABLE: [&str; 6] = ["name", "location", "startsAt", "timeZone", "currency", "branding"];
+const CHANGEABLE: [&str; 7] =
+    ["name", "location", "startsAt", "timeZone", "currency", "branding", "template"];
 
 pub(crate) async fn create(
     State(app): State<App>,
@@ -36,8 +38,10 @@ pub(crate) async fn create(
         time_zone: "UTC".to_owned(),
         currency: Currency::USD,
         branding: Branding::default(),
+        template: None,
     };
-    let details = read_details(&mut fields, blank);
+    let mut details = read_details(&mut fields, blank);
+    read_template(&app, &caller, &mut fields, &mut details).await;
     let details = fields.finish(Some(details))?;
     let now = now();
     let event = Event {
@@ -47,6 +51,7 @@ pub(crate) async fn create(
         created_at: now,
         updated_at: now,
     };
+    check_template(&app, &event).await?;
     app.store.insert_event(&event).await?;
     Ok((StatusCode::CREATED, Json(event)))
 }
@@ -85,8 +90,10 @@ pub(crate) async fn update(
         caller.must_change(&event.owner)?;
         let mut fields = Fields::new(&body);
         fields.must_name_one_of(&CHANGEABLE);
-        let details = read_details(&mut fields, event.details);
+        let mut details = read_details(&mut fields, event.details);
+        read_template(&app, &caller, &mut fields, &mut details).await;
         event.details = fields.finish(Some(details))?;
+        check_template(&app, &event).await?;
         let seen = std::mem::replace(&mut event.updated_at, now());
         // Somebody else may have changed it since we read it; their change must not be undone.
         if app.store.update_event(&event, seen).await? {
@@ -139,8 +146,36 @@ pub(crate) async fn find(app: &App, id: EventId) -> Result<Event, Problem> {
     app.store.event(id).await?.ok_or_else(|| Problem::not_found("Event"))
 }
 
-/// `details` with the fields changed that are given.
-fn read_details(fields: &mut Fields<'_>, details: EventDetails) -> EventDetails {
+/// `template`: an id, or `{"id", "revision"}`; `null` is the default design.
+async fn read_template(
+    app: &App,
+    caller: &Caller,
+    fields: &mut Fields<'_>,
+    details: &mut EventDetails,
+) {
+    if fields.is_cleared("template") {
+        details.template = None;
+    } else if let Some(value) = fields.get("template") {
+        match templates::read_choice(app, caller, value).await {
+            Ok(choice) => details.template = Some(choice),
+            Err(message) => fields.wrong("template", message),
+        }
+    }
+}
+
+/// Refuses an event that its own template cannot print: better now than ticket by ticket.
+async fn check_template(app: &App, event: &Event) -> Result<(), Problem> {
+    match &event.details.template {
+        Some(TemplateChoice::Own { .. }) => {
+            let _turn = app.turns.take(&event.owner).await;
+            app.press.ready(event).await.map(drop).map_err(Into::into)
+        }
+        Some(TemplateChoice::Shipped(_)) | None => Ok(()),
+    }
+}
+
+/// `details` with the fields changed that are given, but for the template.
+pub(crate) fn read_details(fields: &mut Fields<'_>, details: EventDetails) -> EventDetails {
     let branding = match fields.get("branding") {
         Some(Value::Object(object)) => read_branding(fields, object, &details.branding),
         Some(_) => {
@@ -171,6 +206,7 @@ fn read_details(fields: &mut Fields<'_>, details: EventDetails) -> EventDetails 
             .read("currency", |value| as_text(value)?.parse().map_err(|e| format!("{e}")))
             .unwrap_or(details.currency),
         branding,
+        template: details.template,
     }
 }
 

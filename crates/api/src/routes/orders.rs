@@ -1,6 +1,9 @@
 //! `POST /api/tickets`: an order becomes a batch of tickets, at once.
 
+mod preflight;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
@@ -17,6 +20,7 @@ use crate::auth::Caller;
 use crate::input::{Body, Fields};
 use crate::problem::Problem;
 use crate::routes::events;
+use crate::routes::orders::preflight::{Strictness, Warnings};
 
 /// More mistakes than this help nobody.
 const MAX_MISTAKES: usize = 100;
@@ -42,29 +46,36 @@ pub(crate) async fn create(
     let idempotency_key = read_idempotency_key(&headers)?;
     let mut fields = Fields::new(&body);
     let lines = read_lines(&mut fields, event.details.currency, app.limits.quantity);
+    let strictness = fields.read("strict", |value| match value.as_bool() {
+        Some(true) => Ok(Strictness::Strict),
+        Some(false) => Ok(Strictness::Lenient),
+        None => Err("must be true or false"),
+    });
     let lines = fields.finish(lines)?;
     let order = assemble(
         &event,
         lines,
         idempotency_key.map(|key| Idempotency { key, request: request_hash(&body) }),
     );
+    let order = Arc::new(order);
+    let warnings = preflight::check(&app, event, &order, strictness.unwrap_or_default()).await?;
     // In a task of its own: a client that hangs up does not separate the commit from the enqueueing.
-    match tokio::spawn(place(app, order)).await {
+    match tokio::spawn(place(app, Arc::unwrap_or_clone(order), warnings)).await {
         Ok(result) => result,
         Err(panic) => Err(Problem::internal(&panic)),
     }
 }
 
-async fn place(app: App, order: Order) -> Result<Json<Value>, Problem> {
+async fn place(app: App, order: Order, warnings: Warnings) -> Result<Json<Value>, Problem> {
     match app.store.place_order(&order).await? {
         Placed::New(batch) => {
             let ids: Vec<TicketId> = order.tickets.iter().map(|ticket| ticket.id).collect();
             app.enqueue_order(batch, order.tickets).await;
-            Ok(answer(order.batch_id, &ids))
+            Ok(answer(order.batch_id, &ids, &warnings))
         }
         // The same order again (a second click, a retry after a lost answer) is answered the same.
         Placed::Existing(batch) => {
-            Ok(answer(batch.id, &app.store.batch_ticket_ids(batch.id).await?))
+            Ok(answer(batch.id, &app.store.batch_ticket_ids(batch.id).await?, &warnings))
         }
         Placed::OtherRequest => Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -80,8 +91,12 @@ fn request_hash(body: &Map<String, Value>) -> String {
     KeyHash::of(&json!(sorted).to_string()).as_str().to_owned()
 }
 
-fn answer(batch: BatchId, tickets: &[TicketId]) -> Json<Value> {
-    Json(json!({ "success": true, "batchId": batch, "tickets": tickets }))
+fn answer(batch: BatchId, tickets: &[TicketId], warnings: &Warnings) -> Json<Value> {
+    let mut body = json!({ "success": true, "batchId": batch, "tickets": tickets });
+    if let Some(body) = body.as_object_mut() {
+        body.extend(warnings.shown(tickets));
+    }
+    Json(body)
 }
 
 /// The event an order is for: 422 when it is not named, 404 when there is no such event.

@@ -47,10 +47,7 @@ pub(crate) async fn download(
         return Ok(answer(id, &pdf, bytes, &headers));
     }
     tracing::info!(ticket = %id, "its PDF is stale, short or missing and is made anew");
-    if let Some(batch) = app.store.mark_stale(id, now()).await? {
-        app.mirror(&batch).await;
-    }
-    app.enqueue_again(&ticket).await;
+    make_anew(&app, &[ticket]).await?;
 
     let give_up = Instant::now() + REMAKE_PATIENCE;
     while Instant::now() < give_up {
@@ -63,9 +60,8 @@ pub(crate) async fn download(
             Some((pdf, bytes)) => Ok(answer(id, &pdf, bytes, &headers)),
             // Just made, and yet not what we expect: making it again would not change that.
             None => Err(Problem::internal(&format!(
-                "workers make another PDF of ticket {id} than this server expects with template {}; \
-                 do all nodes run the same version and TICKET_TEMPLATE?",
-                app.template_revision
+                "workers make another PDF of ticket {id} than this server expects; do all nodes run \
+                 the same version and TICKET_TEMPLATE?"
             ))),
         };
     }
@@ -77,19 +73,48 @@ async fn load(app: &App, id: TicketId) -> Result<(Ticket, Event), Problem> {
     row.ok_or_else(|| Problem::not_found("Ticket"))
 }
 
-/// The PDF, if it says what the ticket says now and is as long as it was written.
+/// Puts tickets back on the queue whose PDFs are not what they should be.
+pub(crate) async fn make_anew(app: &App, tickets: &[Ticket]) -> Result<(), Problem> {
+    for ticket in tickets {
+        if let Some(batch) = app.store.mark_stale(ticket.id, now()).await? {
+            app.mirror(&batch).await;
+        }
+    }
+    app.enqueue_all_again(tickets).await;
+    Ok(())
+}
+
+/// The PDF, if it says what the ticket says now and is as it was written.
 async fn current_pdf(
     app: &App,
     ticket: &Ticket,
     event: &Event,
 ) -> Result<Option<(Pdf, Vec<u8>)>, Problem> {
+    let revision = app.press.revision_of(event).await?;
+    let Some(pdf) = wanted_pdf(app, ticket, event, &revision).await? else { return Ok(None) };
+    Ok(stored_pdf(app, ticket, &pdf).await?.map(|bytes| (pdf, bytes)))
+}
+
+/// The PDF that was made last, if it was made from what the ticket says now.
+pub(crate) async fn wanted_pdf(
+    app: &App,
+    ticket: &Ticket,
+    event: &Event,
+    revision: &str,
+) -> Result<Option<Pdf>, Problem> {
     let token = app.store.token(ticket).await?;
-    let wanted = TicketDocument::new(event, ticket, &token).fingerprint(&app.template_revision);
-    let Some(pdf) = ticket.pdf.clone().filter(|pdf| pdf.fingerprint == wanted.as_str()) else {
-        return Ok(None);
-    };
+    let wanted = TicketDocument::new(event, ticket, &token).fingerprint(revision);
+    Ok(ticket.pdf.clone().filter(|pdf| pdf.fingerprint == wanted.as_str()))
+}
+
+/// The bytes of a PDF, if they are in the files as they were written.
+pub(crate) async fn stored_pdf(
+    app: &App,
+    ticket: &Ticket,
+    pdf: &Pdf,
+) -> Result<Option<Vec<u8>>, Problem> {
     let bytes = app.files.get(&Ticket::pdf_path(ticket.id)).await?;
-    Ok(bytes.filter(|bytes| pdf.matches(bytes)).map(|bytes| (pdf, bytes)))
+    Ok(bytes.filter(|bytes| pdf.matches(bytes)))
 }
 
 fn answer(id: TicketId, pdf: &Pdf, bytes: Vec<u8>, headers: &HeaderMap) -> Response {

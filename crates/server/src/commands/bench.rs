@@ -6,6 +6,7 @@
 pub(crate) mod engine;
 mod processes;
 pub(crate) mod queue;
+pub(crate) mod render;
 
 use std::collections::BTreeMap;
 use std::process::Stdio;

@@ -7,7 +7,7 @@ use stampede_store::{Durability, Error};
 
 use crate::local_engine::{self, LocalEngine};
 use crate::settings::{Redis, Settings};
-use crate::{connect, sample, ticket_secret};
+use crate::{compiler, connect, sample, ticket_secret};
 
 pub(crate) async fn run(settings: Settings) -> Result<()> {
     let checks = [
@@ -15,7 +15,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         ("Keys", ticket_keys(&settings).await),
         ("Redis", redis(&settings).await),
         ("Files", files(&settings).await),
-        ("Ticket", ticket(&settings)),
+        ("Ticket", ticket(&settings).await),
         ("Port", port(&settings)),
     ];
     let mut problems = 0;
@@ -110,8 +110,9 @@ async fn files(settings: &Settings) -> Result<String> {
     Ok(format!("{} can be written to", settings.public_path.display()))
 }
 
-fn ticket(settings: &Settings) -> Result<String> {
-    let bytes = sample::try_out(connect::template(settings)?)?;
+async fn ticket(settings: &Settings) -> Result<String> {
+    let files = connect::default_template(settings)?;
+    let bytes = sample::try_out(&*compiler::start()?, &files).await?;
     Ok(format!("the template makes a PDF of {} KB", bytes.len().div_ceil(1024)))
 }
 

@@ -2,18 +2,20 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use stampede_api::{App, Limits};
+use stampede_api::{App, Limits, Turns};
 use stampede_broker::{Broker, Queue};
 use stampede_cluster::{Supervisor, SupervisorConfig};
 use stampede_files::Files;
-use stampede_model::GenerateTicket;
+use stampede_model::{GenerateTicket, MAIN_FILE, TemplateFiles};
+use stampede_press::Press;
 use stampede_store::{Durability, Store};
-use stampede_template::Template;
 use stampede_worker::Reconciler;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -21,12 +23,16 @@ use crate::commands::signals::stop_on_signal;
 use crate::keys::{AdminKey, ensure_admin_key};
 use crate::local_engine::LocalEngine;
 use crate::settings::{Redis, Settings};
-use crate::{connect, logging, sample, ticket_secret};
+use crate::{compiler, connect, logging, sample, ticket_secret};
+
+/// Batches that are downloaded at the same time; each keeps a few hundred KB and a share of the
+/// database.
+const DOWNLOADS: usize = 16;
 
 /// What a server needs before it can begin.
 struct Ground {
     listener: Option<TcpListener>,
-    template: Template,
+    press: Press,
     template_snapshot: Option<PathBuf>,
     files: Files,
     store: Store,
@@ -65,7 +71,9 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             broker: ground.broker,
             tickets: ground.tickets,
             files: ground.files,
-            template_revision: ground.template.revision().into(),
+            press: ground.press,
+            turns: Turns::default(),
+            downloads: Arc::new(Semaphore::new(DOWNLOADS)),
             limits: Limits { quantity: settings.max_quantity, body_bytes: settings.max_body_bytes },
         };
         parts.spawn(stampede_api::run(listener, app, stop.clone()));
@@ -91,8 +99,12 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
 /// anything was started.
 async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground> {
     let listener = if settings.mode.serves() { Some(listen(settings).await?) } else { None };
-    let template = connect::template(settings)?;
-    sample::try_out(template.clone())?;
+    let compiler = compiler::start()?;
+    let template = connect::default_template(settings)?;
+    // The designs that ship are known to work.
+    if settings.ticket_template.is_some() {
+        sample::try_out(&*compiler, &template).await?;
+    }
     let files = connect::files(settings).await?;
     let store = connect::store(settings, Durability::EveryCommit).await?;
     store.migrate().await?;
@@ -109,9 +121,10 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
     let broker = connect::broker(settings, &redis_url).await?;
     let tickets = broker.queue(GenerateTicket::QUEUE).await?;
     let template_snapshot = snapshot(settings, &template)?;
+    let press = Press::new(store.clone(), compiler, template);
     Ok(Ground {
         listener,
-        template,
+        press,
         template_snapshot,
         files,
         store,
@@ -124,12 +137,12 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
 
 /// Workers get a copy of the operator's template: a file that is edited while the server runs would
 /// otherwise reach a worker that is restarted, but not the others, and not the API.
-fn snapshot(settings: &Settings, template: &Template) -> Result<Option<PathBuf>> {
+fn snapshot(settings: &Settings, template: &TemplateFiles) -> Result<Option<PathBuf>> {
     let Some(original) = &settings.ticket_template else { return Ok(None) };
     std::fs::create_dir_all(&settings.data_dir)?;
     let folder = std::fs::canonicalize(&settings.data_dir)?;
-    let copy = folder.join(format!("ticket-template-{}.typ", template.revision()));
-    std::fs::write(&copy, template.source_text())
+    let copy = folder.join(format!("ticket-template-{}.typ", &template.hash()[..16]));
+    std::fs::write(&copy, template.get(MAIN_FILE).unwrap_or_default())
         .with_context(|| format!("cannot copy {} to {}", original.display(), copy.display()))?;
     Ok(Some(copy))
 }

@@ -1,14 +1,13 @@
 //! `stampede worker`: one worker process. The supervisor starts it and tells it who it is.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use stampede_broker::ConsumerConfig;
 use stampede_cluster::WorkerEnv;
 use stampede_model::KeyId;
+use stampede_press::Press;
 use stampede_store::Durability;
-use stampede_template::Typesetter;
 use stampede_worker::Environment;
 use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +15,7 @@ use tracing::Instrument;
 
 use crate::commands::signals::stop_on_signal;
 use crate::settings::{Redis, Settings};
-use crate::{connect, logging};
+use crate::{compiler, connect, logging};
 
 /// A job whose worker vanished without a trace is taken over after this long.
 const LOCK: Duration = Duration::from_secs(15);
@@ -47,13 +46,14 @@ async fn work(
     let Redis::At(redis_url) = &settings.redis else {
         bail!("a worker needs REDIS_URL; \"stampede serve\" starts workers by itself and sets it");
     };
+    // What a worker writes can be made again from the order, so it need not survive a power cut.
+    let store = connect::store(&settings, Durability::Relaxed).await?;
+    let default = connect::default_template(&settings)?;
     let environment = Environment {
-        // What a worker writes can be made again from the order, so it need not survive a power cut.
-        store: connect::store(&settings, Durability::Relaxed).await?,
+        store: store.clone(),
         files: connect::files(&settings).await?,
-        typesetter: Arc::new(Typesetter::new(connect::template(&settings)?)),
+        press: Press::new(store.clone(), compiler::start()?, default),
     };
-    let store = environment.store.clone();
     let broker = connect::broker(&settings, redis_url).await?;
     let config = ConsumerConfig {
         name,

@@ -14,7 +14,7 @@ fn key(app: &App, role: &str, user: &str) -> String {
     key
 }
 
-fn client(app: &App, role: &str, user: &str) -> Client {
+pub(crate) fn client(app: &App, role: &str, user: &str) -> Client {
     app.client(&key(app, role, user))
 }
 
@@ -40,6 +40,18 @@ async fn every_route_needs_a_key() {
         (Method::DELETE, format!("/api/tickets/{id}")),
         (Method::GET, format!("/api/tickets/{id}/pdf")),
         (Method::GET, format!("/api/batches/{id}")),
+        (Method::GET, format!("/api/batches/{id}/pdf")),
+        (Method::GET, format!("/api/batches/{id}/zip")),
+        (Method::POST, "/api/templates".to_owned()),
+        (Method::GET, "/api/templates".to_owned()),
+        (Method::POST, "/api/templates/validate".to_owned()),
+        (Method::POST, "/api/templates/preview".to_owned()),
+        (Method::GET, format!("/api/templates/{id}")),
+        (Method::PUT, format!("/api/templates/{id}")),
+        (Method::DELETE, format!("/api/templates/{id}")),
+        (Method::POST, format!("/api/templates/{id}/preview")),
+        (Method::GET, format!("/api/templates/{id}/revisions")),
+        (Method::GET, format!("/api/templates/{id}/revisions/1")),
     ] {
         for client in [app.stranger(), app.client("stp_wrong")] {
             let answer = send(client.request(method.clone(), &path).json(&json!({}))).await;

@@ -5,6 +5,7 @@
 
 mod access;
 mod bad_input;
+mod batch_files;
 mod commands;
 mod crashes;
 mod engine;
@@ -12,8 +13,12 @@ mod failing_template;
 mod layers;
 mod outside_readers;
 mod pdf_files;
+mod preflight;
 mod queues;
+mod sandbox;
 mod start;
+mod template_commands;
+mod templates;
 mod ticket_secret;
 mod tickets;
 mod verify;

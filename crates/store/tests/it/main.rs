@@ -36,6 +36,7 @@ mod processes;
 mod proxy;
 mod samples;
 mod silence;
+mod templates;
 mod ticket_keys;
 mod ticket_secret;
 mod tickets;

@@ -19,6 +19,14 @@ pub(crate) fn unwrapped_text(pdf: &[u8]) -> String {
     text.chars().filter(|c| !c.is_whitespace() && *c != '\u{200b}').collect()
 }
 
+/// The text of a PDF without the marks that poppler puts around words that run leftwards.
+pub(crate) fn unmarked_text(pdf: &[u8]) -> String {
+    text(pdf)
+        .chars()
+        .filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{200e}' | '\u{200f}'))
+        .collect()
+}
+
 /// A line of `pdfinfo`, such as `Pages`.
 pub(crate) fn info(pdf: &[u8], key: &str) -> Option<String> {
     let folder = folder_with(pdf);
@@ -77,4 +85,44 @@ fn run(package: &str, program: &str, arguments: &[&str], folder: &Path) -> Strin
         }
         Err(error) => panic!("{program} could not be started: {error}"),
     }
+}
+
+/// Fails unless qpdf finds the file in order.
+pub(crate) fn check(pdf: &[u8]) {
+    let folder = folder_with(pdf);
+    run("qpdf", "qpdf", &["--check", "ticket.pdf"], folder.path());
+}
+
+/// What a scanner reads from the page printed with so many dots per inch.
+pub(crate) fn scan_at(pdf: &[u8], dpi: u32) -> String {
+    let folder = folder_with(pdf);
+    let dpi = dpi.to_string();
+    let page = ["-r", &dpi, "-png", "-singlefile", "ticket.pdf", "page"];
+    run("poppler-utils", "pdftoppm", &page, folder.path());
+    let read = run("zbar-tools", "zbarimg", &["--quiet", "--raw", "page.png"], folder.path());
+    read.trim_end().to_owned()
+}
+
+/// A page as pixels: red, green and blue of each.
+pub(crate) struct Picture {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+    pub(crate) pixels: Vec<u8>,
+}
+
+/// The first page with so many dots per inch.
+pub(crate) fn picture(pdf: &[u8], dpi: u32) -> Picture {
+    let folder = folder_with(pdf);
+    let dpi = dpi.to_string();
+    let page = ["-r", &dpi, "-singlefile", "ticket.pdf", "page"];
+    run("poppler-utils", "pdftoppm", &page, folder.path());
+    let file = std::fs::read(folder.path().join("page.ppm")).unwrap();
+    // `P6`, width and height, 255, then the pixels.
+    let lines: Vec<&[u8]> = file.splitn(4, |byte| *byte == b'\n').collect();
+    let size: Vec<usize> = std::str::from_utf8(lines[1])
+        .unwrap()
+        .split(' ')
+        .map(|number| number.parse().unwrap())
+        .collect();
+    Picture { width: size[0], height: size[1], pixels: lines[3].to_vec() }
 }

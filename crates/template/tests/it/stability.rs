@@ -54,3 +54,36 @@ fn threads_share_a_typesetter_and_do_not_mix_tickets_up() {
 fn different_tickets_make_different_bytes() {
     assert_ne!(pdf(&ticket()), pdf(&TicketDocument { id: "other".into(), ..ticket() }));
 }
+
+/// Tells the child process of the test below where to leave its blob.
+const BLOB_CHILD: &str = "STAMPEDE_TEMPLATE_TEST_BLOB";
+
+#[test]
+fn another_process_compiles_and_stamps_the_same_bytes() {
+    let made = || -> Vec<u8> {
+        let mut all = Vec::new();
+        for design in stampede_template::shipped() {
+            let event = stampede_template::EventData::sample();
+            let published = stampede_template::compile(&design.bundle, &event).unwrap();
+            all.extend(&published.blob);
+            all.extend(crate::stamp_ticket(&published, &ticket()));
+            all.extend(
+                stampede_template::typeset(&crate::slow(&design.bundle), &ticket()).unwrap(),
+            );
+        }
+        all
+    };
+    if let Ok(path) = std::env::var(BLOB_CHILD) {
+        return std::fs::write(path, made()).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("blobs");
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "stability::another_process_compiles_and_stamps_the_same_bytes"])
+        .env(BLOB_CHILD, &path)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert!(std::fs::read(path).unwrap() == made());
+    assert!(made() == made(), "a warm cache shows");
+}

@@ -1,4 +1,4 @@
-//! `generate-pdf`: load the ticket, sign it, typeset it, put the file, mark it completed.
+//! `generate-pdf`: load the ticket, sign it, print it, put the file, mark it completed.
 //!
 //! May run twice for one ticket (a crash, a lost lock): the same data gives the same bytes under the
 //! same name, and completing a completed ticket changes no counter.
@@ -17,9 +17,6 @@ use crate::jobs::Jobs;
 
 /// How long a ticket waits when the database or the disk is away. Costs no attempt.
 const OUTAGE_PAUSE: Duration = Duration::from_secs(2);
-
-/// A page takes milliseconds; one that takes this long is in a loop.
-const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
 /// When to look again at a ticket that was changed while its PDF was made.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -71,24 +68,19 @@ impl Jobs {
             Err(error) => return outage_or_retry(&error),
         };
         let document = TicketDocument::new(&event, &ticket, &token);
-        let fingerprint =
-            document.fingerprint(environment.typesetter.template().revision()).into_string();
+        let template = match environment.press.ready(&event).await {
+            Ok(template) => template,
+            Err(error) => return unprinted(&error),
+        };
+        let fingerprint = document.fingerprint(template.revision()).into_string();
         if ticket.status == TicketStatus::Completed && self.has_file(&ticket, &fingerprint).await {
             return skipped("made before");
         }
-        let typesetter = environment.typesetter.clone();
-        let rendering = tokio::task::spawn_blocking(move || typesetter.render(&document));
-        let bytes = match tokio::time::timeout(RENDER_LIMIT, rendering).await {
-            Ok(Ok(Ok(bytes))) => bytes,
-            Ok(Ok(Err(error))) => return Outcome::Retry(error.to_string()),
-            Ok(Err(panic)) => return Outcome::Retry(format!("typesetting panicked: {panic}")),
-            Err(_) => {
-                // A thread cannot be stopped from outside; the process can. The supervisor starts
-                // another one.
-                tracing::error!(ticket = %ticket_id, "typesetting does not end; this worker retires");
-                self.retire.cancel();
-                return Outcome::Retry(format!("typesetting took longer than {RENDER_LIMIT:?}"));
-            }
+        steps.done("template");
+
+        let bytes = match environment.press.pdf(&template, &document).await {
+            Ok(bytes) => bytes,
+            Err(error) => return unprinted(&error),
         };
         steps.done("render");
 
@@ -175,6 +167,19 @@ impl Jobs {
 
 fn skipped(why: &str) -> Outcome {
     Outcome::Done(json!({ "success": true, "skipped": why }))
+}
+
+/// Why a ticket was not printed: an outage costs no attempt, anything else is the template's or the
+/// ticket's own.
+fn unprinted(error: &stampede_press::Error) -> Outcome {
+    match error {
+        stampede_press::Error::Store(error) => outage_or_retry(error),
+        stampede_press::Error::Unavailable(_) => {
+            tracing::warn!(%error, retry_in = ?OUTAGE_PAUSE, "cannot print");
+            Outcome::Snooze(OUTAGE_PAUSE)
+        }
+        _ => Outcome::Retry(error.to_string()),
+    }
 }
 
 fn outage_or_retry(error: &stampede_store::Error) -> Outcome {

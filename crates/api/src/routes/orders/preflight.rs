@@ -1,0 +1,125 @@
+//! Before an order is accepted: what would not come out well on which ticket.
+//!
+//! Normally these are warnings in the answer; an order with `"strict": true` is refused with all of
+//! them instead.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+use stampede_model::{Event, Order, TicketDocument, TicketId};
+use stampede_press::{Error, Warning, preflight, sample};
+
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Tickets listed with their warnings; more are only counted.
+const LISTED: usize = 1_000;
+
+/// What becomes of an order with warnings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Strictness {
+    /// It is accepted, and the warnings are told.
+    #[default]
+    Lenient,
+    /// It is refused.
+    Strict,
+}
+
+/// Tickets with warnings, by their place in the order.
+#[derive(Default)]
+pub(super) struct Warnings(Vec<(usize, Vec<Warning>)>);
+
+/// Looks at all tickets of an order.
+pub(super) async fn check(
+    app: &App,
+    event: Event,
+    order: &Arc<Order>,
+    strictness: Strictness,
+) -> Result<Warnings, Problem> {
+    let ready = match app.press.ready(&event).await {
+        Ok(ready) => ready,
+        // Compiling may be out of order for a while; orders are not.
+        Err(error @ Error::Unavailable(_)) if strictness == Strictness::Lenient => {
+            tracing::warn!(%error, batch = %order.batch_id, "an order was not checked");
+            return Ok(Warnings::default());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let order = Arc::clone(order);
+    let checking = tokio::task::spawn_blocking(move || {
+        // Serials and keys are given out later; the code of a sample is as long.
+        let token = sample::token(&event);
+        let documents = order.tickets.iter().map(|ticket| {
+            let document = TicketDocument::new(&event, ticket, &token);
+            TicketDocument { index: ticket.index, ..document }
+        });
+        preflight(&ready, documents)
+    });
+    let warnings = Warnings(checking.await.map_err(|panic| Problem::internal(&panic))?);
+    if strictness == Strictness::Strict && !warnings.0.is_empty() {
+        return Err(warnings.refusal());
+    }
+    Ok(warnings)
+}
+
+impl Warnings {
+    /// What is added to the answer, with the ids that the tickets got.
+    pub(super) fn shown(&self, tickets: &[TicketId]) -> Map<String, Value> {
+        let mut shown = Map::new();
+        if !self.0.is_empty() {
+            shown.insert("warnings".to_owned(), self.list(|place| json!(tickets.get(place))));
+            shown.insert("ticketsWithWarnings".to_owned(), json!(self.0.len()));
+        }
+        shown
+    }
+
+    fn refusal(&self) -> Problem {
+        let first = self.0.first().and_then(|(place, warnings)| Some((place, warnings.first()?)));
+        let first =
+            first.map(|(place, warning)| format!("ticket {}: {}", place + 1, warning.message));
+        let detail = format!(
+            "{} tickets would not come out well, and the order is strict; {}",
+            self.0.len(),
+            first.unwrap_or_default()
+        );
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+            .with("warnings", self.list(|_| Value::Null))
+            .with("ticketsWithWarnings", json!(self.0.len()))
+    }
+
+    /// One entry for each warning: the ticket's place in the order, from 1, and its id if it has one.
+    fn list(&self, id: impl Fn(usize) -> Value) -> Value {
+        let entries = self.0.iter().take(LISTED).flat_map(|(place, warnings)| {
+            let id = id(*place);
+            warnings.iter().map(move |warning| {
+                let mut entry = json!(warning);
+                entry["index"] = json!(place + 1);
+                if !id.is_null() {
+                    entry["ticket"] = id.clone();
+                }
+                entry
+            })
+        });
+        entries.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_name_the_ticket_and_stop_at_a_thousand() {
+        let warning =
+            Warning { kind: "does_not_fit", field: "name".into(), message: "too long".into() };
+        let many: Vec<_> = (0..2_000).map(|place| (place, vec![warning.clone()])).collect();
+        let ids: Vec<TicketId> = (0..2_000).map(|_| TicketId::generate()).collect();
+        let shown = Warnings(many).shown(&ids);
+        let list = shown["warnings"].as_array().unwrap();
+        assert_eq!((list.len(), &shown["ticketsWithWarnings"]), (LISTED, &json!(2_000)));
+        assert_eq!(list[7]["ticket"], json!(ids[7]));
+        assert_eq!((&list[7]["index"], &list[7]["field"]), (&json!(8), &json!("name")));
+        assert!(Warnings::default().shown(&ids).is_empty());
+    }
+}

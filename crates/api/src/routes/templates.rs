@@ -1,0 +1,320 @@
+//! `/api/templates`: an organiser's own templates, as a row of revisions that are only added to.
+//!
+//! Files travel as JSON: `{"files": {"template.typ": "text", "logo.png": {"base64": "…"}}}`. What does
+//! not compile is not kept. The designs that ship are listed too; they are read like templates, by
+//! their names, and cannot be changed. Trying out is in `previews.rs`.
+
+mod files;
+pub(crate) mod previews;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::{ETAG, IF_MATCH};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::{Map, Value, json};
+use stampede_model::{Limit, Template, TemplateFiles, TemplateId};
+use stampede_press::{Published, Ready, sample};
+use stampede_store::{NewRevision, Revised, TemplateDeleted};
+
+use crate::app::{App, now};
+use crate::auth::Caller;
+use crate::input::{Body, Fields, Id, Ids, Params, as_text};
+use crate::problem::Problem;
+use crate::routes::{CHANGE_TRIES, Paging};
+
+/// Longest note to a revision.
+const NOTE: Limit = Limit(500);
+
+/// A template of an organiser, or a design that ships.
+pub(crate) enum Named {
+    Own(TemplateId),
+    Shipped(String),
+}
+
+impl std::str::FromStr for Named {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(text.parse().map_or_else(|_| Self::Shipped(text.to_owned()), Self::Own))
+    }
+}
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Params(paging): Params<Paging>,
+) -> Result<Json<Value>, Problem> {
+    let owner = caller.0.visible_owner();
+    let templates = app.store.templates(owner, paging.after()?, paging.limit()).await?;
+    let next = paging.next(&templates, |template| template.id);
+    let designs: Vec<Value> = app
+        .press
+        .designs()
+        .iter()
+        .map(|design| json!({ "id": design.name, "name": design.title, "readOnly": true }))
+        .collect();
+    Ok(Json(json!({ "designs": designs, "templates": templates, "next": next })))
+}
+
+/// Keeps a new template, if it compiles.
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Body(body): Body,
+) -> Result<Response, Problem> {
+    caller.must_write()?;
+    let mut fields = Fields::new(&body);
+    let name = fields.required_text("name", Limit::NAME);
+    let note = fields.text("note", NOTE).unwrap_or_default();
+    let read = files::read(&mut fields, &app);
+    if read.is_none() && body.get("files").is_none() && body.get("design").is_none() {
+        fields
+            .wrong("files", "is missing: an object with file names and contents, or name a design");
+    }
+    let (name, files) = fields.finish(name.zip(read))?;
+    let turn = app.turns.take(&caller.0.user).await;
+    let (published, ready) = app.press.try_out(&files, &sample::event()).await?;
+    drop(turn);
+    let now = now();
+    let owner = caller.0.user;
+    let template = Template {
+        id: TemplateId::generate(),
+        owner: owner.clone(),
+        name,
+        revision: 1,
+        created_at: now,
+        updated_at: now,
+    };
+    let revision = NewRevision { files, author: owner, note };
+    app.store.insert_template(&template, &revision).await?;
+    let body = with_outcome(json!(template), &published, &ready);
+    Ok(tagged(StatusCode::CREATED, template.revision, body))
+}
+
+/// A template or design, with the files of its latest revision.
+pub(crate) async fn read(
+    State(app): State<App>,
+    caller: Caller,
+    Id(named): Id<Named>,
+) -> Result<Response, Problem> {
+    match named {
+        Named::Shipped(name) => {
+            let design = app.press.design(&name).ok_or_else(|| Problem::not_found("Template"))?;
+            let shown = files::shown(&design.files);
+            let body = json!({ "id": design.name, "name": design.title, "readOnly": true, "files": shown });
+            Ok(Json(body).into_response())
+        }
+        Named::Own(id) => {
+            let template = find(&app, id).await?;
+            caller.must_read(&template.owner)?;
+            let found = app.store.template_files(id, Some(template.revision)).await?;
+            let (revision, files) = found.ok_or_else(|| Problem::not_found("Template"))?;
+            let mut body = json!(template);
+            body["hash"] = json!(revision.hash);
+            body["note"] = json!(revision.note);
+            body["files"] = files::shown(&files);
+            Ok(tagged(StatusCode::OK, template.revision, body))
+        }
+    }
+}
+
+/// Adds a revision, if the files compile and are not those of the latest. `If-Match` names the revision
+/// the author has seen.
+pub(crate) async fn update(
+    State(app): State<App>,
+    caller: Caller,
+    Id(named): Id<Named>,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Response, Problem> {
+    let Named::Own(id) = named else { return Err(read_only()) };
+    let mut template = find(&app, id).await?;
+    caller.must_change(&template.owner)?;
+    let mut fields = Fields::new(&body);
+    fields.must_name_one_of(&["name", "files", "design"]);
+    let name = fields.text("name", Limit::NAME);
+    let note = fields.text("note", NOTE).unwrap_or_default();
+    let given = files::read(&mut fields, &app);
+    let (name, given) = fields.finish(Some((name, given)))?;
+    let files = match given {
+        Some(files) => files,
+        None => latest_files(&app, &template).await?,
+    };
+    let turn = app.turns.take(&caller.0.user).await;
+    let (published, ready) = app.press.try_out(&files, &sample::event()).await?;
+    drop(turn);
+    let revision = NewRevision { files, author: caller.0.user.clone(), note };
+    for _ in 0..CHANGE_TRIES {
+        must_match(&headers, template.revision)?;
+        let name = name.as_deref().unwrap_or(&template.name);
+        let seen = template.updated_at;
+        match app.store.revise_template(id, name, &revision, seen, now()).await? {
+            Revised::New(template) | Revised::Same(template) => {
+                let body = with_outcome(json!(template), &published, &ready);
+                return Ok(tagged(StatusCode::OK, template.revision, body));
+            }
+            Revised::TooMany => {
+                let detail =
+                    "the template has as many revisions as it may have; make a new template";
+                return Err(Problem::new(StatusCode::CONFLICT, detail));
+            }
+            Revised::NotFound => return Err(Problem::not_found("Template")),
+            // Theirs stays as a revision; ours comes after it, unless we were to be the next.
+            Revised::ChangedMeanwhile => template = find(&app, id).await?,
+        }
+    }
+    Err(Problem::busy("the template"))
+}
+
+pub(crate) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Id(named): Id<Named>,
+) -> Result<StatusCode, Problem> {
+    let Named::Own(id) = named else { return Err(read_only()) };
+    caller.must_change(&find(&app, id).await?.owner)?;
+    match app.store.delete_template(id).await? {
+        TemplateDeleted::Gone => Ok(StatusCode::NO_CONTENT),
+        TemplateDeleted::NotFound => Err(Problem::not_found("Template")),
+        TemplateDeleted::UsedBy(events) => {
+            let list: Vec<String> = events.iter().map(ToString::to_string).collect();
+            let detail = format!(
+                "the template is used by events ({}); give them another one first",
+                list.join(", ")
+            );
+            Err(Problem::new(StatusCode::CONFLICT, detail).with("events", json!(events)))
+        }
+    }
+}
+
+pub(crate) async fn revisions(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<TemplateId>,
+    Params(paging): Params<Paging>,
+) -> Result<Json<Value>, Problem> {
+    caller.must_read(&find(&app, id).await?.owner)?;
+    let found = app.store.template_revisions(id, paging.after()?, paging.limit()).await?;
+    let next = paging.next(&found, |revision| revision.number);
+    Ok(Json(json!({ "revisions": found, "next": next })))
+}
+
+pub(crate) async fn revision(
+    State(app): State<App>,
+    caller: Caller,
+    Ids(id, number): Ids<TemplateId, u32>,
+) -> Result<Json<Value>, Problem> {
+    caller.must_read(&find(&app, id).await?.owner)?;
+    let found = app.store.template_files(id, Some(number)).await?;
+    let (revision, files) = found.ok_or_else(|| Problem::not_found("Revision"))?;
+    let mut body = json!(revision);
+    body["files"] = files::shown(&files);
+    Ok(Json(body))
+}
+
+pub(crate) async fn find(app: &App, id: TemplateId) -> Result<Template, Problem> {
+    app.store.template(id).await?.ok_or_else(|| Problem::not_found("Template"))
+}
+
+async fn latest_files(app: &App, template: &Template) -> Result<TemplateFiles, Problem> {
+    let found = app.store.template_files(template.id, None).await?;
+    found.map(|(_, files)| files).ok_or_else(|| Problem::not_found("Template"))
+}
+
+/// What the compiler said, beside what is kept.
+fn with_outcome(mut body: Value, published: &Published, ready: &Ready) -> Value {
+    let outcome = outcome(published, ready);
+    if let Some(body) = body.as_object_mut() {
+        body.extend(outcome);
+    }
+    body
+}
+
+/// `mode` is how its tickets are printed: stamped in microseconds, or typeset one by one, and why.
+fn outcome(published: &Published, ready: &Ready) -> Map<String, Value> {
+    let mut outcome = Map::new();
+    let mode = if ready.slow_because().is_some() { "typeset" } else { "stamped" };
+    outcome.insert("mode".to_owned(), json!(mode));
+    if let Some(reason) = ready.slow_because() {
+        outcome.insert("reason".to_owned(), json!(reason));
+    }
+    let mm = |points: f32| (points * 25.4 / 72.0 * 10.0).round() / 10.0;
+    let pages: Vec<Value> = published
+        .pages
+        .iter()
+        .map(|(width, height)| json!({ "widthMm": mm(*width), "heightMm": mm(*height) }))
+        .collect();
+    outcome.insert("pages".to_owned(), json!(pages));
+    outcome.insert("fields".to_owned(), json!(published.fields));
+    outcome.insert("diagnostics".to_owned(), json!(published.warnings));
+    outcome
+}
+
+/// The revision is the version of a template: `ETag` here, `If-Match` when it is changed.
+fn tagged(status: StatusCode, revision: u32, body: Value) -> Response {
+    let mut response = (status, Json(body)).into_response();
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{revision}\"")) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response
+}
+
+fn must_match(headers: &HeaderMap, revision: u32) -> Result<(), Problem> {
+    let Some(wanted) = headers.get(IF_MATCH) else { return Ok(()) };
+    let wanted = wanted.to_str().unwrap_or_default();
+    let is_it =
+        |tag: &str| tag.trim() == "*" || tag.trim().trim_matches('"') == revision.to_string();
+    if wanted.split(',').any(is_it) {
+        return Ok(());
+    }
+    let detail = format!(
+        "the latest revision is {revision}, not {wanted}: read it, and send your change again with \
+         If-Match: \"{revision}\""
+    );
+    Err(Problem::new(StatusCode::PRECONDITION_FAILED, detail).with("revision", json!(revision)))
+}
+
+fn read_only() -> Problem {
+    let detail = "designs that ship cannot be changed; create a template with {\"design\": \"…\"}";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
+}
+
+/// Reads `{"id": …, "revision": …}`, or just the id; the template must be the caller's to read.
+pub(crate) async fn read_choice(
+    app: &App,
+    caller: &Caller,
+    value: &Value,
+) -> Result<stampede_model::TemplateChoice, String> {
+    use stampede_model::TemplateChoice;
+    let (id, revision) = match value {
+        Value::Object(object) => {
+            let id = object.get("id").ok_or("must have an id")?;
+            (as_text(id)?, object.get("revision"))
+        }
+        other => (as_text(other).map_err(|_| "must be an id, or an object with one")?, None),
+    };
+    let revision = match revision {
+        None | Some(Value::Null) => None,
+        Some(Value::String(word)) if word == "latest" => None,
+        Some(value) => {
+            let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+            Some(number.ok_or("revision must be a number, or \"latest\"")?)
+        }
+    };
+    let missing = || format!("{id:?} is no template of yours, and no design that ships");
+    let Ok(id) = id.parse::<TemplateId>() else {
+        let design = app.press.design(id).ok_or_else(missing)?;
+        if revision.is_some() {
+            return Err("a design that ships has no revisions".to_owned());
+        }
+        return Ok(TemplateChoice::Shipped(design.name.clone()));
+    };
+    let template = app.store.template(id).await.map_err(|_| "cannot be looked up right now")?;
+    let template = template.filter(|template| caller.0.may_read(&template.owner));
+    let template = template.ok_or_else(missing)?;
+    if revision.is_some_and(|number| number == 0 || number > template.revision) {
+        return Err(format!("has no such revision; the latest is {}", template.revision));
+    }
+    Ok(TemplateChoice::Own { id, revision })
+}

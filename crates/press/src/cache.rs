@@ -1,0 +1,138 @@
+//! Templates that are ready, a limited number of them; each is made by one caller while others wait.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+use crate::{Error, Ready};
+
+/// Templates kept in memory: a few events are printed at a time, and others wait in the store.
+const KEPT: usize = 32;
+
+/// How long a template that failed is not tried again: a template that runs into its time limit must
+/// not do so once for every ticket.
+const FAILURE_STANDS: Duration = Duration::from_secs(20);
+
+type Slot = Arc<OnceCell<Entry>>;
+
+#[derive(Clone)]
+struct Entry {
+    result: Result<Arc<Ready>, Error>,
+    made: Instant,
+}
+
+#[derive(Default)]
+pub(crate) struct Cache {
+    slots: Mutex<Slots>,
+}
+
+#[derive(Default)]
+struct Slots {
+    by_key: HashMap<String, (Slot, u64)>,
+    /// Counts uses; the slot with the smallest was used longest ago.
+    clock: u64,
+}
+
+impl Cache {
+    /// What is kept under the key, or what `make` makes; of callers at the same time only one makes it.
+    pub(crate) async fn get(
+        &self,
+        key: &str,
+        make: impl Future<Output = Result<Ready, Error>>,
+    ) -> Result<Arc<Ready>, Error> {
+        let slot = self.slots.lock().slot(key);
+        let entry = slot
+            .get_or_try_init(async || {
+                let result = match make.await {
+                    Ok(ready) => Ok(Arc::new(ready)),
+                    // The next caller may have more luck at once.
+                    Err(error @ (Error::Store(_) | Error::Unavailable(_))) => return Err(error),
+                    Err(error) => Err(error),
+                };
+                Ok(Entry { result, made: Instant::now() })
+            })
+            .await?;
+        entry.result.clone()
+    }
+}
+
+impl Slots {
+    fn slot(&mut self, key: &str) -> Slot {
+        self.clock += 1;
+        if let Some((slot, used)) = self.by_key.get_mut(key) {
+            let failed = slot.get().is_some_and(|entry| {
+                entry.result.is_err() && entry.made.elapsed() > FAILURE_STANDS
+            });
+            if !failed {
+                *used = self.clock;
+                return slot.clone();
+            }
+        }
+        if self.by_key.len() >= KEPT {
+            let oldest = self.by_key.iter().min_by_key(|(_, (_, used))| *used);
+            if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+                self.by_key.remove(&key);
+            }
+        }
+        let slot = Slot::default();
+        self.by_key.insert(key.to_owned(), (slot.clone(), self.clock));
+        slot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    fn mistake() -> Error {
+        Error::Stopped("took too long".into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_stands_for_a_while_and_is_made_by_one_caller() {
+        let (cache, made) = (Cache::default(), AtomicU32::new(0));
+        let attempt = || {
+            cache.get("k", async {
+                made.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+                Err(mistake())
+            })
+        };
+        let both = tokio::join!(attempt(), attempt());
+        assert!(both.0.is_err() && both.1.is_err());
+        assert!(attempt().await.is_err());
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+        tokio::time::advance(FAILURE_STANDS + Duration::from_secs(1)).await;
+        assert!(attempt().await.is_err());
+        assert_eq!(made.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn an_outage_is_not_remembered() {
+        let cache = Cache::default();
+        for _ in 0..2 {
+            let away = cache.get("k", async { Err(Error::Unavailable("away".into())) }).await;
+            assert!(matches!(away, Err(Error::Unavailable(_))));
+        }
+        let other = cache.get("k", async { Err(mistake()) }).await;
+        assert!(matches!(other, Err(Error::Stopped(_))));
+    }
+
+    #[test]
+    fn the_one_used_longest_ago_goes_first() {
+        let mut slots = Slots::default();
+        for n in 0..KEPT {
+            slots.slot(&n.to_string());
+        }
+        slots.slot("0");
+        slots.slot("new");
+        assert_eq!(slots.by_key.len(), KEPT);
+        assert!(slots.by_key.contains_key("0") && !slots.by_key.contains_key("1"));
+    }
+}

@@ -1,0 +1,75 @@
+//! The door to Typst.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use stampede_model::{Event, TemplateFiles, TicketDocument};
+use stampede_render::compiled::{Stamped, Typeset};
+
+use crate::{Diagnostic, Error};
+
+/// What a compiler's work ends in.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// A template that ships.
+#[derive(Debug, Clone)]
+pub struct Design {
+    /// Names it: `a4`.
+    pub name: String,
+    /// What it is, for a person.
+    pub title: String,
+    /// Its files.
+    pub files: TemplateFiles,
+}
+
+/// A template, compiled for an event.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// For `stampede_render::decode`.
+    pub blob: Vec<u8>,
+    /// What its author should look at all the same.
+    pub warnings: Vec<Diagnostic>,
+    /// Width and height of its pages in points.
+    pub pages: Vec<(f32, f32)>,
+    /// Which values of a ticket its fields show; empty for a template that is typeset.
+    pub fields: Vec<String>,
+}
+
+/// Which picture of a ticket is wanted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Picture {
+    /// The page, from 0.
+    pub page: u32,
+    /// Dots per inch.
+    pub dpi: f32,
+}
+
+/// Compiles and typesets templates: people's code, so it works within limits of time and memory, and
+/// somewhere else.
+pub trait Compiler: Send + Sync + 'static {
+    /// Changes whenever the same files and values could give other bytes.
+    fn version(&self) -> &str;
+
+    /// The templates that ship; the first is the default.
+    fn designs(&self) -> &[Design];
+
+    /// Compiles a template for an event.
+    fn compile<'a>(&'a self, files: &'a TemplateFiles, event: &'a Event) -> Answer<'a, Published>;
+
+    /// The PDF of a ticket, of a template that cannot be stamped.
+    fn typeset<'a>(
+        &'a self,
+        template: &'a Typeset,
+        document: &'a TicketDocument,
+    ) -> Answer<'a, Vec<u8>>;
+
+    /// A ticket of such a template in a form that can be merged with others: all of it static.
+    fn typeset_static<'a>(
+        &'a self,
+        template: &'a Typeset,
+        document: &'a TicketDocument,
+    ) -> Answer<'a, Box<Stamped>>;
+
+    /// A picture of a page of a PDF, as PNG.
+    fn picture<'a>(&'a self, pdf: &'a [u8], picture: Picture) -> Answer<'a, Vec<u8>>;
+}

@@ -1,0 +1,72 @@
+//! Many tickets in one PDF, given out piece by piece: whoever sends it on decides how fast it grows.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use stampede_model::TicketDocument;
+use stampede_render::Merged;
+
+use crate::ready::with_values;
+use crate::{Compiler, Error, Ready};
+
+/// Puts tickets into one PDF. What is written waits until it is [taken](Self::take).
+pub struct Merger {
+    merged: Merged<Outlet>,
+    outlet: Outlet,
+}
+
+/// Collects what was written and not taken yet.
+#[derive(Clone, Default)]
+struct Outlet(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Outlet {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Merger {
+    /// Begins a document.
+    pub fn new(title: &str) -> Self {
+        let outlet = Outlet::default();
+        Self { merged: Merged::new(outlet.clone(), title), outlet }
+    }
+
+    /// Adds the pages of one ticket.
+    pub async fn add(
+        &mut self,
+        compiler: &dyn Compiler,
+        ready: &Ready,
+        document: &TicketDocument,
+    ) -> Result<(), Error> {
+        let template = ready.stampable(compiler, document).await?;
+        with_values(document, |values| self.merged.add(&template, values)).map_err(failed)
+    }
+
+    /// What was written since the last time.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.outlet.0.lock())
+    }
+
+    /// Bytes that wait to be taken.
+    pub fn waiting(&self) -> usize {
+        self.outlet.0.lock().len()
+    }
+
+    /// Ends the document; returns what was written since the last time.
+    pub fn finish(self) -> Result<Vec<u8>, Error> {
+        self.merged.finish().map_err(failed)?;
+        let rest = std::mem::take(&mut *self.outlet.0.lock());
+        Ok(rest)
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::Stamp(error.to_string())
+}

@@ -1,0 +1,79 @@
+//! What would go wrong with the tickets of an order, before the first of them is made.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use stampede_model::TicketDocument;
+
+use crate::Ready;
+use crate::ready::with_values;
+
+/// Something on one ticket that a person should look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// What kind of thing, for programs: `missing_glyphs`, `does_not_fit`, …
+    pub kind: &'static str,
+    /// The field of the template.
+    pub field: String,
+    /// What, where, and what to do.
+    pub message: String,
+}
+
+/// The tickets with warnings, by their place in the iterator. Slow templates have none: what becomes of
+/// their texts only typesetting can tell.
+///
+/// Takes time in proportion to the number of different tickets; not for a thread that others wait for.
+pub fn preflight(
+    ready: &Ready,
+    documents: impl Iterator<Item = TicketDocument>,
+) -> Vec<(usize, Vec<Warning>)> {
+    let Some(prepared) = ready.prepared() else { return Vec::new() };
+    // An order of a thousand tickets often has one name, or a few.
+    let mut known: HashMap<Printed, Vec<Warning>> = HashMap::new();
+    let mut flagged = Vec::new();
+    let mut check = stampede_render::Preflight::new(prepared);
+    for (place, document) in documents.enumerate() {
+        let warnings = known.entry(Printed::of(&document)).or_insert_with(|| {
+            let found = with_values(&document, |values| check.check(values));
+            found.iter().map(shown).collect()
+        });
+        if !warnings.is_empty() {
+            flagged.push((place, warnings.clone()));
+        }
+    }
+    flagged
+}
+
+/// What differs between the tickets of one order, as far as it can go wrong.
+#[derive(PartialEq, Eq, Hash)]
+struct Printed {
+    name: String,
+    seat: Option<String>,
+    price: Option<String>,
+    /// The number itself does not matter, but its length does.
+    digits: u32,
+}
+
+impl Printed {
+    fn of(document: &TicketDocument) -> Self {
+        Self {
+            name: document.name.clone(),
+            seat: document.seat.clone(),
+            price: document.price.clone(),
+            digits: document.index.checked_ilog10().unwrap_or(0),
+        }
+    }
+}
+
+fn shown(warning: &stampede_render::Warning) -> Warning {
+    use stampede_render::Warning as W;
+    let (kind, field) = match warning {
+        W::MissingGlyphs { field, .. } => ("missing_glyphs", field),
+        W::DoesNotFit { field } => ("does_not_fit", field),
+        W::TooLong { field } => ("too_long", field),
+        W::CodeTooSmall { field, .. } => ("code_too_small", field),
+        W::CodeTooLong { field } => ("code_too_long", field),
+        W::UnknownImage { field, .. } => ("unknown_image", field),
+    };
+    Warning { kind, field: field.clone(), message: warning.to_string() }
+}

@@ -1,0 +1,8 @@
+//! Writing PDF: content, fonts, objects.
+
+pub(crate) mod content;
+pub(crate) mod deflate;
+pub(crate) mod fonts;
+pub(crate) mod objects;
+pub(crate) mod syntax;
+pub(crate) mod write;

@@ -1,0 +1,110 @@
+//! The press's door to Typst: child processes of this very program, which can be killed.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use stampede_model::{Event, TemplateFiles, TicketDocument};
+use stampede_press::{Answer, Compiler, Design, Diagnostic, Error, Picture, Published, Severity};
+use stampede_render::compiled::{Stamped, Typeset};
+use stampede_template::sandbox::{self, Limits};
+use stampede_template::{Bundle, EventData, Sandbox};
+
+/// Compiles templates; its first child starts with the first template.
+pub(crate) fn start() -> Result<Arc<dyn Compiler>> {
+    let sandbox = Sandbox::of_this_program(Limits::default());
+    Ok(Arc::new(Typst { sandbox, designs: designs()?, version: stampede_template::version() }))
+}
+
+/// The designs that ship; the first is the default.
+pub(crate) fn designs() -> Result<Vec<Design>> {
+    let designs = stampede_template::shipped().iter().map(|design| {
+        let files = TemplateFiles::new(design.bundle.files().clone())
+            .with_context(|| format!("the design {}", design.name))?;
+        Ok(Design { name: design.name.to_owned(), title: design.title.to_owned(), files })
+    });
+    designs.collect()
+}
+
+/// The design for events that chose none.
+pub(crate) fn default_design() -> Result<TemplateFiles> {
+    let first = designs()?.into_iter().next().context("no design ships with this program")?;
+    Ok(first.files)
+}
+
+struct Typst {
+    sandbox: Sandbox,
+    designs: Vec<Design>,
+    version: &'static str,
+}
+
+impl Compiler for Typst {
+    fn version(&self) -> &str {
+        self.version
+    }
+
+    fn designs(&self) -> &[Design] {
+        &self.designs
+    }
+
+    fn compile<'a>(&'a self, files: &'a TemplateFiles, event: &'a Event) -> Answer<'a, Published> {
+        Box::pin(async move {
+            let bundle = Bundle::new(files.clone().into_map()).map_err(refused)?;
+            let made = self.sandbox.compile(&bundle, &EventData::from(event)).await;
+            let made = made.map_err(failed)?;
+            let warnings = made.warnings.into_iter().map(diagnostic).collect();
+            Ok(Published { blob: made.blob, warnings, pages: made.pages, fields: made.fields })
+        })
+    }
+
+    fn typeset<'a>(
+        &'a self,
+        template: &'a Typeset,
+        document: &'a TicketDocument,
+    ) -> Answer<'a, Vec<u8>> {
+        Box::pin(async move { self.sandbox.typeset(template, document).await.map_err(failed) })
+    }
+
+    fn typeset_static<'a>(
+        &'a self,
+        template: &'a Typeset,
+        document: &'a TicketDocument,
+    ) -> Answer<'a, Box<Stamped>> {
+        Box::pin(async move {
+            let made = self.sandbox.typeset_compiled(template, document).await;
+            made.map(Box::new).map_err(failed)
+        })
+    }
+
+    fn picture<'a>(&'a self, pdf: &'a [u8], picture: Picture) -> Answer<'a, Vec<u8>> {
+        Box::pin(async move {
+            self.sandbox.preview_png(pdf, picture.page, picture.dpi).await.map_err(failed)
+        })
+    }
+}
+
+fn failed(error: sandbox::Error) -> Error {
+    match error {
+        sandbox::Error::Template(diagnostics) => refused(diagnostics),
+        sandbox::Error::Unavailable(reason) => Error::Unavailable(reason),
+        // Out of time or memory, or crashed.
+        stopped => Error::Stopped(stopped.to_string()),
+    }
+}
+
+fn refused(diagnostics: Vec<stampede_template::Diagnostic>) -> Error {
+    Error::Template(diagnostics.into_iter().map(diagnostic).collect())
+}
+
+fn diagnostic(told: stampede_template::Diagnostic) -> Diagnostic {
+    Diagnostic {
+        severity: match told.severity {
+            stampede_template::Severity::Error => Severity::Error,
+            stampede_template::Severity::Warning => Severity::Warning,
+        },
+        file: told.file,
+        line: told.line,
+        column: told.column,
+        message: told.message,
+        hints: told.hints,
+    }
+}

@@ -1,0 +1,196 @@
+//! Running people's templates in child processes that can be killed.
+//!
+//! ```text
+//! Sandbox ── request ──▶ stdin  ┌──────────────────────────┐
+//!    ▲                          │ stampede template-sandbox│  no environment, no files, no network;
+//!    └────── answer ◀── stdout  └──────────────────────────┘  limited memory, killed when too slow
+//! ```
+//!
+//! A child answers one request at a time and is used again; one that fails in any way is replaced. A
+//! template that loops, eats memory or overflows the stack takes down nothing but its own child. When
+//! the future of a request is dropped, its child is killed. Children end with their parent: they watch
+//! their standard input.
+
+mod child;
+mod process;
+mod protocol;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use stampede_model::TicketDocument;
+use stampede_render::compiled::{Stamped, Typeset};
+use tokio::sync::Semaphore;
+
+use self::process::Process;
+use self::protocol::{Answer, Request};
+use crate::{Bundle, Diagnostic, EventData, Published};
+
+pub use self::child::sandbox_main;
+
+/// What the binary is called with to become a child.
+pub const SUBCOMMAND: &str = "template-sandbox";
+
+/// A child is replaced after this many requests: Typst never forgets a file name or a symbol.
+const MOST_REQUESTS: u32 = 500;
+
+/// Why a template gave no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// It has mistakes; these tell where.
+    #[error("{}", crate::diagnostics::join(.0))]
+    Template(Vec<Diagnostic>),
+    /// It did not come to an end.
+    #[error(
+        "the template takes longer than {0:?}: look for a loop that never ends, or for too many pages"
+    )]
+    TimedOut(Duration),
+    /// It wanted more memory than it may have.
+    #[error("the template needs more than {} MB of memory: use fewer or smaller images", .0 >> 20)]
+    TooMuchMemory(u64),
+    /// It brought its process down in some other way.
+    #[error(
+        "the template made the typesetter crash ({0}): look for functions that call themselves without end"
+    )]
+    Crashed(String),
+    /// No child could be started or spoken to; this is not the template's fault.
+    #[error("the typesetter cannot be started: {0}")]
+    Unavailable(String),
+}
+
+/// What a template may use.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Longest time for one request.
+    pub time: Duration,
+    /// Most memory of a child in bytes.
+    pub memory: u64,
+    /// Most children at once; further requests wait.
+    pub children: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { time: Duration::from_secs(10), memory: 768 << 20, children: 2 }
+    }
+}
+
+/// Runs templates in children; clones share them.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    program: PathBuf,
+    limits: Limits,
+    running: Semaphore,
+    idle: Mutex<Vec<Process>>,
+}
+
+impl Sandbox {
+    /// A sandbox whose children run `program template-sandbox`.
+    pub fn new(program: PathBuf, limits: Limits) -> Self {
+        let running = Semaphore::new(limits.children.max(1));
+        Self { shared: Arc::new(Shared { program, limits, running, idle: Mutex::default() }) }
+    }
+
+    /// A sandbox whose children run the very program that is running, even if its file was replaced.
+    pub fn of_this_program(limits: Limits) -> Self {
+        Self::new(PathBuf::from("/proc/self/exe"), limits)
+    }
+
+    /// Starts a child and lets it load its fonts, so that the first request need not wait for that.
+    pub async fn warm(&self) -> Result<(), Error> {
+        match self.ask(&Request::Warm).await? {
+            Answer::Warm => Ok(()),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// [`crate::compile`] in a child.
+    pub async fn compile(&self, bundle: &Bundle, event: &EventData) -> Result<Published, Error> {
+        let request = Request::Compile { bundle: bundle.clone(), event: event.clone() };
+        match self.ask(&request).await? {
+            Answer::Published(published) => Ok(published),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// [`crate::typeset()`] in a child.
+    pub async fn typeset(
+        &self,
+        template: &Typeset,
+        ticket: &TicketDocument,
+    ) -> Result<Vec<u8>, Error> {
+        let request = Request::Typeset { template: template.clone(), ticket: ticket.clone() };
+        match self.ask(&request).await? {
+            Answer::Bytes(pdf) => Ok(pdf),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// [`crate::typeset_compiled`] in a child.
+    pub async fn typeset_compiled(
+        &self,
+        template: &Typeset,
+        ticket: &TicketDocument,
+    ) -> Result<Stamped, Error> {
+        let request =
+            Request::TypesetCompiled { template: template.clone(), ticket: ticket.clone() };
+        match self.ask(&request).await? {
+            Answer::Stamped(stamped) => Ok(*stamped),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    /// A page of a PDF, from 0, as PNG with this many dots per inch.
+    pub async fn preview_png(&self, pdf: &[u8], page: u32, dpi: f32) -> Result<Vec<u8>, Error> {
+        match self.ask(&Request::Preview { pdf: pdf.to_vec(), page, dpi }).await? {
+            Answer::Bytes(png) => Ok(png),
+            other => Err(other.unexpected()),
+        }
+    }
+
+    async fn ask(&self, request: &Request) -> Result<Answer, Error> {
+        let Shared { program, limits, running, .. } = &*self.shared;
+        let bytes = protocol::encode(request)?;
+        // The semaphore is never closed.
+        let _permit = running.acquire().await.map_err(|e| Error::Unavailable(e.to_string()))?;
+        let mut process = match self.take_idle() {
+            Some(process) => process,
+            None => Process::start(program, limits.memory)?,
+        };
+        // Whoever leaves here early drops the process, which kills it.
+        let answer = match tokio::time::timeout(limits.time, process.exchange(&bytes)).await {
+            Err(_) => return Err(Error::TimedOut(limits.time)),
+            Ok(Err(_)) => return Err(process.why_it_ended(limits.memory).await),
+            Ok(Ok(answer)) => protocol::decode(&answer)?,
+        };
+        if process.answered() < MOST_REQUESTS {
+            self.idle().push(process);
+        }
+        match answer {
+            Answer::Mistakes(mistakes) => Err(Error::Template(mistakes)),
+            answer => Ok(answer),
+        }
+    }
+
+    fn take_idle(&self) -> Option<Process> {
+        let mut idle = self.idle();
+        while let Some(mut process) = idle.pop() {
+            if process.is_alive() {
+                return Some(process);
+            }
+        }
+        None
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Process>> {
+        // Whatever panicked while it held the list left it whole.
+        self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

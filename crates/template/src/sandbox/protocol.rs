@@ -1,0 +1,52 @@
+//! What parent and child say to each other: a length in four bytes, then a value.
+
+use serde::{Deserialize, Serialize};
+use stampede_model::TicketDocument;
+use stampede_render::compiled::{Stamped, Typeset};
+
+use super::Error;
+use crate::{Bundle, Diagnostic, EventData, Published};
+
+/// Longest message in either direction.
+pub(super) const LONGEST: u32 = 64 << 20;
+
+/// What a child can do.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Request {
+    Warm,
+    Compile { bundle: Bundle, event: EventData },
+    Typeset { template: Typeset, ticket: TicketDocument },
+    TypesetCompiled { template: Typeset, ticket: TicketDocument },
+    Preview { pdf: Vec<u8>, page: u32, dpi: f32 },
+}
+
+/// What it answers.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Answer {
+    Warm,
+    Published(Published),
+    Bytes(Vec<u8>),
+    Stamped(Box<Stamped>),
+    Mistakes(Vec<Diagnostic>),
+}
+
+impl Answer {
+    /// A child of another version would answer so.
+    pub(super) fn unexpected(&self) -> Error {
+        Error::Unavailable("its answer belongs to another question".into())
+    }
+}
+
+/// A message without its length.
+pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>, Error> {
+    let bytes = rmp_serde::to_vec(message).map_err(|e| Error::Unavailable(e.to_string()))?;
+    if bytes.len() > LONGEST as usize {
+        return Err(Error::Template(vec![Diagnostic::error(None, "it is larger than 64 MB")]));
+    }
+    Ok(bytes)
+}
+
+/// A message without its length.
+pub(super) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
+    rmp_serde::from_slice(bytes).map_err(|error| Error::Unavailable(error.to_string()))
+}

@@ -1,0 +1,191 @@
+//! The whole world a template can see: its bundle, its event, the prelude, the fonts, and the ticket
+//! if it asks for it.
+//!
+//! There is no file system, package registry, network or clock behind it. Whether the template looked
+//! at the ticket is remembered: then it cannot be stamped.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use stampede_model::TicketDocument;
+use typst::diag::{FileError, FileResult};
+use typst::foundations::{Bytes, Datetime, Duration};
+use typst::syntax::{FileId, Source};
+use typst::text::{Font, FontBook};
+use typst::utils::LazyHash;
+use typst::{Library, LibraryExt, World};
+
+use crate::bundle::MAIN_FILE;
+use crate::fonts::Fonts;
+use crate::prelude::{self, Mode, file_id};
+use crate::{Bundle, Diagnostic, EventData, qr};
+
+/// What one compilation of a template sees.
+pub(crate) struct TemplateWorld {
+    library: LazyHash<Library>,
+    fonts: Fonts,
+    main: FileId,
+    sources: HashMap<FileId, Source>,
+    files: HashMap<FileId, Bytes>,
+    /// Files that tell about the ticket.
+    ticket: HashMap<FileId, Bytes>,
+    looked_at_ticket: AtomicBool,
+}
+
+impl TemplateWorld {
+    /// The world of a template for one event and, in its eyes, one ticket.
+    pub(crate) fn new(
+        bundle: &Bundle,
+        event: &EventData,
+        ticket: &TicketDocument,
+        mode: Mode,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let fonts = Fonts::with_bundle(bundle).map_err(|names| {
+            let broken = |name: &String| {
+                Diagnostic::error(Some(name), "is not a font, or is damaged")
+                    .hint("TrueType and OpenType fonts and their collections can be used")
+            };
+            names.iter().map(broken).collect::<Vec<_>>()
+        })?;
+        let symbol = qr::Symbol::of(&ticket.code)
+            .map_err(|error| vec![Diagnostic::error(None, error.to_string())])?;
+        let main = file_id(MAIN_FILE);
+        let mut sources = HashMap::from([(prelude::file(), prelude::source())]);
+        let mut files = HashMap::new();
+        for (name, bytes) in bundle.files() {
+            let id = file_id(name);
+            if let Some(text) =
+                name.ends_with(".typ").then(|| std::str::from_utf8(bytes).ok()).flatten()
+            {
+                let first = if id == main { prelude::FIRST_LINES } else { "" };
+                sources.insert(id, Source::new(id, format!("{first}{text}")));
+            }
+            files.insert(id, Bytes::new(bytes.clone()));
+        }
+        let values: serde_json::Map<_, _> = ticket
+            .fields()
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.into_owned().into()))
+            .collect();
+        let pieces: serde_json::Map<_, _> = ticket
+            .fields()
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), pieces(&value).into()))
+            .collect();
+        let text = |text: String| Bytes::from_string(text);
+        // Serialising structs of strings cannot fail.
+        let json = |value: serde_json::Result<String>| text(value.unwrap_or_default());
+        files.extend([
+            (file_id("stampede.json"), text(prelude::setup(mode))),
+            (file_id("words.json"), text(prelude::WORDS.to_owned())),
+            (file_id("event.json"), json(serde_json::to_string(event))),
+        ]);
+        let ticket = HashMap::from([
+            (file_id("ticket.json"), json(serde_json::to_string(ticket))),
+            (file_id("values.json"), json(serde_json::to_string(&values))),
+            (file_id("pieces.json"), json(serde_json::to_string(&pieces))),
+            (file_id("qr.json"), text(symbol.json())),
+            (file_id("qr.svg"), text(symbol.svg())),
+        ]);
+        Ok(Self {
+            library: LazyHash::new(Library::default()),
+            fonts,
+            main,
+            sources,
+            files,
+            ticket,
+            looked_at_ticket: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether anything of the ticket was read.
+    pub(crate) fn looked_at_ticket(&self) -> bool {
+        self.looked_at_ticket.load(Ordering::Relaxed)
+    }
+
+    /// Its fonts.
+    pub(crate) fn fonts(&self) -> &Fonts {
+        &self.fonts
+    }
+
+    /// Where the template asks for the ticket, for people: the first place that names it.
+    pub(crate) fn where_ticket_is_read(&self) -> Option<String> {
+        let mut places: Vec<String> = Vec::new();
+        for (id, source) in self.sources.iter().filter(|(id, _)| **id != prelude::file()) {
+            let before = if *id == self.main { prelude::LINES_BEFORE } else { 0 };
+            let name = id.get().vpath().get_without_slash().to_owned();
+            for (line, text) in source.text().lines().enumerate().skip(before) {
+                let found = ["ticket(", "ticket.json", "qr.svg", "values.json"]
+                    .iter()
+                    .filter_map(|word| Some((text.find(word)?, *word)))
+                    .min();
+                if let Some((byte, word)) = found {
+                    let column = text[..byte].chars().count() + 1;
+                    let word = word.trim_end_matches('(');
+                    places.push(format!("{name}:{}:{column}: reads {word}", line + 1 - before));
+                    break;
+                }
+            }
+        }
+        places.into_iter().min_by_key(|place| (!place.starts_with(MAIN_FILE), place.clone()))
+    }
+}
+
+impl World for TemplateWorld {
+    fn library(&self) -> &LazyHash<Library> {
+        &self.library
+    }
+
+    fn book(&self) -> &LazyHash<FontBook> {
+        &self.fonts.book
+    }
+
+    fn main(&self) -> FileId {
+        self.main
+    }
+
+    fn source(&self, id: FileId) -> FileResult<Source> {
+        self.sources.get(&id).cloned().ok_or_else(|| refusal(id))
+    }
+
+    fn file(&self, id: FileId) -> FileResult<Bytes> {
+        if let Some(bytes) = self.ticket.get(&id) {
+            self.looked_at_ticket.store(true, Ordering::Relaxed);
+            return Ok(bytes.clone());
+        }
+        self.files.get(&id).cloned().ok_or_else(|| refusal(id))
+    }
+
+    fn font(&self, index: usize) -> Option<Font> {
+        self.fonts.faces.get(index).cloned()
+    }
+
+    fn today(&self, _: Option<Duration>) -> Option<Datetime> {
+        None
+    }
+}
+
+/// The text as it is printed, cut where a line may be broken: as the stamper does it.
+fn pieces(value: &str) -> Vec<String> {
+    let clean = stampede_render::clean(value);
+    let mut start = 0;
+    let mut pieces = Vec::new();
+    for (end, _) in unicode_linebreak::linebreaks(&clean) {
+        pieces.push(clean[start..end].to_owned());
+        start = end;
+    }
+    pieces
+}
+
+fn refusal(id: FileId) -> FileError {
+    let name = id.get().vpath().get_without_slash().to_owned();
+    let message = match id.get().root() {
+        typst::syntax::VirtualRoot::Package(_) => {
+            "a template cannot load packages: put their files into its bundle".to_owned()
+        }
+        typst::syntax::VirtualRoot::Project => format!(
+            "there is no {name} in the bundle; a template can read only files of its bundle, event.json, ticket.json and qr.svg"
+        ),
+    };
+    FileError::Other(Some(message.into()))
+}
