@@ -24,16 +24,24 @@ const NAMES: [&str; 8] = [
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let template = Arc::new(Prepared::new(template())?);
-    for deflate in [Deflate::Off, Deflate::On] {
+    // `speed stamp [COUNT]` leaves the rest out, for a profiler.
+    let only = std::env::args().nth(1);
+    let count = std::env::args().nth(2).map_or(Ok(4000), |count| count.parse())?;
+    let modes: &[Deflate] =
+        if only.is_some() { &[Deflate::Off] } else { &[Deflate::Off, Deflate::On] };
+    for &deflate in modes {
         let mut stamper = Stamper::new(Arc::clone(&template)).with_deflate(deflate);
         let mut best = f64::MAX;
         let mut bytes = 0;
         for _ in 0..7 {
-            let (microseconds, size) = measure(&mut stamper, 4000)?;
+            let (microseconds, size) = measure(&mut stamper, count)?;
             best = best.min(microseconds);
             bytes = size;
         }
         println!("deflate {deflate:?}: {best:.2} µs, {:.0} a second, {bytes} bytes", 1e6 / best);
+    }
+    if only.is_some() {
+        return Ok(());
     }
     let mut encoder = qr::Encoder::new();
     let mut symbol = qr::Symbol::empty();
