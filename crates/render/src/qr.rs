@@ -55,36 +55,34 @@ impl Symbol {
         }
     }
 
-    /// Calls `draw(x, y, width, height, is_new)` for every run of dark modules, with the number of
-    /// rows in which it stands below itself. Those that are new cover all dark modules; the
-    /// others are below one of them. (A flag and no branch: nobody can predict it.)
+    /// Calls `draw(x, y, width, height)` for rectangles that together are the dark modules: runs of a
+    /// row, made one with the same run in the rows below.
     #[inline]
-    pub(crate) fn rectangles(&self, mut draw: impl FnMut(usize, usize, usize, usize, bool)) {
-        for y in 0..self.size {
-            self.row_runs(y, |x, width| {
-                let is_new = y == 0 || !self.has_run(x, y - 1, width);
-                let mut end = y + 1;
-                while end < self.size && self.has_run(x, end, width) {
+    pub(crate) fn rectangles(&self, mut draw: impl FnMut(usize, usize, usize, usize)) {
+        if self.words > 1 {
+            return self.runs(|x, y, width| draw(x, y, width, 1));
+        }
+        // Bits of the runs that stand in the row below too.
+        let mut again = [0; 64];
+        for (again, pair) in again.iter_mut().zip(self.rows.windows(2)) {
+            *again = repeated(pair[0], pair[1]);
+        }
+        for (y, &row) in self.rows.iter().enumerate() {
+            let above = if y > 0 { again[y - 1] } else { 0 };
+            bit_runs(row & !above, |x, width| {
+                let mut end = y;
+                while again[end] >> x & 1 == 1 {
                     end += 1;
                 }
-                draw(x, y, width, end - y, is_new);
+                draw(x, y, width, end - y + 1);
             });
         }
     }
 
     /// Calls `run(x, width)` for every run of dark modules in a row.
-    #[inline]
     fn row_runs(&self, y: usize, mut run: impl FnMut(usize, usize)) {
         if self.words == 1 {
-            let mut rest = self.rows[y];
-            while rest != 0 {
-                let x = rest.trailing_zeros();
-                // Rows are at most 57 bits, so the shifted row ends in a light module.
-                let width = (!(rest >> x)).trailing_zeros();
-                run(x as usize, width as usize);
-                rest &= u64::MAX.checked_shl(x + width).unwrap_or(0);
-            }
-            return;
+            return bit_runs(self.rows[y], run);
         }
         let mut x = 0;
         while x < self.size {
@@ -98,20 +96,33 @@ impl Symbol {
             x += 1;
         }
     }
+}
 
-    /// Whether exactly these modules of a row are a run.
-    #[inline]
-    fn has_run(&self, x: usize, y: usize, width: usize) -> bool {
-        if self.words == 1 {
-            // With a light module on both sides.
-            let row = self.rows[y];
-            let around = if x == 0 { row << 1 } else { row >> (x - 1) };
-            return around & ((1 << (width + 2)) - 1) == ((1 << width) - 1) << 1;
-        }
-        (x..x + width).all(|x| self.is_dark(x, y))
-            && (x == 0 || !self.is_dark(x - 1, y))
-            && !self.is_dark(x + width, y)
+/// Calls `run(start, length)` for every run of ones. The highest bit is never one.
+#[inline]
+fn bit_runs(mut bits: u64, mut run: impl FnMut(usize, usize)) {
+    while bits != 0 {
+        let start = bits.trailing_zeros();
+        let length = (!(bits >> start)).trailing_zeros();
+        run(start as usize, length as usize);
+        bits &= u64::MAX << (start + length);
     }
+}
+
+/// The runs of `row` that are runs of `below` too, with the same beginning and end.
+fn repeated(row: u64, below: u64) -> u64 {
+    // Where the rows differ, or beside it, a run is not the same; nor is any other part of it.
+    let differ = row ^ below;
+    let mut up = row & (differ | differ << 1 | differ >> 1);
+    let mut down = up;
+    let (mut room_up, mut room_down) = (row, row);
+    for shift in [1, 2, 4, 8, 16, 32] {
+        up |= room_up & up << shift;
+        room_up &= room_up << shift;
+        down |= room_down & down >> shift;
+        room_down &= room_down >> shift;
+    }
+    row & !(up | down)
 }
 
 /// The text does not fit the largest QR code.
@@ -244,8 +255,8 @@ mod tests {
         for text in ["A", &"K7".repeat(75), &"long ".repeat(200)] {
             let symbol = encoder.encode(text).unwrap();
             let mut covered = vec![false; symbol.size() * symbol.size()];
-            symbol.rectangles(|x, y, width, height, is_new| {
-                for at in 0..width * height * usize::from(is_new) {
+            symbol.rectangles(|x, y, width, height| {
+                for at in 0..width * height {
                     let (x, y) = (x + at % width, y + at / width);
                     assert!(!std::mem::replace(&mut covered[y * symbol.size() + x], true));
                 }
@@ -255,6 +266,20 @@ mod tests {
                     assert_eq!(covered[y * symbol.size() + x], symbol.is_dark(x, y));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn only_whole_runs_are_repeated() {
+        for (row, below, expected) in [
+            (0b0110, 0b0110, 0b0110),
+            (0b0110, 0b1110, 0),
+            (0b1110, 0b0110, 0),
+            (0b1101_1011, 0b1101_0011, 0b1100_0011),
+            ((1 << 57) - 1, (1 << 57) - 1, (1 << 57) - 1),
+            ((1 << 57) - 1, (1 << 57) - 2, 0),
+        ] {
+            assert_eq!(repeated(row, below), expected, "{row:b} over {below:b}");
         }
     }
 

@@ -369,7 +369,7 @@ static NUMBERS: [([u8; 4], u8); 256] = {
 fn rectangles(out: &mut Vec<u8>, symbol: &Symbol) {
     const LONGEST: usize = 4 * 4 + 4;
     let mut at = out.len();
-    symbol.rectangles(|x, y, width, height, is_new| {
+    symbol.rectangles(|x, y, width, height| {
         if out.len() < at + LONGEST {
             out.resize(at + 400 * LONGEST, 0);
         }
@@ -385,7 +385,7 @@ fn rectangles(out: &mut Vec<u8>, symbol: &Symbol) {
             length += usize::from(long & 7);
         }
         line[length..length + 3].copy_from_slice(b"re\n");
-        at += (length + 3) * usize::from(is_new);
+        at += length + 3;
     });
     out.truncate(at);
 }
