@@ -54,7 +54,10 @@ async fn an_endless_loop_is_stopped_while_others_go_on() {
             Err(Error::TimedOut(_)) => {}
             Err(Error::Template(mistakes)) => {
                 let message = &mistakes[0].message;
-                assert!(message.contains("infinite") || message.contains("always true"), "{message}");
+                assert!(
+                    message.contains("infinite") || message.contains("always true"),
+                    "{message}"
+                );
                 assert!(mistakes[0].line.is_some());
             }
             other => panic!("{other:?}"),
