@@ -51,14 +51,27 @@ fn compare(bundle: &Bundle, published: &Published, what: &str, ticket: &TicketDo
     assert_looks_the_same(what, &stamp_ticket(published, ticket), &slow);
 }
 
-#[test]
-fn stamped_and_typeset_tickets_look_the_same_in_every_script() {
-    for design in shipped() {
-        let published = published(design);
-        for name in NAMES {
-            compare(&design.bundle, &published, &format!("{} {name}", design.name), &named(name));
-        }
+/// A test for each design, for painting them takes most of the time.
+fn compare_in_every_script(design: &Design) {
+    let published = published(design);
+    for name in NAMES {
+        compare(&design.bundle, &published, &format!("{} {name}", design.name), &named(name));
     }
+}
+
+#[test]
+fn stamped_and_typeset_a4_tickets_look_the_same_in_every_script() {
+    compare_in_every_script(&shipped()[0]);
+}
+
+#[test]
+fn stamped_and_typeset_stubs_look_the_same_in_every_script() {
+    compare_in_every_script(&shipped()[1]);
+}
+
+#[test]
+fn stamped_and_typeset_badges_look_the_same_in_every_script() {
+    compare_in_every_script(&shipped()[2]);
 }
 
 #[test]
