@@ -44,13 +44,15 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let mut archive = Archive::new(entries);
         for n in 0..entries {
-            file.write_all(&archive.add(format!("ticket-{n:05}.pdf"), content).await.unwrap()).unwrap();
+            file.write_all(&archive.add(format!("ticket-{n:05}.pdf"), content).await.unwrap())
+                .unwrap();
         }
         file.write_all(&archive.finish().await.unwrap()).unwrap();
         let script = "import sys, zipfile\n\
                       z = zipfile.ZipFile(sys.argv[1])\n\
                       print(len(z.namelist()), z.testzip(), z.namelist()[-1], z.infolist()[-1].header_offset)";
-        let output = Command::new("python3").args(["-c", script]).arg(file.path()).output().unwrap();
+        let output =
+            Command::new("python3").args(["-c", script]).arg(file.path()).output().unwrap();
         String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr)
     }
 
