@@ -11,13 +11,14 @@
 
 use crate::compiled::{Color, Fill};
 use crate::face::{Face, Outlines};
-use crate::pdf::write::{hex16, integer, number, precise, precise_list, text_string};
+use crate::pdf::write::{decimal, hex16, integer, number, precise, precise_list, text_string};
 use crate::qr::{QUIET_ZONE, Symbol};
 use crate::subset::{BLANK, Subset};
 use crate::text::shape::Glyph;
 
-/// How far a pen may be off, in thousandths of an em, before it is moved.
-const TOLERANCE: f32 = 0.02;
+/// How far a pen may be off, in thousandths of an em, before it is moved: a hundredth of a point in
+/// letters of 50 points.
+const TOLERANCE: f32 = 0.2;
 
 /// Further numbers of a face's glyphs at most; they are searched one after the other.
 const MAX_FURTHER: usize = 64;
@@ -296,9 +297,8 @@ impl Pen<'_> {
                 At::InString => self.out.push(b'>'),
                 At::InArray => {}
             }
-            number(self.out, self.owed);
+            self.owed -= decimal(self.out, self.owed);
             self.at = At::InArray;
-            self.owed = 0.0;
         }
     }
 
@@ -323,33 +323,71 @@ pub(crate) fn code(
     color: &Color,
     background: Option<&Color>,
 ) {
-    let module = side / (symbol.size() + 2 * QUIET_ZONE) as f32;
+    let modules = symbol.size() + 2 * QUIET_ZONE;
+    let module = side / modules as f32;
+    let quiet = module * QUIET_ZONE as f32;
     let [a, b, c, d, e, f] = *transform;
     out.extend_from_slice(b"q ");
     precise_list(out, &[a * module, -b * module, c * module, -d * module]);
-    precise(out, e);
+    // The first module is the origin: coordinates are short.
+    precise(out, (a + c) * quiet + e);
     out.push(b' ');
-    precise(out, page_height - f);
+    precise(out, page_height - ((b + d) * quiet + f));
     out.extend_from_slice(b" cm\n");
     if let Some(background) = background {
         solid(out, background);
-        let modules = (symbol.size() + 2 * QUIET_ZONE) as u64;
-        out.extend_from_slice(b"0 0 ");
-        integer(out, modules);
+        out.extend_from_slice(b"-4 -4 ");
+        integer(out, modules as u64);
         out.push(b' ');
-        integer(out, modules);
+        integer(out, modules as u64);
         out.extend_from_slice(b" re f\n");
     }
     solid(out, color);
-    out.push(b'\n');
-    symbol.runs(|x, y, length| {
-        for value in [x + QUIET_ZONE, y + QUIET_ZONE, length] {
-            integer(out, value as u64);
-            out.push(b' ');
-        }
-        out.extend_from_slice(b"1 re\n");
-    });
+    rectangles(out, symbol);
     out.extend_from_slice(b"f Q\n");
+}
+
+/// Numbers with a space behind them, and how long that is.
+static NUMBERS: [([u8; 4], u8); 256] = {
+    let mut table = [([b' '; 4], 0); 256];
+    let mut value = 0;
+    while value < 256 {
+        let digits =
+            [b'0' + value as u8 / 100, b'0' + value as u8 / 10 % 10, b'0' + value as u8 % 10];
+        table[value] = match value {
+            0..10 => ([digits[2], b' ', b' ', b' '], 2),
+            10..100 => ([digits[1], digits[2], b' ', b' '], 3),
+            _ => ([digits[0], digits[1], digits[2], b' '], 4),
+        };
+        value += 1;
+    }
+    table
+};
+
+/// The path of the dark modules. This is a fifth of all work, so lines are put together in pieces of
+/// fixed length, of which the next overwrites what is too much.
+fn rectangles(out: &mut Vec<u8>, symbol: &Symbol) {
+    const LONGEST: usize = 4 * 4 + 4;
+    let mut at = out.len();
+    symbol.rectangles(|x, y, width, height| {
+        if out.len() < at + LONGEST {
+            out.resize(at + 400 * LONGEST, 0);
+        }
+        let line: &mut [u8; LONGEST] = match out[at..].first_chunk_mut() {
+            Some(line) => line,
+            None => return,
+        };
+        let mut length = 0;
+        for value in [x, y, width, height] {
+            // No symbol has more than 177 modules on a side.
+            let (digits, long) = NUMBERS[value & 255];
+            line[length..length + 4].copy_from_slice(&digits);
+            length += usize::from(long & 7);
+        }
+        line[length..length + 3].copy_from_slice(b"re\n");
+        at += length + 3;
+    });
+    out.truncate(at);
 }
 
 /// Draws an image XObject as large as fits the box, centred.
