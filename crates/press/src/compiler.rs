@@ -53,6 +53,9 @@ pub trait Compiler: Send + Sync + 'static {
     /// The templates that ship; the first is the default.
     fn designs(&self) -> &[Design];
 
+    /// The characters of a text that no font of ours has, each once.
+    fn missing_glyphs(&self, text: &str) -> Vec<char>;
+
     /// Compiles a template for an event.
     fn compile<'a>(&'a self, files: &'a TemplateFiles, event: &'a Event) -> Answer<'a, Published>;
 

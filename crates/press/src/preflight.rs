@@ -5,8 +5,11 @@ use std::collections::HashMap;
 use serde::Serialize;
 use stampede_model::TicketDocument;
 
-use crate::Ready;
 use crate::ready::with_values;
+use crate::{Compiler, Ready};
+
+/// Missing characters that are named at most.
+const NAMED: usize = 20;
 
 /// Something on one ticket that a person should look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -19,29 +22,52 @@ pub struct Warning {
     pub message: String,
 }
 
-/// The tickets with warnings, by their place in the iterator. Slow templates have none: what becomes of
-/// their texts only typesetting can tell.
+/// The tickets with warnings, by their place in the iterator.
 ///
 /// Takes time in proportion to the number of different tickets; not for a thread that others wait for.
 pub fn preflight(
+    compiler: &dyn Compiler,
     ready: &Ready,
     documents: impl Iterator<Item = TicketDocument>,
 ) -> Vec<(usize, Vec<Warning>)> {
-    let Some(prepared) = ready.prepared() else { return Vec::new() };
+    let mut stamped = ready.prepared().map(stampede_render::Preflight::new);
+    let mut check = |document: &TicketDocument| match &mut stamped {
+        Some(check) => {
+            let found = with_values(document, |values| check.check(values));
+            found.iter().map(shown).collect()
+        }
+        // What becomes of its texts only typesetting can tell, but not whether there are letters for them.
+        None => missing_glyphs(compiler, document),
+    };
     // An order of a thousand tickets often has one name, or a few.
     let mut known: HashMap<Printed, Vec<Warning>> = HashMap::new();
     let mut flagged = Vec::new();
-    let mut check = stampede_render::Preflight::new(prepared);
     for (place, document) in documents.enumerate() {
-        let warnings = known.entry(Printed::of(&document)).or_insert_with(|| {
-            let found = with_values(&document, |values| check.check(values));
-            found.iter().map(shown).collect()
-        });
+        let warnings = known.entry(Printed::of(&document)).or_insert_with(|| check(&document));
         if !warnings.is_empty() {
             flagged.push((place, warnings.clone()));
         }
     }
     flagged
+}
+
+fn missing_glyphs(compiler: &dyn Compiler, document: &TicketDocument) -> Vec<Warning> {
+    let texts = document.typed_texts();
+    let warnings = texts.filter_map(|(field, text)| {
+        let missing = compiler.missing_glyphs(text);
+        if missing.is_empty() {
+            return None;
+        }
+        let named: Vec<String> =
+            missing.iter().take(NAMED).map(|c| format!("{c} (U+{:04X})", *c as u32)).collect();
+        let message = format!(
+            "{field:?} has characters that no font of ours has: {}. Write them differently, or add a \
+             font that has them to the template",
+            named.join(", ")
+        );
+        Some(Warning { kind: "missing_glyphs", field: field.to_owned(), message })
+    });
+    warnings.collect()
 }
 
 /// What differs between the tickets of one order, as far as it can go wrong.

@@ -46,6 +46,10 @@ impl Compiler for Typst {
         &self.designs
     }
 
+    fn missing_glyphs(&self, text: &str) -> Vec<char> {
+        stampede_template::missing_glyphs(text)
+    }
+
     fn compile<'a>(&'a self, files: &'a TemplateFiles, event: &'a Event) -> Answer<'a, Published> {
         Box::pin(async move {
             let bundle = Bundle::new(files.clone().into_map()).map_err(refused)?;

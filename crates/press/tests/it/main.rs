@@ -42,6 +42,10 @@ impl Compiler for Counting {
         &self.designs
     }
 
+    fn missing_glyphs(&self, text: &str) -> Vec<char> {
+        text.chars().filter(|c| *c == '𓀀').collect()
+    }
+
     fn compile<'a>(&'a self, files: &'a TemplateFiles, event: &'a Event) -> Answer<'a, Published> {
         Box::pin(async move {
             self.compiled.fetch_add(1, Ordering::SeqCst);
@@ -216,4 +220,21 @@ async fn a_mistake_is_remembered_for_a_while_and_an_outage_is_not() {
     press.try_out(&files, &event).await.unwrap();
     assert_eq!(compiler.count(), 6, "trying out keeps nothing");
     assert_eq!(store.compiled_template_keys().await.unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_slow_template_is_checked_for_letters_that_no_font_has() {
+    let ((_folder, store), compiler) = (store().await, Counting::new("1"));
+    let press = press(&store, &compiler);
+    let event = event(None);
+    let ready = press.ready(&event).await.unwrap();
+    let named = |name: &str| {
+        let holder = stampede_model::Holder { name: name.into(), ..sample::holder() };
+        sample::document(&event, holder, None)
+    };
+    let documents = [named("Ann"), named("Ra 𓀀"), named("Bob")];
+    let flagged = stampede_press::preflight(&*compiler, &ready, documents.into_iter());
+    let [(1, warnings)] = flagged.as_slice() else { panic!("{flagged:?}") };
+    assert_eq!((warnings[0].kind, warnings[0].field.as_str()), ("missing_glyphs", "name"));
+    assert!(warnings[0].message.contains("U+13000"), "{}", warnings[0].message);
 }

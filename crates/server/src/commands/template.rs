@@ -145,7 +145,7 @@ async fn print(
     let pdf = ready.pdf(compiler, document).await?;
     let took = started.elapsed();
     let mut warnings = published.warnings;
-    for (_, flagged) in preflight(&ready, std::iter::once(document.clone())) {
+    for (_, flagged) in preflight(compiler, &ready, std::iter::once(document.clone())) {
         warnings.extend(flagged.into_iter().map(|warning| report::of_ticket(&warning)));
     }
     let slow_because = ready.slow_because().map(str::to_owned);

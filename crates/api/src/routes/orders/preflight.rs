@@ -46,7 +46,7 @@ pub(super) async fn check(
         }
         Err(error) => return Err(error.into()),
     };
-    let order = Arc::clone(order);
+    let (order, press) = (Arc::clone(order), app.press.clone());
     let checking = tokio::task::spawn_blocking(move || {
         // Serials and keys are given out later; the code of a sample is as long.
         let token = sample::token(&event);
@@ -54,7 +54,7 @@ pub(super) async fn check(
             let document = TicketDocument::new(&event, ticket, &token);
             TicketDocument { index: ticket.index, ..document }
         });
-        preflight(&ready, documents)
+        preflight(press.compiler(), &ready, documents)
     });
     let warnings = Warnings(checking.await.map_err(|panic| Problem::internal(&panic))?);
     if strictness == Strictness::Strict && !warnings.0.is_empty() {

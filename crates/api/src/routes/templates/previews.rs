@@ -54,7 +54,7 @@ pub(crate) async fn validate(
         // A template that looks at its ticket shows its mistakes only with one.
         app.press.pdf(&ready, &document).await?;
     }
-    let flagged = preflight(&ready, std::iter::once(document));
+    let flagged = preflight(app.press.compiler(), &ready, std::iter::once(document));
     let warnings: Vec<_> = flagged.into_iter().flat_map(|(_, warnings)| warnings).collect();
     answer.insert("warnings".to_owned(), json!(warnings));
     Ok(Json(Value::Object(answer)))
