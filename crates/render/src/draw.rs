@@ -2,7 +2,8 @@
 
 use crate::compiled::{Align, Field, FieldKind, ImageChoice, TextField};
 use crate::error::Error;
-use crate::pdf::content::{self, Glyphs, TextLine};
+use crate::pdf::content::{Glyphs, TextLine};
+use crate::pdf::shapes;
 use crate::prepared::Prepared;
 use crate::qr::{Encoder, Symbol};
 use crate::text::clean;
@@ -74,7 +75,7 @@ impl Drawing {
                     }
                     fit(&mut shaper, setting, text, &value, &mut self.fitted);
                     out.extend_from_slice(b"q ");
-                    content::fill(out, &text.fill, template.resources[index].opacity);
+                    shapes::fill(out, &text.fill, template.resources[index].opacity);
                     draw_text(template, field, text, height, &self.fitted, &mut self.glyphs, out);
                     out.extend_from_slice(b"Q\n");
                 }
@@ -83,7 +84,7 @@ impl Drawing {
                         .encode_into(value, &mut self.symbol)
                         .map_err(|_| Error::CodeTooLong { field: field.name.clone() })?;
                     let background = background.as_ref();
-                    content::code(
+                    shapes::code(
                         out,
                         &self.symbol,
                         &field.transform,
@@ -98,7 +99,7 @@ impl Drawing {
                         let name = template.resources[index].first_image + choice;
                         let pixels = (choices[choice].width, choices[choice].height);
                         let size = (*width, *box_height);
-                        content::image(out, name, pixels, &field.transform, height, size);
+                        shapes::image(out, name, pixels, &field.transform, height, size);
                     }
                 }
             }

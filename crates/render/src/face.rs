@@ -167,10 +167,10 @@ impl Face {
         (glyph.0 != 0 && glyph.0 < self.glyph_count).then_some(glyph.0)
     }
 
-    /// Width of a glyph in thousandths of an em.
+    /// Width of a glyph in thousandths of an em, rounded to tenths: what the PDF says of it.
     pub(crate) fn width(&self, glyph: u16) -> f32 {
         let units = self.advances.get(usize::from(glyph)).copied().unwrap_or(0);
-        f32::from(units) * 1000.0 / f32::from(self.units_per_em)
+        (f32::from(units) * 10_000.0 / f32::from(self.units_per_em)).round() / 10.0
     }
 }
 

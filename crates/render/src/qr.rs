@@ -48,35 +48,81 @@ impl Symbol {
         x < self.size && y < self.size && self.rows[y * self.words + x / 64] >> (x % 64) & 1 == 1
     }
 
-    /// Calls `run(x, y, length)` for every horizontal run of dark modules.
+    /// Calls `run(x, y, width)` for every run of dark modules.
     pub fn runs(&self, mut run: impl FnMut(usize, usize, usize)) {
-        if self.words == 1 {
-            for (y, &row) in self.rows.iter().enumerate() {
-                let mut rest = row;
-                while rest != 0 {
-                    let x = rest.trailing_zeros();
-                    // Rows are at most 57 bits, so the shifted row ends in a light module.
-                    let length = (!(rest >> x)).trailing_zeros();
-                    run(x as usize, y, length as usize);
-                    rest &= u64::MAX.checked_shl(x + length).unwrap_or(0);
-                }
-            }
-            return;
-        }
         for y in 0..self.size {
-            let mut x = 0;
-            while x < self.size {
-                let start = x;
-                while self.is_dark(x, y) {
-                    x += 1;
-                }
-                if x > start {
-                    run(start, y, x - start);
-                }
-                x += 1;
-            }
+            self.row_runs(y, |x, width| run(x, y, width));
         }
     }
+
+    /// Calls `draw(x, y, width, height)` for rectangles that together are the dark modules: runs of a
+    /// row, made one with the same run in the rows below.
+    #[inline]
+    pub(crate) fn rectangles(&self, mut draw: impl FnMut(usize, usize, usize, usize)) {
+        if self.words > 1 {
+            return self.runs(|x, y, width| draw(x, y, width, 1));
+        }
+        // Bits of the runs that stand in the row below too.
+        let mut again = [0; 64];
+        for (again, pair) in again.iter_mut().zip(self.rows.windows(2)) {
+            *again = repeated(pair[0], pair[1]);
+        }
+        for (y, &row) in self.rows.iter().enumerate() {
+            let above = if y > 0 { again[y - 1] } else { 0 };
+            bit_runs(row & !above, |x, width| {
+                let mut end = y;
+                while again[end] >> x & 1 == 1 {
+                    end += 1;
+                }
+                draw(x, y, width, end - y + 1);
+            });
+        }
+    }
+
+    /// Calls `run(x, width)` for every run of dark modules in a row.
+    fn row_runs(&self, y: usize, mut run: impl FnMut(usize, usize)) {
+        if self.words == 1 {
+            return bit_runs(self.rows[y], run);
+        }
+        let mut x = 0;
+        while x < self.size {
+            let start = x;
+            while self.is_dark(x, y) {
+                x += 1;
+            }
+            if x > start {
+                run(start, x - start);
+            }
+            x += 1;
+        }
+    }
+}
+
+/// Calls `run(start, length)` for every run of ones. The highest bit is never one.
+#[inline]
+fn bit_runs(mut bits: u64, mut run: impl FnMut(usize, usize)) {
+    while bits != 0 {
+        let start = bits.trailing_zeros();
+        let length = (!(bits >> start)).trailing_zeros();
+        run(start as usize, length as usize);
+        bits &= u64::MAX << (start + length);
+    }
+}
+
+/// The runs of `row` that are runs of `below` too, with the same beginning and end.
+fn repeated(row: u64, below: u64) -> u64 {
+    // Where the rows differ, or beside it, a run is not the same; nor is any other part of it.
+    let differ = row ^ below;
+    let mut up = row & (differ | differ << 1 | differ >> 1);
+    let mut down = up;
+    let (mut room_up, mut room_down) = (row, row);
+    for shift in [1, 2, 4, 8, 16, 32] {
+        up |= room_up & up << shift;
+        room_up &= room_up << shift;
+        down |= room_down & down >> shift;
+        room_down &= room_down >> shift;
+    }
+    row & !(up | down)
 }
 
 /// The text does not fit the largest QR code.
@@ -99,8 +145,9 @@ impl Encoder {
 
     /// [`Self::encode`] into memory that is used again.
     pub fn encode_into(&mut self, text: &str, symbol: &mut Symbol) -> Result<(), TooLong> {
+        let alphanumeric = bits::is_alphanumeric(text.as_bytes());
         for version in 1..=MAX_FAST_VERSION {
-            if Codewords::fits(text.as_bytes(), version) {
+            if Codewords::fits(text.len(), alphanumeric, version) {
                 let layout =
                     self.layouts[version - 1].get_or_insert_with(|| Box::new(Layout::new(version)));
                 layout.draw(text.as_bytes(), &mut symbol.rows);
@@ -203,13 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn runs_cover_exactly_the_dark_modules() {
+    fn rectangles_cover_exactly_the_dark_modules() {
         let mut encoder = Encoder::new();
         for text in ["A", &"K7".repeat(75), &"long ".repeat(200)] {
             let symbol = encoder.encode(text).unwrap();
             let mut covered = vec![false; symbol.size() * symbol.size()];
-            symbol.runs(|x, y, length| {
-                for x in x..x + length {
+            symbol.rectangles(|x, y, width, height| {
+                for at in 0..width * height {
+                    let (x, y) = (x + at % width, y + at / width);
                     assert!(!std::mem::replace(&mut covered[y * symbol.size() + x], true));
                 }
             });
@@ -218,6 +266,20 @@ mod tests {
                     assert_eq!(covered[y * symbol.size() + x], symbol.is_dark(x, y));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn only_whole_runs_are_repeated() {
+        for (row, below, expected) in [
+            (0b0110, 0b0110, 0b0110),
+            (0b0110, 0b1110, 0),
+            (0b1110, 0b0110, 0),
+            (0b1101_1011, 0b1101_0011, 0b1100_0011),
+            ((1 << 57) - 1, (1 << 57) - 1, (1 << 57) - 1),
+            ((1 << 57) - 1, (1 << 57) - 2, 0),
+        ] {
+            assert_eq!(repeated(row, below), expected, "{row:b} over {below:b}");
         }
     }
 

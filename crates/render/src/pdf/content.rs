@@ -1,4 +1,4 @@
-//! Drawing what differs between tickets, as PDF content streams.
+//! Drawing texts, as PDF content streams.
 //!
 //! Text is shown with glyph numbers. So that it can be copied and searched, every number has a text in
 //! the font's ToUnicode map. A glyph that stands for different texts gets a number for each.
@@ -9,15 +9,14 @@
 //!   should not be. So there every character has a glyph: the widest of the cluster stands for the
 //!   first character, and glyphs without width or ink, to its left, for the others.
 
-use crate::compiled::{Color, Fill};
 use crate::face::{Face, Outlines};
-use crate::pdf::write::{hex16, integer, number, precise, precise_list, text_string};
-use crate::qr::{QUIET_ZONE, Symbol};
+use crate::pdf::write::{decimal, hex16, integer, number, precise, precise_list, text_string};
 use crate::subset::{BLANK, Subset};
 use crate::text::shape::Glyph;
 
-/// How far a pen may be off, in thousandths of an em, before it is moved.
-const TOLERANCE: f32 = 0.02;
+/// How far a pen may be off, in thousandths of an em, before it is moved: a hundredth of a point in
+/// letters of 50 points.
+const TOLERANCE: f32 = 0.2;
 
 /// Further numbers of a face's glyphs at most; they are searched one after the other.
 const MAX_FURTHER: usize = 64;
@@ -107,33 +106,6 @@ impl FaceUse {
         self.texts[number] = (start, texts.len() as u32);
         true
     }
-}
-
-/// Writes the fill of what follows.
-pub(crate) fn fill(out: &mut Vec<u8>, fill: &Fill, opacity_state: Option<usize>) {
-    match fill {
-        Fill::Solid(color, _) => {
-            if let Some(state) = opacity_state {
-                out.extend_from_slice(b"/Sg");
-                integer(out, state as u64);
-                out.extend_from_slice(b" gs ");
-            }
-            solid(out, color);
-        }
-        Fill::Pattern(name) => {
-            out.extend_from_slice(b"/Pattern cs/");
-            out.extend_from_slice(name.as_bytes());
-            out.extend_from_slice(b" scn ");
-        }
-    }
-}
-
-fn solid(out: &mut Vec<u8>, color: &Color) {
-    for &part in color {
-        number(out, part);
-        out.push(b' ');
-    }
-    out.extend_from_slice(b"rg ");
 }
 
 /// A line of text: `x` to the right of the field's origin, `y` below it.
@@ -296,9 +268,8 @@ impl Pen<'_> {
                 At::InString => self.out.push(b'>'),
                 At::InArray => {}
             }
-            number(self.out, self.owed);
+            self.owed -= decimal(self.out, self.owed);
             self.at = At::InArray;
-            self.owed = 0.0;
         }
     }
 
@@ -311,65 +282,4 @@ impl Pen<'_> {
         }
         self.at = At::Outside;
     }
-}
-
-/// Draws a QR code into a square of `side` that includes its quiet zone.
-pub(crate) fn code(
-    out: &mut Vec<u8>,
-    symbol: &Symbol,
-    transform: &[f32; 6],
-    page_height: f32,
-    side: f32,
-    color: &Color,
-    background: Option<&Color>,
-) {
-    let module = side / (symbol.size() + 2 * QUIET_ZONE) as f32;
-    let [a, b, c, d, e, f] = *transform;
-    out.extend_from_slice(b"q ");
-    precise_list(out, &[a * module, -b * module, c * module, -d * module]);
-    precise(out, e);
-    out.push(b' ');
-    precise(out, page_height - f);
-    out.extend_from_slice(b" cm\n");
-    if let Some(background) = background {
-        solid(out, background);
-        let modules = (symbol.size() + 2 * QUIET_ZONE) as u64;
-        out.extend_from_slice(b"0 0 ");
-        integer(out, modules);
-        out.push(b' ');
-        integer(out, modules);
-        out.extend_from_slice(b" re f\n");
-    }
-    solid(out, color);
-    out.push(b'\n');
-    symbol.runs(|x, y, length| {
-        for value in [x + QUIET_ZONE, y + QUIET_ZONE, length] {
-            integer(out, value as u64);
-            out.push(b' ');
-        }
-        out.extend_from_slice(b"1 re\n");
-    });
-    out.extend_from_slice(b"f Q\n");
-}
-
-/// Draws an image XObject as large as fits the box, centred.
-pub(crate) fn image(
-    out: &mut Vec<u8>,
-    name: usize,
-    pixels: (u32, u32),
-    transform: &[f32; 6],
-    page_height: f32,
-    (width, height): (f32, f32),
-) {
-    let scale = (width / pixels.0 as f32).min(height / pixels.1 as f32);
-    let (w, h) = (pixels.0 as f32 * scale, pixels.1 as f32 * scale);
-    let (x, y) = ((width - w) / 2.0, (height - h) / 2.0 + h);
-    let [a, b, c, d, e, f] = *transform;
-    out.extend_from_slice(b"q ");
-    // An image's own square has its y axis upwards, from the lower left corner.
-    precise_list(out, &[a * w, -b * w, -c * h, d * h]);
-    precise_list(out, &[a * x + c * y + e, page_height - (b * x + d * y + f)]);
-    out.extend_from_slice(b"cm/Si");
-    integer(out, name as u64);
-    out.extend_from_slice(b" Do Q\n");
 }

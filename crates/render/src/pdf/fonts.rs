@@ -99,34 +99,31 @@ fn write_to_unicode(out: &mut Vec<u8>, places: &[(u32, u32)], texts: &str) {
     out.extend_from_slice(
         b"/CIDInit/ProcSet findresource begin 12 dict begin begincmap\n\
         /CIDSystemInfo<</Registry(Adobe)/Ordering(UCS)/Supplement 0>>def\n\
-        /CMapName/Adobe-Identity-UCS def/CMapType 2 def\n\
+        /CMapName/U def/CMapType 2 def\n\
         1 begincodespacerange<0000><FFFF>endcodespacerange\n",
     );
-    let mut entries = places
-        .iter()
-        .enumerate()
-        .filter_map(|(number, &(start, end))| {
-            let text = texts.get(start as usize..end as usize)?;
-            (!text.is_empty()).then_some((number as u16, text))
-        })
-        .peekable();
-    // A section may have a hundred entries.
-    while entries.peek().is_some() {
-        let mut count = 0;
-        let place = out.len();
-        for (number, text) in entries.by_ref().take(100) {
-            count += 1;
-            out.push(b'<');
-            hex16(out, number);
-            out.extend_from_slice(b"><");
-            utf16_digits(out, text);
-            out.extend_from_slice(b">\n");
+    let has_text = |number: usize| places.get(number).is_some_and(|(start, end)| start < end);
+    let mut number = 0;
+    while number < places.len() {
+        if !has_text(number) {
+            number += 1;
+            continue;
         }
-        let mut head = Vec::with_capacity(16);
-        integer(&mut head, count);
-        head.extend_from_slice(b" beginbfchar\n");
-        out.splice(place..place, head);
-        out.extend_from_slice(b"endbfchar\n");
+        // A range has the same high byte throughout, and each of its numbers a text.
+        let last = (number | 0xFF).min(places.len() - 1);
+        let end = (number..=last).find(|&number| !has_text(number)).unwrap_or(last + 1);
+        out.extend_from_slice(b"1 beginbfrange<");
+        hex16(out, number as u16);
+        out.extend_from_slice(b"><");
+        hex16(out, end as u16 - 1);
+        out.extend_from_slice(b">[");
+        for &(start, end) in &places[number..end] {
+            out.push(b'<');
+            utf16_digits(out, texts.get(start as usize..end as usize).unwrap_or_default());
+            out.push(b'>');
+        }
+        out.extend_from_slice(b"]endbfrange\n");
+        number = end;
     }
     out.extend_from_slice(b"endcmap CMapName currentdict/CMap defineresource pop end end");
 }

@@ -48,6 +48,13 @@ fn fixed(out: &mut Vec<u8>, thousandths: i64) {
     }
 }
 
+/// Appends a number with one digit behind the point, and gives what was written.
+pub(crate) fn decimal(out: &mut Vec<u8>, value: f32) -> f32 {
+    let tenths = (value * 10.0).round();
+    fixed(out, tenths as i64 * 100);
+    tenths / 10.0
+}
+
 /// Appends a number with up to six digits behind the point, for matrices whose error is multiplied.
 pub(crate) fn precise(out: &mut Vec<u8>, value: f32) {
     let millionths = (f64::from(value) * 1e6).round() as i64;
@@ -149,6 +156,7 @@ mod tests {
         ] {
             assert_eq!(written(|out| number(out, value)), text);
         }
+        assert_eq!(written(|out| assert_eq!(decimal(out, -33.691), -33.7)), "-33.7");
         assert_eq!(written(|out| precise(out, 0.707_106_77)), "0.707107");
         assert_eq!(written(|out| precise(out, -3.5)), "-3.5");
         assert_eq!(written(|out| precise(out, -0.000_002)), "-0.000002");

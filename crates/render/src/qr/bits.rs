@@ -31,7 +31,7 @@ pub(super) struct Codewords {
     ecc: usize,
     blocks: usize,
     /// For every leading byte, what it adds to the remainder.
-    steps: Vec<[u8; 32]>,
+    steps: Vec<Remainder>,
 }
 
 impl Codewords {
@@ -44,24 +44,20 @@ impl Codewords {
                 for (sum, &factor) in step.iter_mut().zip(&generator) {
                     *sum = multiply(lead, factor);
                 }
-                step
+                Remainder::from_bytes(step)
             })
             .collect();
         Self { version, data: data_codewords(version), ecc, blocks, steps }
     }
 
-    /// Whether `text` fits a symbol of this version at level M.
-    pub(super) fn fits(text: &[u8], version: usize) -> bool {
+    /// Whether a text of this length and kind fits a symbol of this version at level M.
+    pub(super) fn fits(length: usize, alphanumeric: bool, version: usize) -> bool {
         // No symbol up to version 10 holds more; also keeps the sums small.
-        if text.len() > 512 {
+        if length > 512 {
             return false;
         }
-        let bits = if is_alphanumeric(text) {
-            text.len() / 2 * 11 + text.len() % 2 * 6
-        } else {
-            text.len() * 8
-        };
-        4 + count_bits(version, is_alphanumeric(text)) + bits <= data_codewords(version) * 8
+        let bits = if alphanumeric { length / 2 * 11 + length % 2 * 6 } else { length * 8 };
+        4 + count_bits(version, alphanumeric) + bits <= data_codewords(version) * 8
     }
 
     /// How many codewords [`Self::encode`] makes.
@@ -78,7 +74,7 @@ impl Codewords {
         let mut start = 0;
         for block in 0..self.blocks {
             let length = short + usize::from(block >= first_long);
-            let mut remainder = [0_u8; 33];
+            let mut remainder = Remainder::default();
             for (index, &byte) in data[start..start + length].iter().enumerate() {
                 let place = if index < short {
                     index * self.blocks + block
@@ -86,12 +82,10 @@ impl Codewords {
                     short * self.blocks + block - first_long
                 };
                 drawn[place] = byte;
-                let step = &self.steps[usize::from(byte ^ remainder[0])];
-                for at in 0..32 {
-                    remainder[at] = remainder[at + 1] ^ step[at];
-                }
+                let lead = byte ^ (remainder.first >> 120) as u8;
+                remainder = remainder.next(&self.steps[usize::from(lead)]);
             }
-            for (index, &byte) in remainder[..self.ecc].iter().enumerate() {
+            for (index, byte) in remainder.to_bytes().into_iter().take(self.ecc).enumerate() {
                 drawn[self.data + index * self.blocks + block] = byte;
             }
             start += length;
@@ -127,22 +121,52 @@ impl Codewords {
     }
 }
 
+/// 32 bytes of a remainder, the highest coefficient first, in two words.
+#[derive(Clone, Copy, Default)]
+struct Remainder {
+    first: u128,
+    second: u128,
+}
+
+impl Remainder {
+    fn from_bytes(bytes: [u8; 32]) -> Self {
+        let mut halves = [[0; 16]; 2];
+        halves[0].copy_from_slice(&bytes[..16]);
+        halves[1].copy_from_slice(&bytes[16..]);
+        let [first, second] = halves.map(u128::from_be_bytes);
+        Self { first, second }
+    }
+
+    fn to_bytes(self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        bytes[..16].copy_from_slice(&self.first.to_be_bytes());
+        bytes[16..].copy_from_slice(&self.second.to_be_bytes());
+        bytes
+    }
+
+    /// Without its highest coefficient, and `step` added.
+    fn next(self, step: &Self) -> Self {
+        Self {
+            first: (self.first << 8 | self.second >> 120) ^ step.first,
+            second: (self.second << 8) ^ step.second,
+        }
+    }
+}
+
 struct Bits {
     bytes: [u8; CAPACITY],
     used: usize,
 }
 
 impl Bits {
+    /// Appends up to 16 bits.
     fn push(&mut self, value: u32, count: usize) {
-        let mut left = count;
-        while left > 0 {
-            let free = 8 - self.used % 8;
-            let taken = free.min(left);
-            let part = (value >> (left - taken)) & ((1 << taken) - 1);
-            self.bytes[self.used / 8] |= (part << (free - taken)) as u8;
-            self.used += taken;
-            left -= taken;
+        let at = self.used / 8;
+        let shifted = value << (24 - count - self.used % 8);
+        for (byte, part) in self.bytes[at..at + 3].iter_mut().zip(&shifted.to_be_bytes()[1..]) {
+            *byte |= part;
         }
+        self.used += count;
     }
 }
 

@@ -50,8 +50,9 @@ fn line(line: u64, size: usize) -> u32 {
     let five = three & (three >> 2);
     let mut cost = five.count_ones() + 2 * (five & !(five << 1)).count_ones();
     // Rule 3: 1:1:3:1:1 with four light modules on either side, beyond the edge counting as light.
-    // Shifted by four, the edge on the left is there; on the right, words have room above 57 bits.
-    let low = u128::from(line) << 4;
+    // Shifted by four, the edge on the left is there; on the right, words have room above 57 bits,
+    // and shifting brings in light modules.
+    let low = line << 4;
     let finder =
         low & !(low >> 1) & (low >> 2) & (low >> 3) & (low >> 4) & !(low >> 5) & (low >> 6);
     if finder != 0 {

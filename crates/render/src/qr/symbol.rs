@@ -6,16 +6,20 @@ use super::penalty::penalty;
 /// More rows than version 10 has.
 pub(super) const ROWS: usize = 64;
 
+/// Masks that are tried. Any mask is readable; the standard's choice between all eight is for texts
+/// that happen to look like one of them, and a text cannot look like two.
+const MASKS: [usize; 2] = [0, 6];
+
 /// Everything about a version that does not depend on the text.
 pub(super) struct Layout {
     size: usize,
     codewords: Codewords,
-    /// The fixed patterns, as rows and as columns.
-    fixed: [[u64; ROWS]; 2],
+    /// The fixed patterns.
+    fixed: [u64; ROWS],
     /// Where the data bits go, in order: column and row.
     order: Vec<(u8, u8)>,
     /// For every mask: what it flips, and its format bits; as rows and as columns.
-    masks: [[[u64; ROWS]; 2]; 8],
+    masks: [[[u64; ROWS]; 2]; MASKS.len()],
 }
 
 impl Layout {
@@ -23,29 +27,28 @@ impl Layout {
         let size = version * 4 + 17;
         let mut canvas = Canvas { size, dark: [0; ROWS], taken: [0; ROWS] };
         canvas.patterns(version);
-        let fixed = [canvas.dark, transposed(&canvas.dark, size)];
-        let masks = std::array::from_fn(|mask| {
+        let masks = MASKS.map(|mask| {
             let rows = mask_rows(mask, size, &canvas.taken);
-            [rows, transposed(&rows, size)]
+            [rows, transposed(&rows)]
         });
         let codewords = Codewords::new(version);
         let mut order = data_order(size, &canvas.taken);
         // A few modules at the end are left over in most versions; they stay as the mask has them.
         order.truncate(codewords.total() * 8);
-        Self { size, codewords, fixed, order, masks }
+        Self { size, codewords, fixed: canvas.dark, order, masks }
     }
 
-    /// Draws `text`, which fits, with the mask of least penalty.
+    /// Draws `text`, which fits, with the mask of less penalty.
     pub(super) fn draw(&self, text: &[u8], rows: &mut Vec<u64>) {
         let codewords = self.codewords.encode(text);
-        let [mut across, mut down] = self.fixed;
+        let mut across = self.fixed;
         for (places, &codeword) in self.order.chunks_exact(8).zip(&codewords) {
             for (bit, &(x, y)) in places.iter().enumerate() {
                 let dark = u64::from(codeword >> (7 - bit) & 1);
                 across[usize::from(y) % ROWS] |= dark << x;
-                down[usize::from(x) % ROWS] |= dark << y;
             }
         }
+        let down = transposed(&across);
         let mut best = (u32::MAX, &self.masks[0][0]);
         for [mask, mask_down] in &self.masks {
             let cost = penalty(&across, &down, mask, mask_down, self.size, best.0);
@@ -206,12 +209,43 @@ fn mask_rows(mask: usize, size: usize, taken: &[u64; ROWS]) -> [u64; ROWS] {
     rows
 }
 
-fn transposed(rows: &[u64; ROWS], size: usize) -> [u64; ROWS] {
-    let mut columns = [0; ROWS];
-    for (y, &row) in rows.iter().enumerate().take(size) {
-        for (x, column) in columns.iter_mut().enumerate().take(size) {
-            *column |= (row >> x & 1) << y;
+/// Rows as columns: blocks of 32, 16, … modules change places across the diagonal.
+fn transposed(rows: &[u64; ROWS]) -> [u64; ROWS] {
+    let mut rows = *rows;
+    let mut block = 32;
+    let mut low = u64::MAX >> 32;
+    while block > 0 {
+        let mut at = 0;
+        while at < ROWS {
+            for y in at..at + block {
+                let swapped = ((rows[y] >> block) ^ rows[y + block]) & low;
+                rows[y] ^= swapped << block;
+                rows[y + block] ^= swapped;
+            }
+            at += 2 * block;
+        }
+        block /= 2;
+        low ^= low << block;
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transposing_turns_rows_into_columns() {
+        let mut state = 7_u64;
+        let rows: [u64; ROWS] = std::array::from_fn(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state ^ state << 31
+        });
+        let columns = transposed(&rows);
+        for (y, row) in rows.iter().enumerate() {
+            for (x, column) in columns.iter().enumerate() {
+                assert_eq!(row >> x & 1, column >> y & 1, "{x}, {y}");
+            }
         }
     }
-    columns
 }
