@@ -242,6 +242,7 @@ impl<'a> Walk<'a> {
             return;
         };
         let size = group.frame.size();
+        let has_background = spec.background.is_some();
         let field = Field {
             name: spec.name,
             page: self.page,
@@ -252,8 +253,9 @@ impl<'a> Walk<'a> {
                 background: spec.background,
             },
         };
-        // A clip may cut into the quiet zone's corners, which nobody sees: four modules of at least 29.
-        let quiet = size.x * 0.1;
+        // Without a background, a clip may cut into the quiet zone's corners, which nobody sees: it
+        // is four modules of at least 29.
+        let quiet = if has_background { Abs::zero() } else { size.x * 0.1 };
         let area = Area::of(
             Point::splat(quiet),
             Point::new(size.x - quiet, size.y - quiet),
