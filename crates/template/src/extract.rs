@@ -7,11 +7,11 @@
 
 mod fill;
 mod geometry;
+mod samples;
 mod spec;
 
 use stampede_render::compiled::{Field, FieldKind, FontSource, TextField};
-use typst::foundations::{Dict, Label, Value};
-use typst::introspection::{MetadataElem, Tag};
+use typst::foundations::Label;
 use typst::layout::{Abs, Frame, FrameItem, GroupItem, Point, Size, Transform};
 use typst::text::TextItem;
 use typst::utils::PicoStr;
@@ -19,6 +19,7 @@ use typst::visualize::Curve;
 use typst_layout::PagedDocument;
 
 use self::geometry::{Area, covers, matrix};
+use self::samples::{collect_choices, samples_in, spec_in};
 use self::spec::{CodeSpec, ImageSpec, TextSpec};
 use crate::fonts::Fonts;
 
@@ -328,11 +329,10 @@ impl<'a> Walk<'a> {
 
     /// Fonts to try for every cluster: those of the style, then the shipped ones.
     fn chain(&mut self, sample: &TextItem, spec: &TextSpec) -> Vec<u32> {
-        let variant = sample.font.font().info().variant.clone();
+        let variant = sample.font.font().info().variant;
         let mut chain = Vec::new();
         for family in &spec.families {
-            let Some(face) = self.fonts.book.select(&family.to_lowercase(), variant.clone().into())
-            else {
+            let Some(face) = self.fonts.book.select(&family.to_lowercase(), variant) else {
                 continue;
             };
             let known = self.used.iter().find(|(used, _)| *used == face).map(|(_, index)| *index);
@@ -423,56 +423,4 @@ fn clipped(group: GroupItem, clips: &[(Transform, Curve)]) -> GroupItem {
         outer.clip = Some(clip.clone());
         outer
     })
-}
-
-/// The first dictionary that the prelude left in the frame.
-fn spec_in(frame: &Frame) -> Option<Dict> {
-    frame.items().find_map(|(_, item)| match item {
-        FrameItem::Tag(Tag::Start(content, _)) => match &content.to_packed::<MetadataElem>()?.value
-        {
-            Value::Dict(dict) => Some(dict.clone()),
-            _ => None,
-        },
-        FrameItem::Group(group) => spec_in(&group.frame),
-        _ => None,
-    })
-}
-
-#[derive(Default)]
-struct Samples {
-    /// Texts with their origin in the box.
-    texts: Vec<(TextItem, Point)>,
-    /// How many other things are drawn.
-    other: usize,
-}
-
-fn samples_in(frame: &Frame, transform: Transform) -> Samples {
-    let mut found = Samples::default();
-    for (pos, item) in frame.items() {
-        match item {
-            FrameItem::Text(text) => found.texts.push((text.clone(), pos.transform(transform))),
-            FrameItem::Group(group) => {
-                let inner = transform
-                    .pre_concat(Transform::translate(pos.x, pos.y))
-                    .pre_concat(group.transform);
-                let below = samples_in(&group.frame, inner);
-                found.texts.extend(below.texts);
-                found.other += below.other;
-            }
-            FrameItem::Tag(_) => {}
-            _ => found.other += 1,
-        }
-    }
-    found
-}
-
-fn collect_choices(frame: &Frame, label: Label, found: &mut Vec<GroupItem>) {
-    for (_, item) in frame.items() {
-        let FrameItem::Group(group) = item else { continue };
-        if group.label == Some(label) {
-            found.push(group.clone());
-        } else {
-            collect_choices(&group.frame, label, found);
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! The shipped fonts as Typst wants them, and fonts of a bundle beside them.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use sha2::{Digest, Sha256};
 use stampede_render::compiled::FontSource;
@@ -20,10 +20,10 @@ pub(crate) struct Fonts {
 }
 
 /// Parsed once per process: constant data, only too large to parse for every template.
-pub(crate) static SHIPPED: LazyLock<Fonts> = LazyLock::new(|| {
+pub(crate) static SHIPPED: LazyLock<Arc<Fonts>> = LazyLock::new(|| {
     let faces: Vec<Font> =
         shipped().iter().flat_map(|font| Font::iter(Bytes::new(font.bytes))).collect();
-    Fonts { book: LazyHash::new(FontBook::from_fonts(faces.iter())), faces }
+    Arc::new(Fonts { book: LazyHash::new(FontBook::from_fonts(faces.iter())), faces })
 });
 
 /// Families of the shipped fonts, in the order in which they stand in for each other.
@@ -39,7 +39,10 @@ pub(crate) static FAMILIES: LazyLock<Vec<String>> = LazyLock::new(|| {
 
 impl Fonts {
     /// The shipped fonts and those in the bundle; names of files that are no fonts are the error.
-    pub(crate) fn with_bundle(bundle: &Bundle) -> Result<Self, Vec<String>> {
+    pub(crate) fn with_bundle(bundle: &Bundle) -> Result<Arc<Self>, Vec<String>> {
+        if bundle.fonts().next().is_none() {
+            return Ok(Arc::clone(&SHIPPED));
+        }
         let mut faces = SHIPPED.faces.clone();
         let mut broken = Vec::new();
         for (name, bytes) in bundle.fonts() {
@@ -53,7 +56,7 @@ impl Fonts {
             return Err(broken);
         }
         let book = LazyHash::new(FontBook::from_fonts(faces.iter()));
-        Ok(Self { book, faces })
+        Ok(Arc::new(Self { book, faces }))
     }
 
     /// How a compiled template names the face.

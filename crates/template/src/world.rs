@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use stampede_model::TicketDocument;
 use typst::diag::{FileError, FileResult};
@@ -20,10 +21,12 @@ use crate::fonts::Fonts;
 use crate::prelude::{self, Mode, file_id};
 use crate::{Bundle, Diagnostic, EventData, qr};
 
+/// Typst's standard library: constant, only too large to make and hash for every ticket.
+static LIBRARY: LazyLock<LazyHash<Library>> = LazyLock::new(|| LazyHash::new(Library::default()));
+
 /// What one compilation of a template sees.
 pub(crate) struct TemplateWorld {
-    library: LazyHash<Library>,
-    fonts: Fonts,
+    fonts: Arc<Fonts>,
     main: FileId,
     sources: HashMap<FileId, Source>,
     files: HashMap<FileId, Bytes>,
@@ -87,15 +90,7 @@ impl TemplateWorld {
             (file_id("qr.json"), text(symbol.json())),
             (file_id("qr.svg"), text(symbol.svg())),
         ]);
-        Ok(Self {
-            library: LazyHash::new(Library::default()),
-            fonts,
-            main,
-            sources,
-            files,
-            ticket,
-            looked_at_ticket: AtomicBool::new(false),
-        })
+        Ok(Self { fonts, main, sources, files, ticket, looked_at_ticket: AtomicBool::new(false) })
     }
 
     /// Whether anything of the ticket was read.
@@ -133,7 +128,7 @@ impl TemplateWorld {
 
 impl World for TemplateWorld {
     fn library(&self) -> &LazyHash<Library> {
-        &self.library
+        &LIBRARY
     }
 
     fn book(&self) -> &LazyHash<FontBook> {

@@ -51,14 +51,27 @@ fn compare(bundle: &Bundle, published: &Published, what: &str, ticket: &TicketDo
     assert_looks_the_same(what, &stamp_ticket(published, ticket), &slow);
 }
 
-#[test]
-fn stamped_and_typeset_tickets_look_the_same_in_every_script() {
-    for design in shipped() {
-        let published = published(design);
-        for name in NAMES {
-            compare(&design.bundle, &published, &format!("{} {name}", design.name), &named(name));
-        }
+/// A test for each design, for painting them takes most of the time.
+fn compare_in_every_script(design: &Design) {
+    let published = published(design);
+    for name in NAMES {
+        compare(&design.bundle, &published, &format!("{} {name}", design.name), &named(name));
     }
+}
+
+#[test]
+fn stamped_and_typeset_a4_tickets_look_the_same_in_every_script() {
+    compare_in_every_script(&shipped()[0]);
+}
+
+#[test]
+fn stamped_and_typeset_stubs_look_the_same_in_every_script() {
+    compare_in_every_script(&shipped()[1]);
+}
+
+#[test]
+fn stamped_and_typeset_badges_look_the_same_in_every_script() {
+    compare_in_every_script(&shipped()[2]);
 }
 
 #[test]
@@ -95,8 +108,8 @@ fn every_design_is_a_sound_pdf_whose_texts_and_code_are_read_in_every_script() {
             let drawn = readers::unwrapped_text(&pdf);
             let text = readers::unmarked_text(&pdf);
             let letters: String = name.split_whitespace().collect();
-            let whole = drawn.contains(&letters)
-                || name.split_whitespace().all(|word| text.contains(word));
+            let whole =
+                drawn.contains(&letters) || name.split_whitespace().all(|word| text.contains(word));
             assert!(whole, "{} {name}: {text}", design.name);
             assert_eq!(readers::scan_at(&pdf, 100), ticket.code, "{} {name}", design.name);
         }
@@ -148,7 +161,11 @@ fn labels_speak_the_language_of_the_event() {
             let published = compile(&design.bundle, &event).unwrap();
             let pdf = stamp_ticket(&published, &ticket());
             let text = readers::unwrapped_text(&pdf).to_lowercase();
-            let words = if design.name == "badge" && lang == "th" { "ผู้เข้าร่วม" } else { words };
+            let words = if design.name == "badge" && lang == "th" {
+                "ผู้เข้าร่วม"
+            } else {
+                words
+            };
             assert!(text.contains(&words.to_lowercase()), "{lang} {}: {text}", design.name);
         }
     }
@@ -156,12 +173,8 @@ fn labels_speak_the_language_of_the_event() {
 
 #[test]
 fn an_event_without_place_and_time_has_tickets_too() {
-    let event = EventData {
-        location: String::new(),
-        starts: None,
-        starts_at: None,
-        ..EventData::sample()
-    };
+    let event =
+        EventData { location: String::new(), starts: None, starts_at: None, ..EventData::sample() };
     for design in shipped() {
         let published = compile(&design.bundle, &event).unwrap_or_else(|e| panic!("{e:#?}"));
         let pdf = stamp_ticket(&published, &ticket());

@@ -21,7 +21,10 @@ pub(crate) fn unwrapped_text(pdf: &[u8]) -> String {
 
 /// The text of a PDF without the marks that poppler puts around words that run leftwards.
 pub(crate) fn unmarked_text(pdf: &[u8]) -> String {
-    text(pdf).chars().filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{200e}' | '\u{200f}')).collect()
+    text(pdf)
+        .chars()
+        .filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{200e}' | '\u{200f}'))
+        .collect()
 }
 
 /// A line of `pdfinfo`, such as `Pages`.

@@ -35,7 +35,7 @@ struct Cost {
 enum Tool {
     Ours(Way),
     Wkhtmltopdf(Wkhtmltopdf),
-    Chromium(Chromium),
+    Chromium(Box<Chromium>),
     Python(Python),
 }
 
@@ -89,7 +89,7 @@ async fn tools(options: &BenchRender) -> (Vec<(&'static str, Tool)>, Vec<(&'stat
         return (tools, missing);
     }
     add("wkhtmltopdf", Wkhtmltopdf::find().map(Tool::Wkhtmltopdf));
-    add("Chromium", Chromium::start().await.map(Tool::Chromium));
+    add("Chromium", Chromium::start().await.map(|tool| Tool::Chromium(Box::new(tool))));
     add("WeasyPrint", Python::find("weasyprint").map(Tool::Python));
     add("ReportLab", Python::find("reportlab").map(Tool::Python));
     (tools, missing)
