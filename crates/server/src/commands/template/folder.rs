@@ -105,7 +105,10 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let write = || -> std::io::Result<()> {
-        let mut draft = tempfile::Builder::new().prefix(".preview-").tempfile_in(folder)?;
+        // A preview is no secret: with the rights that any new file has.
+        let rights = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+        let mut builder = tempfile::Builder::new();
+        let mut draft = builder.prefix(".preview-").permissions(rights).tempfile_in(folder)?;
         std::io::Write::write_all(&mut draft, bytes)?;
         draft.persist(path).map_err(|error| error.error)?;
         Ok(())
