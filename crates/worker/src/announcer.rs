@@ -16,8 +16,10 @@ use tokio::task::JoinHandle;
 
 use crate::completions::Finished;
 
-/// How often the state of one batch is written at most.
+/// How often the state of batches is written at most …
 const MIRROR_INTERVAL: Duration = Duration::from_millis(100);
+/// … and how much more seldom for each ticket of the largest one: its list of tickets is written along.
+const MIRROR_INTERVAL_PER_TICKET: Duration = Duration::from_micros(50);
 /// How long to wait before writing again what Redis did not take.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -131,7 +133,9 @@ async fn write_batches(
             // Redis did not take something: try again, whether woken or not.
             tokio::time::timeout(RETRY_INTERVAL, woken.recv()).await == Ok(None)
         };
+        let mut largest = 0;
         for batch in unwritten.take() {
+            largest = largest.max(batch.total);
             if let Err(error) = write_batch(&mirror, &store, &batch).await {
                 tracing::debug!(error, batch = %batch.id, "could not write the state of a batch");
                 unwritten.remember(batch);
@@ -140,7 +144,7 @@ async fn write_batches(
         if over {
             return;
         }
-        tokio::time::sleep(MIRROR_INTERVAL).await;
+        tokio::time::sleep(MIRROR_INTERVAL + MIRROR_INTERVAL_PER_TICKET * largest as u32).await;
     }
 }
 

@@ -11,11 +11,13 @@ use stampede_model::GenerateTicket;
 use crate::announcer::Announcer;
 use crate::completions::Completions;
 use crate::environment::Environment;
+use crate::loads::Loads;
 
 /// Runs whatever comes from the queue.
 pub struct Jobs {
     worker: String,
     environment: Environment,
+    loads: Loads,
     completions: Completions,
     announcer: Announcer,
 }
@@ -27,14 +29,15 @@ impl Jobs {
         completions: Completions,
         announcer: Announcer,
     ) -> Self {
-        Self { worker, environment, completions, announcer }
+        let loads = Loads::start(environment.store.clone());
+        Self { worker, environment, loads, completions, announcer }
     }
 }
 
 impl Handler for Jobs {
-    async fn run(&self, job: &Job, context: &JobContext) -> Outcome {
+    async fn run(&self, job: &Job, _: &JobContext) -> Outcome {
         match job.name.as_str() {
-            GenerateTicket::NAME => self.generate_ticket(job, context).await,
+            GenerateTicket::NAME => self.generate_ticket(job).await,
             unknown => Outcome::Discard(format!("no job type is called {unknown:?} here")),
         }
     }

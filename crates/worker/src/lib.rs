@@ -1,6 +1,7 @@
 //! The worker process: takes jobs, does them, says so.
 //!
 //! - [`jobs`]: one file per job type.
+//! - `loads`: many tickets in one query.
 //! - `completions`: many finished tickets in one transaction.
 //! - `announcer`: tells outside readers (`ticket:completed`, `batch:{id}`).
 //! - [`Reconciler`]: puts pending tickets back on the queue when their job is gone.
@@ -11,6 +12,7 @@ mod announcer;
 mod completions;
 mod environment;
 pub mod jobs;
+mod loads;
 mod reconciler;
 
 pub use environment::Environment;

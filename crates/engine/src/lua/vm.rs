@@ -26,6 +26,9 @@ use super::sandbox;
 use super::stack::{Kind, Stack};
 use crate::reply::{Protocol, Reply};
 
+/// Garbage that is left to Lua's own pace.
+const GARBAGE: usize = 32 << 20;
+
 /// The chunk name that error messages of Redis 7 carry.
 const CHUNK: &std::ffi::CStr = c"@user_script";
 /// How many instructions run between two looks at the clock.
@@ -40,6 +43,8 @@ const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
 pub(super) struct State {
     /// First, because the allocator gets the same address.
     pub(super) memory: Memory,
+    /// More than this in use between two scripts is taken for garbage.
+    collect_above: Cell<usize>,
     pub(super) interrupt: Interrupt,
     pub(super) json: Cell<JsonConfig>,
     pub(super) random: Cell<Random>,
@@ -180,6 +185,7 @@ impl Vm {
     pub(super) fn new(interrupt: Interrupt, version: &str, random: Random) -> Self {
         let state = Box::new(State {
             memory: Memory::new(),
+            collect_above: Cell::new(GARBAGE),
             interrupt,
             json: Cell::default(),
             random: Cell::new(random),
@@ -299,8 +305,17 @@ impl Vm {
             convert::failure(&mut stack, run.sha, reply);
         }
         self.clear();
+        // Lua collects a little at each allocation, however large that is: scripts that handle few but
+        // large strings outrun it.
+        if state.memory.used() > state.collect_above.get() {
+            state.collect(self.lua);
+            state.collect_above.set(state.memory.used() * 2 + GARBAGE);
+        }
         if status == ffi::LUA_ERRMEM {
-            self.state().collect(self.lua);
+            let before = state.memory.used();
+            state.collect(self.lua);
+            let (after, limit) = (state.memory.used(), run.call.limits.memory);
+            tracing::warn!(script = run.sha, before, after, limit, "a script ran out of memory");
         }
     }
 

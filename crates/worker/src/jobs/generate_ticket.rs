@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use stampede_broker::{Job, JobContext, Outcome};
+use stampede_broker::{Job, Outcome};
 use stampede_model::{
     GenerateTicket, Pdf, Ticket, TicketDocument, TicketId, TicketStatus, Timestamp,
 };
@@ -41,7 +41,7 @@ impl Steps {
 }
 
 impl Jobs {
-    pub(super) async fn generate_ticket(&self, job: &Job, context: &JobContext) -> Outcome {
+    pub(super) async fn generate_ticket(&self, job: &Job) -> Outcome {
         let GenerateTicket { ticket_id, .. } = match GenerateTicket::parse(&job.data) {
             Ok(payload) => payload,
             Err(error) => return Outcome::Discard(error.to_string()),
@@ -49,11 +49,7 @@ impl Jobs {
         let mut steps = Steps::start();
         let environment = &self.environment;
 
-        // Progress is for watchers: the work does not wait for it, and does not fail with it.
-        let wanted = [ticket_id];
-        let (loaded, _) =
-            tokio::join!(environment.store.tickets_with_events(&wanted), context.progress(10));
-        let (ticket, event) = match loaded.map(|mut rows| rows.pop()) {
+        let (ticket, event) = match self.loads.load(ticket_id).await {
             Ok(Some(row)) => row,
             Ok(None) => return skipped("deleted"),
             Err(error) => return outage_or_retry(&error),

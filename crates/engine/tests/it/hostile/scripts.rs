@@ -304,3 +304,17 @@ fn a_server_stops_although_a_script_that_has_written_loops() {
     assert!(began.elapsed() < Duration::from_secs(10), "stopped after {:?}", began.elapsed());
     let _ = script.join().unwrap();
 }
+
+#[test]
+fn scripts_that_leave_large_strings_behind_do_not_starve_those_that_follow() {
+    let server = Running::start(Config::default());
+    let mut client = server.connect();
+    let text = "x".repeat(4 << 20);
+    assert_eq!(client.call(&["set", "text", &text]).text(), "OK");
+    // Each leaves many times its own size of garbage, in a handful of allocations.
+    let script = "local s = redis.call('get', KEYS[1]) return #(s .. ARGV[1]) + #string.sub(s, 2)";
+    for round in 0..200 {
+        let said = client.call(&["eval", script, "1", "text", &round.to_string()]);
+        assert!(said.int() >= 8 << 20, "{said:?}");
+    }
+}
