@@ -36,7 +36,33 @@ pub(crate) struct Drawing {
     workshop: Workshop,
     encoder: Encoder,
     symbol: Symbol,
-    fitted: Fitted,
+    /// Texts fitted of late, by field.
+    recent: Vec<Recent>,
+}
+
+/// The texts a field showed last: neighbours often have the price or the section in common, and
+/// shaping is the dearest part of a ticket.
+#[derive(Default)]
+struct Recent {
+    fitted: [Fitted; RECENT],
+    next: usize,
+}
+
+/// Texts remembered for each field.
+const RECENT: usize = 2;
+
+impl Recent {
+    /// The text as it is fitted into its box.
+    fn get(&mut self, text: &str, fit: impl FnOnce(&mut Fitted)) -> &Fitted {
+        let known = self.fitted.iter().position(|fitted| fitted.of == text);
+        let index = known.unwrap_or_else(|| {
+            let oldest = self.next;
+            self.next = (oldest + 1) % RECENT;
+            fit(&mut self.fitted[oldest]);
+            oldest
+        });
+        &self.fitted[index]
+    }
 }
 
 impl Default for Drawing {
@@ -47,7 +73,7 @@ impl Default for Drawing {
             workshop: Workshop::default(),
             encoder: Encoder::new(),
             symbol: Symbol::empty(),
-            fitted: Fitted::default(),
+            recent: Vec::new(),
         }
     }
 }
@@ -59,6 +85,7 @@ impl Drawing {
         for content in &mut self.contents {
             content.clear();
         }
+        self.recent.resize_with(template.stamped.fields.len(), Recent::default);
         let mut shaper = Shaper::new(&mut self.workshop, &template.faces);
         for (index, field) in template.stamped.fields.iter().enumerate() {
             let Some(value) = values.get(&field.name).filter(|value| !value.is_empty()) else {
@@ -73,10 +100,11 @@ impl Drawing {
                     if value.is_empty() {
                         continue;
                     }
-                    fit(&mut shaper, setting, text, &value, &mut self.fitted);
+                    let fitted = self.recent[index]
+                        .get(&value, |out| fit(&mut shaper, setting, text, &value, out));
                     out.extend_from_slice(b"q ");
                     shapes::fill(out, &text.fill, template.resources[index].opacity);
-                    draw_text(template, field, text, height, &self.fitted, &mut self.glyphs, out);
+                    draw_text(template, field, text, height, fitted, &mut self.glyphs, out);
                     out.extend_from_slice(b"Q\n");
                 }
                 FieldKind::Qr { side, fill, background } => {

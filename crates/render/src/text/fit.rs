@@ -40,6 +40,8 @@ pub(crate) struct Fitted {
     /// Glyphs of all lines.
     pub(crate) glyphs: Vec<Glyph>,
     pub(crate) lines: Vec<Line>,
+    /// What was fitted.
+    pub(crate) of: String,
     /// What the glyphs' clusters refer to: the text, or what is left of it.
     pub(crate) text: String,
     /// Whether its base direction is leftwards.
@@ -67,8 +69,10 @@ pub(crate) fn fit(
 ) {
     out.glyphs.clear();
     out.lines.clear();
-    out.text.clear();
-    out.text.push_str(text);
+    for copy in [&mut out.of, &mut out.text] {
+        copy.clear();
+        copy.push_str(text);
+    }
     out.cut = false;
     let directions = Directions::of(text);
     out.leftwards = directions.is_leftwards();
