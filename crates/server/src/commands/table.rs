@@ -61,6 +61,6 @@ mod tests {
     fn numbers_stand_right_and_control_characters_nowhere() {
         let mut table = Table::new(["queue", "waiting"]);
         table.row(vec!["tick\u{1b}[2Jets".into(), "5".into()]);
-        assert_eq!(table.text(), "QUEUE        WAITING\ntick[2Jets         5\n");
+        assert_eq!(table.text(), "QUEUE       WAITING\ntick[2Jets        5\n");
     }
 }
