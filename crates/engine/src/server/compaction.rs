@@ -28,6 +28,8 @@ use crate::reply::Reply;
 
 /// After a failure, the next attempt by itself is not before this.
 const PAUSE: Duration = Duration::from_secs(30);
+/// How far the compaction stands back from those who serve clients.
+const NICE: i32 = 15;
 
 /// The compaction that runs, and how the last one ended.
 #[derive(Debug, Default)]
@@ -93,7 +95,12 @@ impl Executor {
         let stop = self.compactor.stop.clone();
         let thread = thread::Builder::new()
             .name("engine-compactor".to_owned())
-            .spawn(move || run(compaction, &stop))
+            .spawn(move || {
+                // Clients come first. Linux keeps priorities by thread, and this is the calling one; a
+                // system that refuses only lets the compaction compete.
+                let _ = rustix::process::setpriority_process(None, NICE);
+                run(compaction, &stop)
+            })
             .map_err(|error| format!("no thread for a compaction: {error}"))?;
         self.compactor.running = Some(thread);
         Ok(())
