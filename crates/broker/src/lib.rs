@@ -9,6 +9,7 @@
 mod admin;
 mod backoff;
 mod breaker;
+mod cluster;
 mod connection;
 mod consumer;
 pub mod copy;
@@ -28,6 +29,10 @@ mod scripts;
 pub use admin::{Delayed, Found, JobView, State, WhenActive};
 pub use backoff::{Backoff, RetryPolicy};
 pub use breaker::{Breaker, BreakerConfig, Gate, Passage};
+pub use cluster::{
+    Alert, Announced, ClaimNode, Decided, Decisions, Holder, Leadership, Lease, Level, NodeEntry,
+    Registry, Subscription, Tallies, WorkerEntry, WorkerPresence,
+};
 pub use connection::{Broker, Config};
 pub use consumer::{
     Cancelled, Consumer, ConsumerConfig, ConsumerHandle, Event, EventKind, Handler, JobContext,

@@ -114,6 +114,17 @@ impl Guarded {
         self.release_watcher();
     }
 
+    /// Waits until the server has ended by itself.
+    pub(crate) async fn until_ended(&mut self) -> ExitStatus {
+        let status = eventually(PATIENCE, || {
+            let ended = self.ended();
+            async move { ended.ok_or("the server does not end") }
+        })
+        .await;
+        self.release_watcher();
+        status
+    }
+
     /// Kills the server as a power failure would.
     pub(crate) fn kill(&mut self) {
         self.signal(self.at_once);
@@ -125,7 +136,8 @@ impl Guarded {
         self.child.try_wait().ok().flatten()
     }
 
-    fn signal(&mut self, signal: Signal) {
+    /// Sends a signal to the server, if it runs.
+    pub(crate) fn signal(&mut self, signal: Signal) {
         // A child that was waited for has given its id away: never signal that.
         if self.ended().is_none() {
             kill_process(Pid::from_child(&self.child), signal).ok();

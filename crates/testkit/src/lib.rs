@@ -6,19 +6,24 @@
 //! Adding a server? Start it through `Guarded`, so that it dies with the test.
 
 mod app;
+mod chaos;
 mod client;
 mod eventually;
 mod guarded;
+mod nginx;
 mod pdf;
 mod postgres;
 mod redis;
 
-pub use app::{App, kill};
+pub use app::{ADMIN_KEY, App, kill};
+pub use chaos::ChaosProxy;
 pub use client::{Answer, Client, send};
 pub use eventually::{Outcome, eventually};
+pub use nginx::Nginx;
 pub use pdf::{pdf_codes, pdf_is_sound, pdf_pages, pdf_text};
 pub use postgres::Postgres;
 pub use redis::Redis;
+pub use rustix::process::Signal;
 pub use tempfile::TempDir;
 
 /// Makes a temporary folder that is removed when the value is dropped.

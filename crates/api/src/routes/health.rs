@@ -1,4 +1,4 @@
-//! `GET /health`: the process lives. `GET /ready`: it can do its work.
+//! `GET /health`: the process lives, and what it is. `GET /ready`: it can do its work.
 
 use std::time::Duration;
 
@@ -12,8 +12,12 @@ use crate::app::App;
 /// A dependency that does not answer within this time is down.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(crate) async fn health() -> Json<Value> {
-    Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
+pub(crate) async fn health(State(app): State<App>) -> Json<Value> {
+    let mut health = json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") });
+    if let (Some(health), Value::Object(node)) = (health.as_object_mut(), app.node.health()) {
+        health.extend(node);
+    }
+    Json(health)
 }
 
 pub(crate) async fn ready(State(app): State<App>) -> (StatusCode, Json<Value>) {

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod breaker;
+mod cluster;
 mod connection;
 mod consumer;
 mod copy;
