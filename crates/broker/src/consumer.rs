@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use redis::aio::ConnectionManager;
+use crate::connection::Link;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -306,7 +306,7 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    fn redis(&self) -> ConnectionManager {
+    fn redis(&self) -> Link {
         self.queue.broker().redis()
     }
 }

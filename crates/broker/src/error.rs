@@ -13,6 +13,44 @@ pub enum Error {
         /// What the network said.
         reason: String,
     },
+    /// It does not want us.
+    #[error(
+        "Redis at {url} does not let us in: {reason}. Check user name and password in REDIS_URL (or REDIS_PASSWORD)"
+    )]
+    AccessDenied {
+        /// Where, without the password.
+        url: String,
+        /// What the server said.
+        reason: String,
+    },
+    /// It has no database of that number.
+    #[error(
+        "Redis at {url} has no such database: {reason}. Most have 0 to 15; check the end of REDIS_URL (or REDIS_DB)"
+    )]
+    NoSuchDatabase {
+        /// Where, without the password.
+        url: String,
+        /// What the server said.
+        reason: String,
+    },
+    /// It is another kind of server than the address says.
+    #[error("Redis at {url} is {what}: {remedy}")]
+    WrongKind {
+        /// Where, without the password.
+        url: String,
+        /// What it is.
+        what: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A certificate that cannot be read.
+    #[error("cannot read {}: {reason}. Check REDIS_TLS_CA, REDIS_TLS_CERT and REDIS_TLS_KEY", path.display())]
+    Certificate {
+        /// Which file.
+        path: std::path::PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// It is there, but still reads its data.
     #[error("Redis at {url} is still loading its data")]
     Loading {
@@ -40,7 +78,8 @@ pub enum Error {
     },
     /// The URL cannot be understood.
     #[error(
-        "{url} is not a Redis URL: {reason} (expected redis://[user:password@]host:port[/database])"
+        "{url} is not a Redis URL: {reason} (expected redis://[user:password@]host:port[/database], rediss://…, \
+         redis-sentinel://host:port,host:port/name or redis-cluster://host:port,host:port)"
     )]
     InvalidUrl {
         /// The URL, without the password.
@@ -101,12 +140,18 @@ impl Error {
             || redis.is_timeout()
             || redis.is_connection_dropped()
             || redis.is_connection_refusal()
+            || matches!(
+                redis.kind(),
+                redis::ErrorKind::AuthenticationFailed | redis::ErrorKind::ClusterConnectionNotFound
+            )
             // The server is there, but not ready, or without memory, disk or replicas for now.
             || matches!(
                 redis.code(),
                 Some(
                     "LOADING" | "MASTERDOWN" | "READONLY" | "TRYAGAIN" | "CLUSTERDOWN" | "BUSY"
                     | "OOM" | "MISCONF" | "NOREPLICAS"
+                    // Somebody changes the password: what is done must not be lost meanwhile.
+                    | "NOAUTH" | "WRONGPASS"
                 )
             )
     }

@@ -6,6 +6,7 @@
 //!
 //! This crate moves jobs; it must never know what a job does.
 
+mod address;
 mod admin;
 mod backoff;
 mod breaker;
@@ -25,10 +26,11 @@ mod reclaim;
 mod schedules;
 mod scripts;
 
+pub use address::check_url;
 pub use admin::{Delayed, Found, JobView, State, WhenActive};
 pub use backoff::{Backoff, RetryPolicy};
 pub use breaker::{Breaker, BreakerConfig, Gate, Passage};
-pub use connection::{Broker, Config};
+pub use connection::{Broker, Config, ConnectionState, TlsFiles};
 pub use consumer::{
     Cancelled, Consumer, ConsumerConfig, ConsumerHandle, Event, EventKind, Handler, JobContext,
     JobPolicy,

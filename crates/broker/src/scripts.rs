@@ -5,8 +5,8 @@
 
 use std::sync::LazyLock;
 
+use crate::connection::Link;
 use redis::Value;
-use redis::aio::ConnectionManager;
 use serde::Serialize;
 
 use crate::Error;
@@ -120,7 +120,7 @@ impl Next {
 
 /// Takes the next job, if there is one.
 pub(crate) async fn move_to_active(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     claim: &Claim,
     now_ms: u64,
@@ -148,7 +148,7 @@ pub(crate) async fn move_to_active(
 
 /// Moves a job from active to completed.
 pub(crate) async fn move_to_completed(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     run: &Run<'_>,
     result: &str,
@@ -167,7 +167,7 @@ pub(crate) async fn move_to_completed(
 
 /// Moves a job from active to failed, and into its dead-letter queue with the same breath.
 pub(crate) async fn fail_for_good(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     run: &Run<'_>,
     letter: &DeadLetter,
@@ -245,7 +245,7 @@ pub(crate) enum Attempt {
 
 /// Moves a job from active to delayed.
 pub(crate) async fn move_to_delayed(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     run: &Run<'_>,
     delay_ms: u64,
@@ -283,7 +283,7 @@ pub(crate) async fn move_to_delayed(
 
 /// Puts a failed job back to wait at once. Does not fetch.
 pub(crate) async fn retry_job(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     run: &Run<'_>,
 ) -> Result<Finished, Error> {
@@ -316,7 +316,7 @@ pub(crate) async fn retry_job(
 
 /// Locks an active job anew whose lock has expired. `Ok(false)`: it is not active or not free.
 pub(crate) async fn lock_again(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     claim: &Claim,
     job_id: &str,
@@ -330,7 +330,7 @@ pub(crate) async fn lock_again(
 /// Notes on a job that its holder died. Past `allowed` crashes the job is marked as failed for the
 /// next worker. Does nothing unless `token` still holds it.
 pub(crate) async fn count_crash(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     token: &str,
     job_id: &str,
@@ -343,7 +343,7 @@ pub(crate) async fn count_crash(
 
 /// Hands an active job back to wait without counting an attempt. `Ok(false)`: not held by `token`.
 pub(crate) async fn move_job_from_active_to_wait(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     token: &str,
     job_id: &str,
@@ -369,7 +369,7 @@ pub(crate) async fn move_job_from_active_to_wait(
 
 /// Puts jobs without a lock back to wait; returns their ids.
 pub(crate) async fn move_stalled_jobs_to_wait(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     max_stalled: u32,
     interval_ms: u64,
@@ -395,7 +395,7 @@ pub(crate) async fn move_stalled_jobs_to_wait(
 
 /// Renews the locks of all jobs in one call; returns the ids whose lock is lost.
 pub(crate) async fn extend_locks(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     lock_ms: u64,
     job_ids: &[&str],
@@ -412,7 +412,7 @@ pub(crate) async fn extend_locks(
 
 /// Writes a job's progress and tells those who listen.
 pub(crate) async fn update_progress(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     job_id: &str,
     progress: &str,
@@ -428,7 +428,7 @@ pub(crate) async fn update_progress(
 
 /// Adds a line to a job's log; keeps only the newest `keep`.
 pub(crate) async fn add_log(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     job_id: &str,
     line: &str,
@@ -443,7 +443,7 @@ pub(crate) async fn add_log(
 
 /// Puts the next job of a schedule on the queue; `options` are those it will have.
 pub(crate) async fn update_job_scheduler(
-    redis: &mut ConnectionManager,
+    redis: &mut Link,
     keys: &Keys,
     schedule: &str,
     job: &Job,
@@ -476,11 +476,7 @@ pub(crate) async fn update_job_scheduler(
 }
 
 /// Forgets an id that stands in `active` though its job is gone.
-pub(crate) async fn forget(
-    redis: &mut ConnectionManager,
-    keys: &Keys,
-    job_id: &str,
-) -> Result<(), Error> {
+pub(crate) async fn forget(redis: &mut Link, keys: &Keys, job_id: &str) -> Result<(), Error> {
     let mut pipe = redis::pipe();
     pipe.atomic().lrem(keys.part("active"), 0, job_id).ignore();
     pipe.srem(keys.part("stalled"), job_id).ignore().del(keys.lock(job_id)).ignore();

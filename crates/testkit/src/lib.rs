@@ -12,13 +12,16 @@ mod guarded;
 mod pdf;
 mod postgres;
 mod redis;
+mod sentinel;
 
 pub use app::{App, kill};
 pub use client::{Answer, Client, send};
 pub use eventually::{Outcome, eventually};
+pub use guarded::free_port;
 pub use pdf::{pdf_codes, pdf_is_sound, pdf_pages, pdf_text};
 pub use postgres::Postgres;
 pub use redis::Redis;
+pub use sentinel::Sentinel;
 pub use tempfile::TempDir;
 
 /// Makes a temporary folder that is removed when the value is dropped.

@@ -132,7 +132,7 @@ async fn answers_as(pid: u32, port: u16) -> Result<(), String> {
     }
 }
 
-fn find_program() -> Option<PathBuf> {
+pub(crate) fn find_program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from("/usr/local/bin"), PathBuf::from("/usr/bin")])

@@ -18,4 +18,5 @@ mod outage;
 mod proxy;
 mod queue;
 mod reclaim;
+mod servers;
 mod stage;

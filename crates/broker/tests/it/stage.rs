@@ -93,7 +93,7 @@ impl Stage {
 }
 
 pub(crate) async fn connect(url: &str) -> (Broker, Queue) {
-    let broker = Broker::connect(&Config { url: url.to_owned() }).await.unwrap();
+    let broker = Broker::connect(&Config::new(url)).await.unwrap();
     let queue = broker.queue(QUEUE).await.unwrap();
     (broker, queue)
 }
