@@ -45,9 +45,10 @@ impl Broker {
         let probe = client.get_multiplexed_async_connection();
         match tokio::time::timeout(CONNECT_TIMEOUT, probe).await {
             Err(_) => return Err(unreachable(format!("no answer within {CONNECT_TIMEOUT:?}"))),
-            Ok(Err(error)) => return Err(unreachable(error.to_string())),
+            Ok(Err(error)) => return Err(Error::connecting(&shown_url, error)),
             Ok(Ok(mut probe)) => {
-                let info: String = cmd("INFO").query_async(&mut probe).await?;
+                let info = cmd("INFO").query_async::<String>(&mut probe).await;
+                let info = info.map_err(|error| Error::connecting(&shown_url, error))?;
                 check_server(&shown_url, &info)?;
             }
         }
@@ -165,6 +166,11 @@ pub(crate) fn check_server(url: &str, info: &str) -> Result<(), Error> {
     if field("loading") == Some("1") {
         return Err(Error::Loading { url: url.to_owned() });
     }
+    if field("role") == Some("slave") && field("slave_read_only") == Some("1") {
+        let part = |name| field(name).unwrap_or("?");
+        let primary = format!("{}:{}", part("master_host"), part("master_port"));
+        return Err(Error::ReadOnlyReplica { url: url.to_owned(), primary });
+    }
     match field("maxmemory_policy") {
         Some("noeviction") | None => Ok(()),
         Some(policy) => {
@@ -201,6 +207,9 @@ mod tests {
         check_server("", &info.replace("allkeys-lru", "noeviction")).unwrap();
         let loading = "redis_version:7.0.15\r\nloading:1\r\nmaxmemory_policy:noeviction\r\n";
         assert!(matches!(check_server("", loading), Err(Error::Loading { .. })));
+        let replica = "role:slave\r\nslave_read_only:1\r\nmaster_host:db\r\nmaster_port:6379\r\n";
+        let error = check_server("redis://host", replica).unwrap_err();
+        assert!(error.to_string().contains("replica of db:6379") && error.is_outage(), "{error}");
         let old = "redis_version:5.0.9\r\nmaxmemory_policy:noeviction\r\n";
         assert!(matches!(check_server("", old), Err(Error::TooOld { .. })));
     }

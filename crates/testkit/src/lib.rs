@@ -11,6 +11,8 @@ mod eventually;
 mod guarded;
 mod pdf;
 mod postgres;
+mod process;
+mod proxy;
 mod redis;
 
 pub use app::{App, kill};
@@ -18,6 +20,8 @@ pub use client::{Answer, Client, send};
 pub use eventually::{Outcome, eventually};
 pub use pdf::{pdf_codes, pdf_is_sound, pdf_pages, pdf_text};
 pub use postgres::Postgres;
+pub use process::Process;
+pub use proxy::Proxy;
 pub use redis::Redis;
 pub use tempfile::TempDir;
 
