@@ -91,8 +91,10 @@ impl Broker {
         };
         check_prefix(prefix, is_cluster)?;
         opener.check(&shown_url).await?;
-        let link =
-            opener.link(RESPONSE_TIMEOUT).await.map_err(|error| refused(&shown_url, error))?;
+        let link = opener
+            .link(RESPONSE_TIMEOUT)
+            .await
+            .map_err(|error| Error::connecting(&shown_url, error))?;
         let bull =
             bullmq::redis_connection::RedisConnection::new_managed_only(&opener.bull).await?;
         let state = state::Watched::start(link.clone(), shown_url.clone());
@@ -248,16 +250,20 @@ impl Opener {
             let probe = client.get_multiplexed_async_connection();
             let answer = match tokio::time::timeout(CONNECT_TIMEOUT, probe).await {
                 Err(_) => Err(no_answer(shown_url)),
-                Ok(Err(error)) => Err(refused(shown_url, error)),
+                Ok(Err(error)) => Err(Error::connecting(shown_url, error)),
                 Ok(Ok(mut probe)) => cmd("INFO")
                     .query_async::<String>(&mut probe)
                     .await
-                    .map_err(|error| refused(shown_url, error)),
+                    .map_err(|error| Error::connecting(shown_url, error)),
             };
             match answer {
                 Ok(info) => {
-                    check_server(shown_url, &info)?;
                     check::check_kind(shown_url, &info, self.is_cluster)?;
+                    match check_server(shown_url, &info) {
+                        // A Cluster's replicas know its masters.
+                        Err(Error::ReadOnlyReplica { .. }) if self.is_cluster => {}
+                        checked => checked?,
+                    }
                     found = Ok(());
                 }
                 Err(error) if found.is_err() => found = Err(error),
@@ -293,25 +299,6 @@ impl Opener {
 fn no_answer(shown_url: &str) -> Error {
     let reason = format!("no answer within {CONNECT_TIMEOUT:?}");
     Error::Unreachable { url: shown_url.to_owned(), reason }
-}
-
-/// Why a server does not let us in: it is away, or it does not want us.
-fn refused(shown_url: &str, error: redis::RedisError) -> Error {
-    let url = shown_url.to_owned();
-    let reason = error.detail().map_or_else(|| error.to_string(), str::to_owned);
-    let says = |word: &str| error.code() == Some(word) || reason.contains(word);
-    if error.kind() == redis::ErrorKind::AuthenticationFailed
-        || ["WRONGPASS", "NOAUTH", "NOPERM"].into_iter().any(says)
-    {
-        return Error::AccessDenied { url, reason };
-    }
-    if says("DB index is out of range") || error.to_string().contains("switch database") {
-        return Error::NoSuchDatabase { url, reason };
-    }
-    if says("LOADING") {
-        return Error::Loading { url };
-    }
-    Error::Unreachable { url, reason: error.to_string() }
 }
 
 fn read_certificates(files: &TlsFiles) -> Result<Option<TlsCertificates>, Error> {

@@ -125,7 +125,8 @@ impl Guarded {
         self.child.try_wait().ok().flatten()
     }
 
-    fn signal(&mut self, signal: Signal) {
+    /// Sends a signal, unless the server has ended.
+    pub(crate) fn signal(&mut self, signal: Signal) {
         // A child that was waited for has given its id away: never signal that.
         if self.ended().is_none() {
             kill_process(Pid::from_child(&self.child), signal).ok();

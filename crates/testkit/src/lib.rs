@@ -11,6 +11,8 @@ mod eventually;
 mod guarded;
 mod pdf;
 mod postgres;
+mod process;
+mod proxy;
 mod redis;
 mod sentinel;
 
@@ -20,6 +22,8 @@ pub use eventually::{Outcome, eventually};
 pub use guarded::free_port;
 pub use pdf::{pdf_codes, pdf_is_sound, pdf_pages, pdf_text};
 pub use postgres::Postgres;
+pub use process::Process;
+pub use proxy::Proxy;
 pub use redis::Redis;
 pub use sentinel::Sentinel;
 pub use tempfile::TempDir;

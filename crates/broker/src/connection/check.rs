@@ -18,6 +18,11 @@ pub(crate) fn check_server(url: &str, info: &str) -> Result<(), Error> {
     if field("loading") == Some("1") {
         return Err(Error::Loading { url: url.to_owned() });
     }
+    if field("role") == Some("slave") && field("slave_read_only") == Some("1") {
+        let part = |name| field(name).unwrap_or("?");
+        let primary = format!("{}:{}", part("master_host"), part("master_port"));
+        return Err(Error::ReadOnlyReplica { url: url.to_owned(), primary });
+    }
     match field("maxmemory_policy") {
         Some("noeviction") | None => Ok(()),
         Some(policy) => {
@@ -42,10 +47,6 @@ pub(super) fn check_kind(url: &str, info: &str, is_cluster: bool) -> Result<(), 
         (Some("standalone"), true) => {
             wrong("a server of its own, not a node of a Cluster", "write redis://host:port")
         }
-        _ if field("role") == Some("slave") && !is_cluster => wrong(
-            "a replica, to which nothing can be written",
-            "give the address of the master, or of the Sentinels that know it",
-        ),
         _ => Ok(()),
     }
 }
@@ -62,6 +63,9 @@ mod tests {
         check_server("", &info.replace("allkeys-lru", "noeviction")).unwrap();
         let loading = "redis_version:7.0.15\r\nloading:1\r\nmaxmemory_policy:noeviction\r\n";
         assert!(matches!(check_server("", loading), Err(Error::Loading { .. })));
+        let replica = "role:slave\r\nslave_read_only:1\r\nmaster_host:db\r\nmaster_port:6379\r\n";
+        let error = check_server("redis://host", replica).unwrap_err();
+        assert!(error.to_string().contains("replica of db:6379") && error.is_outage(), "{error}");
         let old = "redis_version:5.0.9\r\nmaxmemory_policy:noeviction\r\n";
         assert!(matches!(check_server("", old), Err(Error::TooOld { .. })));
     }

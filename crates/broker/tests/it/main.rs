@@ -5,17 +5,20 @@
 #![allow(clippy::unwrap_used)]
 
 mod breaker;
+mod chaos;
 mod connection;
 mod consumer;
 mod copy;
 mod dead_letters;
+mod facts;
+mod fleet;
 mod flows;
 mod interop;
 mod job;
 mod limits;
 mod mirror;
+mod misbehaving;
 mod outage;
-mod proxy;
 mod queue;
 mod reclaim;
 mod servers;

@@ -244,63 +244,6 @@ async fn a_prefix_of_ones_own_is_used_throughout() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_want_us_says_why() {
-    let redis = Redis::start().await;
-    let error = refusal(Config::new(format!("{}/99", redis.url()))).await;
-    assert!(matches!(error, Error::NoSuchDatabase { .. }), "{error:?}");
-    assert!(error.to_string().contains("REDIS_DB") && !error.is_outage(), "{error}");
-
-    let replica =
-        Redis::with_config(&[("replicaof", &format!("127.0.0.1 {}", redis.port()))]).await;
-    let error = refusal(Config::new(replica.url())).await;
-    assert!(error.to_string().contains("a replica") && !error.is_outage(), "{error}");
-
-    let _: () = ask(&redis, "CONFIG SET requirepass secret").await;
-    for url in [redis.url(), redis.url().replace("//", "//:wrong@")] {
-        let error = refusal(Config::new(&url)).await;
-        assert!(matches!(error, Error::AccessDenied { .. }), "{error:?}");
-        let text = error.to_string();
-        assert!(text.contains("REDIS_PASSWORD") && !text.contains("wrong@"), "{text}");
-        assert!(!error.is_outage());
-    }
-    Broker::connect(&Config::new(redis.url().replace("//", "//:secret@"))).await.unwrap();
-}
-
-#[tokio::test]
-async fn jobs_wait_out_full_memory_a_flush_of_scripts_and_a_change_of_the_password() {
-    let redis = Redis::start().await;
-    let (_broker, queue) = connect(&redis.url()).await;
-    let mut played = play(&queue, config("a"));
-    queue.enqueue(&[job("one"), job("two"), job("three"), job("four")]).await.unwrap();
-    let one = played.run().await;
-    let _: () = ask(&redis, "CONFIG SET maxmemory 1").await;
-    let refused = queue.enqueue(&[job("five")]).await.unwrap_err();
-    assert!(refused.is_outage() && refused.to_string().contains("OOM"), "{refused}");
-    one.completes();
-    let _: () = ask(&redis, "SCRIPT FLUSH").await;
-    let _: () = ask(&redis, "CONFIG SET maxmemory 0").await;
-    played.run().await.completes();
-    let three = played.run().await;
-    // With a password that we do not know, for a while; connections that stand are thrown out.
-    let _: () = ask(&redis, "CONFIG SET requirepass secret").await;
-    let admin = redis::Client::open(redis.url().replace("//", "//:secret@")).unwrap();
-    let mut admin = admin.get_multiplexed_async_connection().await.unwrap();
-    let _: i64 =
-        cmd("CLIENT").arg(&["KILL", "TYPE", "normal"]).query_async(&mut admin).await.unwrap();
-    three.completes();
-    eventually(SOON, || async { queue.counts().await.err().ok_or("it still answers") }).await;
-    let _: () =
-        cmd("CONFIG").arg(&["SET", "requirepass", ""]).query_async(&mut admin).await.unwrap();
-    played.run().await.completes();
-    eventually(SOON, || async {
-        let counts = queue.counts().await.map_err(|error| error.to_string())?;
-        if counts.completed == 4 { Ok(()) } else { Err(format!("{counts:?}")) }
-    })
-    .await;
-    played.running.stop().await;
-}
-
-#[tokio::test]
 async fn the_state_of_the_connection_is_known() {
     let mut redis = Redis::start().await;
     let (broker, _queue) = connect(&redis.url()).await;
