@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stampede_broker::{Broker, Channel, Error, Queue};
+use stampede_cluster::{LatencyMeter, NodeHandle};
 use stampede_files::Files;
 use stampede_model::{Batch, GenerateTicket, JobSpec, Ticket, TicketId, Timestamp};
 use stampede_press::Press;
@@ -48,6 +49,10 @@ pub struct App {
     pub downloads: Arc<Semaphore>,
     /// What a request may ask for at most.
     pub limits: Limits,
+    /// The node this is.
+    pub node: NodeHandle,
+    /// Where it is noted how quickly requests are answered.
+    pub latency: LatencyMeter,
 }
 
 impl App {

@@ -1,9 +1,9 @@
 //! Every route on one page.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
@@ -16,7 +16,8 @@ use crate::app::App;
 use crate::problem::Problem;
 use crate::routes::templates::previews;
 use crate::routes::{
-    batch_files, batches, events, health, keys, orders, pdf, queues, templates, tickets, verify,
+    batch_files, batches, events, health, keys, nodes, orders, pdf, queues, templates, tickets,
+    verify,
 };
 
 /// No request may take longer; the slowest, an order of 100,000 tickets, takes a few seconds.
@@ -31,6 +32,20 @@ async fn limit_time(request: Request, next: Next) -> Response {
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).into_response()
         }
     }
+}
+
+/// Notes how long an answer took, for nodes whose workers make way for the API. Previews and files
+/// of whole batches take as long as they take.
+async fn note_time(State(app): State<App>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let counts = path.starts_with("/api/")
+        && !["/api/templates", "/api/batches"].iter().any(|slow| path.starts_with(slow));
+    let started = Instant::now();
+    let response = next.run(request).await;
+    if counts {
+        app.latency.record(started.elapsed());
+    }
+    response
 }
 
 /// The API as a service.
@@ -59,6 +74,10 @@ pub fn router(app: App) -> Router {
         .route("/api/queues/{name}/dead-letters", get(queues::dead_letters))
         .route("/api/queues/{name}/dead-letters/{verb}", post(queues::change_dead_letters))
         .route("/api/queues/{name}/{verb}", post(queues::change))
+        .route("/api/nodes", get(nodes::list))
+        .route("/api/nodes/{id}/commands", post(nodes::command))
+        .route("/api/cluster", get(nodes::cluster))
+        .route("/api/scaling/history", get(nodes::history))
         .route("/api/batches/{id}/pdf", get(batch_files::pdf))
         .route("/api/batches/{id}/zip", get(batch_files::zip))
         .route("/api/templates", post(templates::create).get(templates::list))
@@ -84,6 +103,7 @@ pub fn router(app: App) -> Router {
             Problem::internal(&format!("panicked: {cause}")).into_response()
         }))
         .layer(middleware::from_fn(limit_time))
+        .layer(middleware::from_fn_with_state(app.clone(), note_time))
         .layer(TraceLayer::new_for_http().on_response(DefaultOnResponse::new().level(Level::DEBUG)))
         .with_state(app)
 }

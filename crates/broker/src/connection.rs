@@ -209,7 +209,9 @@ struct Opener {
 
 impl Opener {
     async fn new(config: &Config, shown_url: &str) -> Result<Self, Error> {
-        let tls = read_certificates(&config.tls)?;
+        // The official crate takes certificates for a wish to have TLS.
+        let secure = config.url.starts_with("rediss");
+        let tls = if secure { read_certificates(&config.tls)? } else { None };
         let invalid = |error: redis::RedisError| Error::InvalidUrl {
             url: shown_url.to_owned(),
             reason: error.to_string(),

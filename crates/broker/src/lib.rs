@@ -10,6 +10,7 @@ mod address;
 mod admin;
 mod backoff;
 mod breaker;
+mod cluster;
 mod connection;
 mod consumer;
 pub mod copy;
@@ -30,6 +31,10 @@ pub use address::check_url;
 pub use admin::{Delayed, Found, JobView, State, WhenActive};
 pub use backoff::{Backoff, RetryPolicy};
 pub use breaker::{Breaker, BreakerConfig, Gate, Passage};
+pub use cluster::{
+    Alert, Announced, ClaimNode, Decided, Decisions, Holder, Leadership, Lease, Level, NodeEntry,
+    Registry, Subscription, Tallies, WorkerEntry, WorkerPresence,
+};
 pub use connection::{Broker, Config, ConnectionState, TlsFiles};
 pub use consumer::{
     Cancelled, Consumer, ConsumerConfig, ConsumerHandle, Event, EventKind, Handler, JobContext,

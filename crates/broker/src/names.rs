@@ -17,6 +17,12 @@ pub enum Channel {
     DeadLetter,
     /// A worker process was started: `{workerId, instanceId, timestamp}`.
     WorkerStarted,
+    /// A node has changed the number of its workers: `{instanceId, action, reason, workers}`.
+    ScalingEvent,
+    /// A coordinator has decided: `{action, nodeId, reason, priority, timestamp}`.
+    ScalingDecisions,
+    /// Something an operator should know: `{kind, subject, message, timestamp}`.
+    ClusterAlert,
 }
 
 impl Channel {
@@ -28,6 +34,9 @@ impl Channel {
             Self::TicketFailed => "ticket:failed",
             Self::DeadLetter => "queue:dead-letter",
             Self::WorkerStarted => "worker:started",
+            Self::ScalingEvent => "scaling:event",
+            Self::ScalingDecisions => "scaling:decisions",
+            Self::ClusterAlert => "cluster:alert",
         }
     }
 }

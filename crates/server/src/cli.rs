@@ -1,6 +1,7 @@
 //! What a person types. The embedded engine's own command line is in `cli/engine.rs`.
 
 mod engine;
+mod nodes;
 mod queues;
 mod template;
 
@@ -10,6 +11,7 @@ use stampede_model::Role;
 pub(crate) use self::engine::{
     BenchEngine, Engine, EngineCommand, EngineRun, Export, FsyncArg, Import,
 };
+pub(crate) use self::nodes::{Nodes, NodesCommand};
 pub(crate) use self::queues::{Queues, QueuesCommand};
 pub(crate) use self::template::{Template, TemplatePreview, TemplateSource};
 
@@ -22,8 +24,8 @@ pub(crate) use self::template::{Template, TemplatePreview, TemplateSource};
 ///   stampede demo --tickets 200      order 200 tickets and watch them being made
 ///
 /// Settings are environment variables; those below are flags too, and the flag wins. Only as variables:
-/// REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB, ADMIN_KEY, TICKET_KEY_SECRET, STORAGE_TYPE,
-/// NFS_PATH.
+/// REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB, REDIS_TLS_CA, REDIS_TLS_CERT, REDIS_TLS_KEY,
+/// QUEUE_PREFIX, ADMIN_KEY, TICKET_KEY_SECRET, STORAGE_TYPE, NFS_PATH, SCALE_*, WORKER_MEMORY_LIMIT_MB, API_LATENCY_LIMIT_MS, STUCK_QUEUE_AFTER.
 #[derive(Debug, Parser)]
 #[command(name = "stampede", version, verbatim_doc_comment)]
 pub(crate) struct Cli {
@@ -93,6 +95,8 @@ pub(crate) enum Command {
     TicketKeys(TicketKeys),
     /// Look into the queues of a running server, and tidy them up
     Queues(Queues),
+    /// The nodes of the cluster: who is there, what they do, and telling them what to do
+    Nodes(Nodes),
     /// Check settings, database, Redis, folders and the template, and say what is wrong
     Doctor,
     /// The embedded queue server: run it alone, copy it to or from a Redis, check and repair its journal
@@ -262,12 +266,27 @@ pub(crate) struct BenchTickets {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct SettingArgs {
-    /// What this node does: api, worker, both or auto (both, for now) [default: both]
+    /// What this node does: api, worker, both, or auto (both, with workers that make way for the API) [default: both]
     #[arg(long, env = "WORKER_MODE", global = true, hide_env_values = true, value_name = "MODE")]
     pub(crate) worker_mode: Option<String>,
-    /// Worker processes [default: one per core]
+    /// Worker processes: alone exactly so many, with MIN_WORKERS or MAX_WORKERS so many at start [default: one per core]
     #[arg(long, env = "WORKER_COUNT", global = true, hide_env_values = true, value_name = "N")]
     pub(crate) worker_count: Option<String>,
+    /// Fewest workers when there is little to do [default: 2, with WORKER_MODE=auto 0]
+    #[arg(long, env = "MIN_WORKERS", global = true, hide_env_values = true, value_name = "N")]
+    pub(crate) min_workers: Option<String>,
+    /// Most workers when there is much to do [default: two per core]
+    #[arg(long, env = "MAX_WORKERS", global = true, hide_env_values = true, value_name = "N")]
+    pub(crate) max_workers: Option<String>,
+    /// Whether this node may coordinate the cluster: true or false [default: true]
+    #[arg(
+        long,
+        env = "IS_COORDINATOR",
+        global = true,
+        hide_env_values = true,
+        value_name = "BOOL"
+    )]
+    pub(crate) is_coordinator: Option<String>,
     /// Jobs a worker runs at a time [default: 16]
     #[arg(long, env = "JOB_CONCURRENCY", global = true, hide_env_values = true, value_name = "N")]
     pub(crate) job_concurrency: Option<String>,
@@ -280,7 +299,7 @@ pub(crate) struct SettingArgs {
     /// Port to listen on [default: 3000]
     #[arg(long, env = "PORT", global = true, hide_env_values = true, value_name = "PORT")]
     pub(crate) port: Option<String>,
-    /// Redis or Valkey; also REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB [default: the embedded engine, in DATA_DIR/engine]
+    /// Redis or Valkey: redis://, rediss://, redis-sentinel://, redis-cluster://; also REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB [default: the embedded engine, in DATA_DIR/engine]
     #[arg(long, env = "REDIS_URL", global = true, hide_env_values = true, value_name = "URL")]
     pub(crate) redis_url: Option<String>,
     /// When the embedded engine syncs to disk: always, everysec or never [default: everysec]

@@ -6,6 +6,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod example;
+pub(crate) mod nodes;
 pub(crate) mod queues;
 pub(crate) mod serve;
 mod session;

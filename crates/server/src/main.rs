@@ -54,6 +54,7 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
         Command::Verify(options) => commands::verify::run(settings(args)?, options).await,
         Command::TicketKeys(command) => commands::ticket_keys::run(settings(args)?, command).await,
         Command::Queues(options) => commands::queues::run(settings(args)?, options).await,
+        Command::Nodes(options) => commands::nodes::run(settings(args)?, options).await,
         Command::Doctor => commands::doctor::run(settings(args)?).await,
         // A machine that only runs the engine need not have the server's settings in order.
         Command::Engine(options) => {

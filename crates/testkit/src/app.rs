@@ -12,7 +12,7 @@ use crate::guarded::{Guarded, free_port};
 use crate::temp_dir;
 
 /// The admin key of every server under test.
-const ADMIN_KEY: &str = "the-admin-key-of-this-test";
+pub const ADMIN_KEY: &str = "the-admin-key-of-this-test";
 /// How often another port is tried before giving up.
 const PORTS: usize = 5;
 
@@ -66,6 +66,16 @@ impl App {
         let workers = self.workers();
         self.server.kill();
         workers.into_iter().for_each(kill);
+    }
+
+    /// Sends a signal to the server process alone.
+    pub fn signal(&mut self, signal: Signal) {
+        self.server.signal(signal);
+    }
+
+    /// Waits until the server has ended by itself, and returns how.
+    pub async fn ended(&mut self) -> std::process::ExitStatus {
+        self.server.until_ended().await
     }
 
     /// Starts a stopped or killed server again on the same data, with these settings changed.
@@ -176,10 +186,18 @@ async fn launch(
     command.extend([binary.display().to_string(), "serve".to_owned()]);
     let mut server = Guarded::spawn(folder, Signal::KILL, &command);
     let client = Client::new(format!("http://127.0.0.1:{port}"), None);
+    let serves = !settings.iter().any(|(name, value)| name == "WORKER_MODE" && value == "worker");
+    let log = folder.join("log");
     server
         .ready(|_pid| {
-            let client = client.clone();
+            let (client, log) = (client.clone(), log.clone());
             async move {
+                if !serves {
+                    // A node that only works is ready when its first worker says so.
+                    let text = fs::read_to_string(&log).unwrap_or_default();
+                    let ready = text.lines().any(|line| line.contains("INFO ready"));
+                    return if ready { Ok(()) } else { Err("no worker is ready".to_owned()) };
+                }
                 let answer = client.try_get("/ready").await?;
                 if answer.status == 200 { Ok(()) } else { Err(answer.body.to_string()) }
             }

@@ -114,6 +114,17 @@ impl Guarded {
         self.release_watcher();
     }
 
+    /// Waits until the server has ended by itself.
+    pub(crate) async fn until_ended(&mut self) -> ExitStatus {
+        let status = eventually(PATIENCE, || {
+            let ended = self.ended();
+            async move { ended.ok_or("the server does not end") }
+        })
+        .await;
+        self.release_watcher();
+        status
+    }
+
     /// Kills the server as a power failure would.
     pub(crate) fn kill(&mut self) {
         self.signal(self.at_once);

@@ -26,7 +26,7 @@ const SETTINGS: &[&str] = &[
     "fsync=off",
     "full_page_writes=off",
     "shared_buffers=32MB",
-    "max_connections=60",
+    "max_connections=200",
 ];
 
 /// A PostgreSQL server on a free loopback port; everybody on this machine may connect.

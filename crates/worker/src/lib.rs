@@ -4,6 +4,7 @@
 //! - `loads`: many tickets in one query.
 //! - `completions`: many finished tickets in one transaction.
 //! - `announcer`: tells outside readers (`ticket:completed`, `batch:{id}`).
+//! - [`Presence`]: says that the worker is there and how busy it is.
 //! - [`Reconciler`]: puts pending tickets back on the queue when their job is gone.
 //!
 //! This crate must never serve HTTP.
@@ -13,9 +14,11 @@ mod completions;
 mod environment;
 pub mod jobs;
 mod loads;
+mod presence;
 mod reconciler;
 
 pub use environment::Environment;
+pub use presence::{Presence, Report};
 pub use reconciler::Reconciler;
 
 use stampede_broker::{Broker, Consumer, ConsumerConfig, Error};
@@ -31,6 +34,7 @@ pub async fn run(
     config: ConsumerConfig,
     broker: Broker,
     environment: Environment,
+    presence: Presence,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let queue = broker.queue(GenerateTicket::QUEUE).await?;
@@ -39,7 +43,14 @@ pub async fn run(
         Completions::start(environment.store.clone(), announcer.clone());
     let jobs = Jobs::new(config.name.clone(), environment, completions, announcer);
 
-    Consumer::new(config, queue, jobs).run(stop).await;
+    let consumer = Consumer::new(config, queue, jobs);
+    let ended = CancellationToken::new();
+    let present = presence.run(consumer.handle(), stop.clone(), ended.clone());
+    let present = tokio::spawn(present);
+    consumer.run(stop).await;
+    ended.cancel();
+    // Panics have been reported already.
+    let _ = present.await;
 
     // The consumer has dropped its jobs and with them the senders; both tasks empty their queues.
     let _ = tokio::join!(committing, announcing);

@@ -1,4 +1,4 @@
-//! `GET /health`: the process lives. `GET /ready`: it can do its work.
+//! `GET /health`: the process lives, and what it is. `GET /ready`: it can do its work.
 
 use std::time::Duration;
 
@@ -6,14 +6,19 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use serde_json::{Value, json};
+use stampede_broker::ConnectionState;
 
 use crate::app::App;
 
 /// A dependency that does not answer within this time is down.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-pub(crate) async fn health() -> Json<Value> {
-    Json(json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
+pub(crate) async fn health(State(app): State<App>) -> Json<Value> {
+    let mut health = json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") });
+    if let (Some(health), Value::Object(node)) = (health.as_object_mut(), app.node.health()) {
+        health.extend(node);
+    }
+    Json(health)
 }
 
 pub(crate) async fn ready(State(app): State<App>) -> (StatusCode, Json<Value>) {
@@ -28,6 +33,9 @@ pub(crate) async fn ready(State(app): State<App>) -> (StatusCode, Json<Value>) {
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready")
     };
-    let body = json!({ "status": overall, "database": word(store), "redis": word(redis) });
+    let mut body = json!({ "status": overall, "database": word(store), "redis": word(redis) });
+    if let ConnectionState::Away { duration, .. } = app.broker.connection_state() {
+        body["redisDownSeconds"] = duration.as_secs().into();
+    }
     (status, Json(body))
 }

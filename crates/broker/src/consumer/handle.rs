@@ -1,10 +1,12 @@
 //! Steering and watching a consumer while it runs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
+
+use crate::Tallies;
 
 /// Events kept for a reader that is slow; then the oldest are dropped, never the consumer held up.
 const EVENTS: usize = 1024;
@@ -42,14 +44,36 @@ pub enum EventKind {
 pub(super) struct Events {
     sender: broadcast::Sender<Event>,
     running: Arc<AtomicUsize>,
+    ended: Arc<Ended>,
+}
+
+/// Jobs that ended, counted whether or not anybody reads events.
+#[derive(Default)]
+struct Ended {
+    completed: AtomicU64,
+    failed: AtomicU64,
+    stalled: AtomicU64,
 }
 
 impl Events {
     pub(super) fn new() -> Self {
-        Self { sender: broadcast::Sender::new(EVENTS), running: Arc::default() }
+        Self {
+            sender: broadcast::Sender::new(EVENTS),
+            running: Arc::default(),
+            ended: Arc::default(),
+        }
     }
 
     pub(super) fn tell(&self, job_id: &str, kind: EventKind) {
+        let counter = match &kind {
+            EventKind::Completed => Some(&self.ended.completed),
+            EventKind::Failed(_) => Some(&self.ended.failed),
+            EventKind::Stalled => Some(&self.ended.stalled),
+            _ => None,
+        };
+        if let Some(counter) = counter {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
         if self.sender.receiver_count() > 0 {
             // Fails only when the last reader has just gone.
             let _ = self.sender.send(Event { job_id: job_id.to_owned(), kind });
@@ -104,6 +128,13 @@ impl ConsumerHandle {
     /// How many are worked on now.
     pub fn running(&self) -> usize {
         self.events.running.load(Ordering::Relaxed)
+    }
+
+    /// How many jobs have ended here, by how.
+    pub fn tallies(&self) -> Tallies {
+        let Ended { completed, failed, stalled } = &*self.events.ended;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Tallies { completed: load(completed), failed: load(failed), stalled: load(stalled) }
     }
 
     /// Takes no more jobs, for good; those that run go on. The consumer still has to be stopped.

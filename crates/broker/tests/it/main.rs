@@ -6,6 +6,7 @@
 
 mod breaker;
 mod chaos;
+mod cluster;
 mod connection;
 mod consumer;
 mod copy;

@@ -1,14 +1,16 @@
-//! `stampede serve`: API, worker processes and reconciler, until told to stop.
+//! `stampede serve`: API, worker processes, their place in the cluster and the reconciler, until told
+//! to stop.
+
+mod cluster;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use stampede_api::{App, Limits, Turns};
 use stampede_broker::{Broker, Queue};
-use stampede_cluster::{Supervisor, SupervisorConfig};
+use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor};
 use stampede_files::Files;
 use stampede_model::{GenerateTicket, MAIN_FILE, TemplateFiles};
 use stampede_press::Press;
@@ -40,6 +42,7 @@ struct Ground {
     redis_url: String,
     broker: Broker,
     tickets: Queue,
+    membership: Membership,
 }
 
 pub(crate) async fn run(settings: Settings) -> Result<()> {
@@ -56,11 +59,18 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     let store = ground.store.clone();
 
     let mut parts = JoinSet::new();
-    if settings.mode.works() {
-        let config =
-            supervisor_config(&settings, &ground.redis_url, ground.template_snapshot.as_deref())?;
-        parts.spawn(Supervisor::new(config, ground.broker.clone()).run(stop.clone()));
+    let mut supervisor = None;
+    if settings.fleet.roles.worker {
+        let template = ground.template_snapshot.as_deref();
+        let config = cluster::supervisor_config(&settings, &ground.redis_url, template)?;
+        let supervising = Supervisor::new(config, ground.broker.clone());
+        supervisor = Some(supervising.handle());
+        parts.spawn(supervising.run(stop.clone()));
     }
+    let latency = LatencyMeter::default();
+    let node = Node::new(ground.membership, supervisor, latency.clone());
+    let handle = node.handle();
+    parts.spawn(node.run(stop.clone()));
     parts.spawn(Reconciler::new(store.clone(), ground.broker.clone()).run(stop.clone()));
     if let Some(listener) = ground.listener {
         // Now that nothing can fail any more: a key that is shown once must not be lost on the way.
@@ -75,6 +85,8 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             turns: Turns::default(),
             downloads: Arc::new(Semaphore::new(DOWNLOADS)),
             limits: Limits { quantity: settings.max_quantity, body_bytes: settings.max_body_bytes },
+            node: handle,
+            latency,
         };
         parts.spawn(stampede_api::run(listener, app, stop.clone()));
         greet(&settings, admin_key, address);
@@ -82,8 +94,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
 
     stop.cancelled().await;
     tracing::info!("stopping: no new work, running jobs may end");
-    let deadline = settings.shutdown_timeout + Duration::from_secs(5);
-    if tokio::time::timeout(deadline, parts.join_all()).await.is_err() {
+    if tokio::time::timeout(settings.shutdown_timeout, parts.join_all()).await.is_err() {
         tracing::warn!("not everything ended in time");
     }
     store.close().await;
@@ -98,7 +109,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
 /// Checks and opens everything. The cheapest checks come first, so that a mistake shows before
 /// anything was started.
 async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground> {
-    let listener = if settings.mode.serves() { Some(listen(settings).await?) } else { None };
+    let listener = if settings.fleet.roles.api { Some(listen(settings).await?) } else { None };
     let compiler = compiler::start()?;
     let template = connect::default_template(settings)?;
     // The designs that ship are known to work.
@@ -122,6 +133,7 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
     let tickets = broker.queue(GenerateTicket::QUEUE).await?;
     let template_snapshot = snapshot(settings, &template)?;
     let press = Press::new(store.clone(), compiler, template);
+    let membership = Membership::claim(cluster::node_config(settings), broker.clone()).await?;
     Ok(Ground {
         listener,
         press,
@@ -132,6 +144,7 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         redis_url,
         broker,
         tickets,
+        membership,
     })
 }
 
@@ -159,29 +172,10 @@ async fn listen(settings: &Settings) -> Result<TcpListener> {
     })
 }
 
-fn supervisor_config(
-    settings: &Settings,
-    redis_url: &str,
-    template: Option<&Path>,
-) -> Result<SupervisorConfig> {
-    // The very file we run, even when it was replaced by a newer version meanwhile.
-    let myself = PathBuf::from("/proc/self/exe");
-    let program = if myself.exists() { myself } else { std::env::current_exe()? };
-    Ok(SupervisorConfig {
-        program,
-        args: vec!["worker".to_owned()],
-        env: settings.worker_env(redis_url, template),
-        node: settings.server_name.clone(),
-        workers: settings.worker_count,
-        drain: settings.shutdown_timeout,
-        queues: vec![GenerateTicket::QUEUE.to_owned()],
-    })
-}
-
 /// Tells the person at the terminal where to look.
 fn greet(settings: &Settings, admin_key: AdminKey, address: SocketAddr) {
     let myself = std::env::args().next().unwrap_or_else(|| "stampede".to_owned());
-    let workers = if settings.mode.works() { settings.worker_count } else { 0 };
+    let fleet = &settings.fleet;
     let key = match admin_key {
         AdminKey::New(key) => format!("{key}\n              (shown only now: keep it)"),
         AdminKey::Preset => "the one in ADMIN_KEY".to_owned(),
@@ -193,10 +187,14 @@ fn greet(settings: &Settings, admin_key: AdminKey, address: SocketAddr) {
     println!("  Stampede {} is running", env!("CARGO_PKG_VERSION"));
     println!("  API         http://{address}/api   (health: http://{address}/health)");
     println!("  Admin key   {key}");
-    let processes = if workers == 1 { "process" } else { "processes" };
+    let processes = if fleet.count == 1 { "process" } else { "processes" };
+    let range = match (fleet.min, fleet.max) {
+        (min, max) if min == max => String::new(),
+        (min, max) => format!(" ({min} to {max} with the load)"),
+    };
     println!(
-        "  Workers     {workers} {processes}, {} jobs at a time each",
-        settings.job_concurrency
+        "  Workers     {} {processes}{range}, {} jobs at a time each",
+        fleet.count, settings.job_concurrency
     );
     println!("  PDFs        {}", settings.public_path.join("tickets").display());
     println!("  Try         {myself} demo --tickets 200");

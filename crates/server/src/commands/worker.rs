@@ -1,17 +1,17 @@
 //! `stampede worker`: one worker process. The supervisor starts it and tells it who it is.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
-use stampede_broker::ConsumerConfig;
-use stampede_cluster::WorkerEnv;
+use stampede_broker::{ConsumerConfig, WorkerPresence};
+use stampede_cluster::{ANNOUNCE_EVERY, ENTRY_LIVES, WorkerEnv};
 use stampede_model::KeyId;
 use stampede_press::Press;
 use stampede_store::Durability;
-use stampede_worker::Environment;
-use tokio::io::AsyncReadExt;
+use stampede_worker::{Environment, Presence, Report};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 use crate::commands::signals::stop_on_signal;
 use crate::settings::{Redis, Settings};
@@ -24,25 +24,43 @@ const STALLED_INTERVAL: Duration = Duration::from_secs(5);
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn run(settings: Settings) -> Result<()> {
-    logging::start(&settings.log);
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let id = variable(WorkerEnv::ID).unwrap_or_else(|| format!("{}-worker", settings.server_name));
-    let token = variable(WorkerEnv::TOKEN).unwrap_or_else(|| format!("{id}:{}", KeyId::generate()));
+    let identity = Identity::read(&settings);
+    logging::start_as(&settings.log, &identity.id);
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone())?;
-    if variable(WorkerEnv::SUPERVISED).is_some() {
+    if identity.supervised {
         tokio::spawn(stop_with_supervisor(stop.clone()));
     }
-    let span = tracing::info_span!("worker", id);
-    work(settings, id, token, stop).instrument(span).await
+    work(settings, identity, stop).await
 }
 
-async fn work(
-    settings: Settings,
-    name: String,
+/// Who this worker is.
+struct Identity {
+    id: String,
+    node: String,
     token: String,
-    stop: CancellationToken,
-) -> Result<()> {
+    drain: Option<Duration>,
+    supervised: bool,
+}
+
+impl Identity {
+    fn read(settings: &Settings) -> Self {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let id =
+            variable(WorkerEnv::ID).unwrap_or_else(|| format!("{}-worker", settings.server_name));
+        let drain_ms = variable(WorkerEnv::DRAIN).and_then(|ms| ms.parse().ok());
+        Self {
+            token: variable(WorkerEnv::TOKEN)
+                .unwrap_or_else(|| format!("{id}:{}", KeyId::generate())),
+            node: variable(WorkerEnv::NODE).unwrap_or_else(|| settings.server_name.clone()),
+            drain: drain_ms.map(Duration::from_millis),
+            supervised: variable(WorkerEnv::SUPERVISED).is_some(),
+            id,
+        }
+    }
+}
+
+async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -> Result<()> {
     let Redis::At(redis_url) = &settings.redis else {
         bail!("a worker needs REDIS_URL; \"stampede serve\" starts workers by itself and sets it");
     };
@@ -55,20 +73,51 @@ async fn work(
         press: Press::new(store.clone(), compiler::start()?, default),
     };
     let broker = connect::broker(&settings, redis_url).await?;
+    let (reports, reported) = watch::channel(None);
+    if identity.supervised {
+        tokio::spawn(tell_supervisor(reported));
+    }
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let presence = Presence {
+        worker: WorkerPresence {
+            id: identity.id.clone(),
+            node: identity.node,
+            incarnation: identity.token.clone(),
+            start_time: started.as_secs(),
+            pid: std::process::id(),
+        },
+        registry: broker.registry(ENTRY_LIVES),
+        every: ANNOUNCE_EVERY,
+        reports,
+    };
     let config = ConsumerConfig {
-        name,
-        token,
+        name: identity.id,
+        token: identity.token,
         slots: settings.job_concurrency,
         lock: LOCK,
         stalled_interval: STALLED_INTERVAL,
-        drain: settings.shutdown_timeout,
+        drain: identity.drain.unwrap_or(settings.shutdown_timeout),
         limit: None,
     };
     tracing::info!(slots = config.slots, "ready");
-    stampede_worker::run(config, broker, environment, stop).await?;
+    stampede_worker::run(config, broker, environment, presence, stop).await?;
     store.close().await;
     tracing::info!("ended");
     Ok(())
+}
+
+/// Tells the supervisor on standard output that this worker takes jobs, and how busy it is.
+async fn tell_supervisor(mut reports: watch::Receiver<Option<Report>>) {
+    let mut stdout = tokio::io::stdout();
+    let mut ready = false;
+    while reports.changed().await.is_ok() {
+        let Some(Report { busy, slots }) = *reports.borrow_and_update() else { continue };
+        let greeting = if std::mem::replace(&mut ready, true) { "" } else { "ready\n" };
+        let text = format!("{greeting}busy {busy} of {slots}\n");
+        // A supervisor that is gone is noticed elsewhere.
+        let _ = stdout.write_all(text.as_bytes()).await;
+        let _ = stdout.flush().await;
+    }
 }
 
 /// Standard input closes when the supervisor dies, in whatever way.

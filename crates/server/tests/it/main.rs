@@ -6,6 +6,7 @@
 mod access;
 mod bad_input;
 mod batch_files;
+mod cluster;
 mod commands;
 mod crashes;
 mod engine;

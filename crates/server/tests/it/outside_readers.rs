@@ -10,14 +10,14 @@ use stampede_testkit::{Redis, eventually};
 
 use crate::{batch_ended, create_event, start, text};
 
-struct Listener {
+pub(crate) struct Listener {
     child: Child,
     lines: mpsc::Receiver<String>,
 }
 
 impl Listener {
     /// Subscribes and returns when the subscription stands.
-    fn subscribe(redis: &Redis, channels: &[&str]) -> Self {
+    pub(crate) fn subscribe(redis: &Redis, channels: &[&str]) -> Self {
         let mut child = Command::new("redis-cli")
             .args(["-p", &redis.port().to_string(), "SUBSCRIBE"])
             .args(channels)
@@ -40,7 +40,7 @@ impl Listener {
         self.lines.recv_timeout(Duration::from_secs(60)).expect("a line from redis-cli")
     }
 
-    fn message(&self) -> (String, Value) {
+    pub(crate) fn message(&self) -> (String, Value) {
         assert_eq!(self.line(), "message");
         let channel = self.line();
         (channel, serde_json::from_str(&self.line()).unwrap())

@@ -47,6 +47,7 @@ impl Jobs {
             Err(error) => return Outcome::Discard(error.to_string()),
         };
         let mut steps = Steps::start();
+        slow_down().await;
         let environment = &self.environment;
 
         let (ticket, event) = match self.loads.load(ticket_id).await {
@@ -158,6 +159,16 @@ impl Jobs {
             }
         }
         Ok(())
+    }
+}
+
+/// Takes a while when the test harness asks for it, so that jobs can be caught in the middle. Not in
+/// release builds.
+async fn slow_down() {
+    if cfg!(debug_assertions)
+        && let Some(ms) = std::env::var("STAMPEDE_SLOW_TICKETS").ok().and_then(|ms| ms.parse().ok())
+    {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
     }
 }
 

@@ -1,0 +1,196 @@
+//! What is decided about the cluster: commands to nodes, the history, statistics and alerts.
+//!
+//! What a coordinator writes goes through a script that looks at its lease in the same breath: one
+//! that is not coordinator any more, and does not know it yet, changes nothing.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use futures::StreamExt;
+use redis::{Script, cmd, pipe};
+use serde_json::{Value, json};
+
+use super::lease::{COORDINATOR, Leadership};
+use super::object;
+use crate::{Broker, Channel, Error};
+
+static DECIDE: Lazy = Lazy::new(|| Script::new(include_str!("decision.lua")));
+static SURVEY: Lazy = Lazy::new(|| Script::new(include_str!("survey.lua")));
+static STEP: Lazy = Lazy::new(|| Script::new(include_str!("step.lua")));
+
+type Lazy = LazyLock<Script>;
+
+const HISTORY: &str = "scaling:history";
+const STATS: &str = "cluster:stats";
+const ALERTS: &str = "cluster:alerts";
+/// Entries of the history and of the alerts that are kept.
+const KEPT: usize = 100;
+/// How long statistics are kept that nobody writes anew, as in seed 000.
+const STATS_KEPT: Duration = Duration::from_secs(300);
+/// Longer messages are nobody's commands.
+const LONGEST_MESSAGE: usize = 64 << 10;
+
+/// What became of a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decided {
+    /// It was told and remembered.
+    Told,
+    /// The node does not listen.
+    Unheard,
+    /// Somebody else coordinates by now; nothing was written.
+    Fenced,
+}
+
+/// Something an operator should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alert {
+    /// What kind: `node-dead`, `queue-stuck`, ….
+    pub kind: &'static str,
+    /// Which node or queue.
+    pub subject: String,
+    /// In a sentence.
+    pub message: String,
+}
+
+/// Decisions about this cluster. Cheap to clone.
+#[derive(Clone)]
+pub struct Decisions {
+    broker: Broker,
+}
+
+impl Broker {
+    /// Decisions about the cluster.
+    pub fn decisions(&self) -> Decisions {
+        Decisions { broker: self.clone() }
+    }
+
+    /// Listens to channels on a connection of its own.
+    pub async fn subscribe(&self, channels: &[String]) -> Result<Subscription, Error> {
+        let mut listener = self.listener().await?;
+        for channel in channels {
+            listener.subscribe(channel).await?;
+        }
+        Ok(Subscription { messages: Box::pin(listener.into_on_message()) })
+    }
+}
+
+/// The channel of commands for one node.
+fn commands_to(node: &str) -> String {
+    format!("worker:commands:{node}")
+}
+
+impl Decisions {
+    /// The channels of commands that a node listens to.
+    pub fn command_channels(node: &str) -> [String; 2] {
+        [commands_to(node), commands_to("all")]
+    }
+
+    /// Tells a node what was decided about it and remembers it, if `leader` still coordinates.
+    pub async fn decide(
+        &self,
+        leader: &Leadership,
+        node: &str,
+        decision: &Value,
+    ) -> Result<Decided, Error> {
+        let heard: i64 = DECIDE
+            .key(COORDINATOR)
+            .key(HISTORY)
+            .arg(leader.text())
+            .arg(commands_to(node))
+            .arg(object(decision))
+            .arg(KEPT)
+            .arg(Channel::ScalingDecisions.as_str())
+            .invoke_async(&mut self.broker.redis())
+            .await?;
+        Ok(match heard {
+            -1 => Decided::Fenced,
+            0 => Decided::Unheard,
+            _ => Decided::Told,
+        })
+    }
+
+    /// Writes what a coordinator has seen; `false` if another coordinates.
+    pub async fn survey(
+        &self,
+        leader: &Leadership,
+        stats: &Value,
+        alerts: &[Alert],
+    ) -> Result<bool, Error> {
+        let mut call = SURVEY.prepare_invoke();
+        call.key(COORDINATOR).key(STATS).key(ALERTS).arg(leader.text()).arg(object(stats));
+        call.arg(STATS_KEPT.as_secs()).arg(KEPT).arg(Channel::ClusterAlert.as_str());
+        for Alert { kind, subject, message } in alerts {
+            call.arg(object(&json!({ "kind": kind, "subject": subject, "message": message })));
+        }
+        Ok(call.invoke_async(&mut self.broker.redis()).await?)
+    }
+
+    /// Tells everybody that a node has changed the number of its workers; `remember` is its entry in
+    /// the history, unless a coordinator has written one.
+    pub async fn step(&self, event: &Value, remember: Option<&Value>) -> Result<(), Error> {
+        let _: () = STEP
+            .key(HISTORY)
+            .arg(Channel::ScalingEvent.as_str())
+            .arg(object(event))
+            .arg(remember.map(object).unwrap_or_default())
+            .arg(KEPT)
+            .invoke_async(&mut self.broker.redis())
+            .await?;
+        Ok(())
+    }
+
+    /// Sends a command to a node, or to `all`; returns how many heard it.
+    pub async fn command(&self, node: &str, command: &Value) -> Result<u64, Error> {
+        let text = object(command);
+        let mut redis = self.broker.redis();
+        Ok(cmd("PUBLISH").arg(commands_to(node)).arg(text).query_async(&mut redis).await?)
+    }
+
+    /// The last decisions, newest first, and the time by Redis' clock.
+    pub async fn history(&self) -> Result<(Vec<Value>, u64), Error> {
+        let mut asked = pipe();
+        asked.lrange(HISTORY, 0, KEPT as isize - 1).cmd("TIME");
+        let (entries, (seconds, micros)): (Vec<String>, (u64, u64)) =
+            asked.query_async(&mut self.broker.redis()).await?;
+        Ok((parse_all(&entries), seconds * 1000 + micros / 1000))
+    }
+
+    /// The last alerts, newest first.
+    pub async fn alerts(&self) -> Result<Vec<Value>, Error> {
+        let mut redis = self.broker.redis();
+        let entries: Vec<String> =
+            cmd("LRANGE").arg(ALERTS).arg(0).arg(KEPT - 1).query_async(&mut redis).await?;
+        Ok(parse_all(&entries))
+    }
+
+    /// `cluster:stats`, as a coordinator wrote it last.
+    pub async fn stats(&self) -> Result<Option<Value>, Error> {
+        let text: Option<String> =
+            cmd("GET").arg(STATS).query_async(&mut self.broker.redis()).await?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+}
+
+fn parse_all(entries: &[String]) -> Vec<Value> {
+    entries.iter().filter_map(|entry| serde_json::from_str(entry).ok()).collect()
+}
+
+/// Messages of channels. Ends when the connection does.
+pub struct Subscription {
+    messages: futures::stream::BoxStream<'static, redis::Msg>,
+}
+
+impl Subscription {
+    /// The next message that is a text of sensible length; `None` when the connection has ended.
+    pub async fn next(&mut self) -> Option<String> {
+        loop {
+            let message = self.messages.next().await?;
+            let bytes = message.get_payload_bytes();
+            if bytes.len() > LONGEST_MESSAGE {
+                tracing::warn!(bytes = bytes.len(), "ignored a message that is far too long");
+                continue;
+            }
+            return Some(String::from_utf8_lossy(bytes).into_owned());
+        }
+    }
+}

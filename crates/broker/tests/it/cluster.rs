@@ -1,0 +1,178 @@
+//! The registry, the lease and decisions, on a real redis-server (7.0: fields cannot expire there).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use stampede_broker::{
+    Alert, Broker, ClaimNode, Config, Decided, Decisions, Holder, Tallies, WorkerPresence,
+};
+use stampede_testkit::{Redis, eventually};
+
+const SHORT: Duration = Duration::from_millis(1_500);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn connect() -> (Redis, Broker) {
+    let redis = Redis::start().await;
+    let broker = Broker::connect(&Config { url: redis.url() }).await.unwrap();
+    (redis, broker)
+}
+
+fn holder(incarnation: &str) -> Holder {
+    Holder {
+        incarnation: incarnation.to_owned(),
+        host: "here".to_owned(),
+        pid: 7,
+        boot: "once".to_owned(),
+    }
+}
+
+fn cli(redis: &Redis, arguments: &[&str]) -> String {
+    let port = redis.port().to_string();
+    let output =
+        std::process::Command::new("redis-cli").args(["-p", &port]).args(arguments).output();
+    String::from_utf8_lossy(&output.unwrap().stdout).trim_end().to_owned()
+}
+
+#[tokio::test]
+async fn who_does_not_announce_itself_vanishes_alone_and_its_counts_stay() {
+    let (redis, broker) = connect().await;
+    let registry = broker.registry(SHORT);
+    let stats = json!({ "instanceId": "x", "workers": 3 });
+    for name in ["a", "b"] {
+        let claim =
+            registry.announce_node(name, &holder(name), &stats, Some(&json!({})), None).await;
+        assert!(matches!(claim.unwrap(), ClaimNode::Ours(_)));
+    }
+    let worker = WorkerPresence {
+        id: "a-worker-0".to_owned(),
+        node: "a".to_owned(),
+        incarnation: "1".to_owned(),
+        start_time: 5,
+        pid: 9,
+    };
+    let done = Tallies { completed: 12, failed: 1, stalled: 0 };
+    registry.announce_worker(&worker, "running", &json!({ "busy": 2 }), done).await.unwrap();
+    let names = || async {
+        let nodes = registry.nodes().await.unwrap();
+        nodes.into_iter().map(|node| node.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["a", "b"]);
+    assert_eq!(registry.workers().await.unwrap()[0].heartbeat["busy"], 2);
+
+    // Only b goes on: a and its worker vanish, from the hashes too.
+    eventually(PATIENCE, || async {
+        registry.announce_node("b", &holder("b"), &stats, None, None).await.unwrap();
+        let fields = cli(&redis, &["HKEYS", "workers:stats"]);
+        if fields == "b" { Ok(()) } else { Err(fields) }
+    })
+    .await;
+    assert_eq!(names().await, ["b"]);
+    assert_eq!(cli(&redis, &["HKEYS", "workers:active"]), "");
+    assert_eq!(cli(&redis, &["HGET", "stats:completed", "(departed)"]), "12");
+    let sum: u64 = registry.counters().await.unwrap().values().map(|t| t.completed).sum();
+    assert_eq!(sum, 12, "what was done stays done");
+    // And when nobody is left to remove anything, all of it goes.
+    eventually(PATIENCE, || async {
+        let left = cli(&redis, &["EXISTS", "workers:stats", "queue:metrics"]);
+        if left == "0" { Ok(()) } else { Err(left) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn times_are_those_of_redis_and_texts_stay_json() {
+    let (redis, broker) = connect().await;
+    let registry = broker.registry(PATIENCE);
+    registry
+        .announce_node("a", &holder("a"), &json!({}), Some(&json!({ "x": 1 })), None)
+        .await
+        .unwrap();
+    for hash in ["workers:stats", "queue:metrics"] {
+        let text = cli(&redis, &["HGET", hash, "a"]);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let seconds: u64 = cli(&redis, &["TIME"]).lines().next().unwrap().parse().unwrap();
+        let written = value["timestamp"].as_u64().unwrap() / 1000;
+        assert!(written.abs_diff(seconds) <= 5, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_belongs_to_one_process_until_that_is_gone() {
+    let (_redis, broker) = connect().await;
+    let registry = broker.registry(SHORT);
+    let announce = |who: &'static str, dead: Option<&'static str>| {
+        let registry = registry.clone();
+        async move {
+            let dead = dead.map(holder);
+            let claim =
+                registry.announce_node("a", &holder(who), &json!({}), None, dead.as_ref()).await;
+            matches!(claim.unwrap(), ClaimNode::Ours(_))
+        }
+    };
+    assert!(announce("first", None).await);
+    assert!(!announce("second", None).await, "taken");
+    assert!(announce("first", None).await, "again and again");
+    assert!(!announce("second", Some("other")).await);
+    assert!(announce("second", Some("first")).await, "the first is known to be dead");
+    assert!(!announce("first", None).await);
+    registry.forget_node("a", &holder("first")).await.unwrap();
+    assert!(!registry.has_left("a").await.unwrap(), "not its name any more");
+    registry.forget_node("a", &holder("second")).await.unwrap();
+    assert!(registry.has_left("a").await.unwrap() && registry.nodes().await.unwrap().is_empty());
+    assert!(announce("third", None).await);
+    eventually(PATIENCE, || async { announce("fourth", None).await.then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn one_leads_at_a_time_with_a_larger_token_than_all_before() {
+    let (redis, broker) = connect().await;
+    let first = broker.coordinator_lease("a", "1", SHORT);
+    let second = broker.coordinator_lease("b", "2", SHORT);
+    let (leads, _) = first.hold().await.unwrap().unwrap();
+    assert_eq!(second.hold().await.unwrap(), None);
+    assert_eq!(first.hold().await.unwrap().unwrap().0, leads, "renewed");
+    let (next, _) = eventually(PATIENCE, || async { second.hold().await.unwrap() }).await;
+    assert!(next.token > leads.token);
+    assert_eq!(first.hold().await.unwrap(), None);
+    // Only the holder can give it back.
+    first.release(&leads).await.unwrap();
+    assert_eq!(broker.coordinator().await.unwrap(), Some(next.clone()));
+    second.release(&next).await.unwrap();
+    assert_eq!(broker.coordinator().await.unwrap(), None);
+    // Even a Redis that lost everything does not begin again with old tokens.
+    cli(&redis, &["FLUSHALL"]);
+    assert!(first.hold().await.unwrap().unwrap().0.token > next.token);
+}
+
+#[tokio::test]
+async fn one_that_does_not_lead_any_more_changes_nothing() {
+    let (redis, broker) = connect().await;
+    let decisions = broker.decisions();
+    let lease = broker.coordinator_lease("a", "1", PATIENCE);
+    let (leader, _) = lease.hold().await.unwrap().unwrap();
+    let decision = json!({ "action": "scale_up", "nodeId": "n" });
+    assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Unheard);
+    assert!(decisions.history().await.unwrap().0.is_empty(), "what nobody heard is not history");
+    let mut node = broker.subscribe(&Decisions::command_channels("n")).await.unwrap();
+    assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Told);
+    let heard: Value = serde_json::from_str(&node.next().await.unwrap()).unwrap();
+    assert!(heard["action"] == "scale_up" && heard["timestamp"].is_u64(), "{heard}");
+
+    lease.release(&leader).await.unwrap();
+    let other = broker.coordinator_lease("b", "2", PATIENCE);
+    let (new, _) = other.hold().await.unwrap().unwrap();
+    let alert = Alert { kind: "node-dead", subject: "x".to_owned(), message: "gone".to_owned() };
+    let alerts = std::slice::from_ref(&alert);
+    assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Fenced);
+    assert!(!decisions.survey(&leader, &json!({ "by": "old" }), alerts).await.unwrap());
+    assert_eq!(cli(&redis, &["EXISTS", "cluster:stats", "cluster:alerts"]), "0");
+    assert_eq!(decisions.history().await.unwrap().0.len(), 1);
+
+    assert!(decisions.survey(&new, &json!({ "by": "new" }), alerts).await.unwrap());
+    assert_eq!(decisions.stats().await.unwrap().unwrap()["by"], "new");
+    assert_eq!(decisions.alerts().await.unwrap()[0]["kind"], "node-dead");
+    for _ in 0..120 {
+        decisions.decide(&new, "n", &decision).await.unwrap();
+    }
+    assert_eq!(decisions.history().await.unwrap().0.len(), 100);
+}

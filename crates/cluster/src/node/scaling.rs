@@ -1,0 +1,264 @@
+//! The loops of a node that change the number of its workers.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use stampede_broker::Decisions;
+use tokio_util::sync::CancellationToken;
+
+use super::Shared;
+use crate::autoscaler::{Plan, Snapshot, decide};
+use crate::command::Command;
+use crate::machine;
+use crate::supervisor::{SupervisorHandle, WorkerState};
+use crate::yielding::{ApiSnapshot, ceiling};
+
+/// Commands are carried out this often at most.
+const CARRY_OUT_EVERY: Duration = Duration::from_millis(200);
+/// Pauses before listening again: the first, and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
+/// A refused command is logged this often at most.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(5);
+
+/// Who wanted a change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// A coordinator, which has written it into the history.
+    Coordinator,
+    /// Somebody who sent a command.
+    Command,
+    /// This node itself.
+    Node,
+}
+
+/// Listens to commands until `stop`, and adds them up.
+pub(super) async fn listen(shared: Arc<Shared>, stop: CancellationToken) {
+    let mut pause = PAUSE.0;
+    let mut complained: Option<Instant> = None;
+    loop {
+        let listening = async {
+            let channels = Decisions::command_channels(&shared.config.name);
+            let mut messages = shared.broker.subscribe(&channels).await?;
+            while let Some(text) = messages.next().await {
+                pause = PAUSE.0;
+                hear(&shared, &text, &mut complained);
+            }
+            Ok::<(), stampede_broker::Error>(())
+        };
+        tokio::select! {
+            ended = listening => if let Err(error) = ended {
+                tracing::debug!(%error, "cannot listen to commands");
+            },
+            () = stop.cancelled() => return,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => pause = (pause * 2).min(PAUSE.1),
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+fn hear(shared: &Shared, text: &str, complained: &mut Option<Instant>) {
+    let known_token = shared.coordinator().map(|leader| leader.token);
+    let refused = match Command::parse(text) {
+        // One that lost its lease may not know it yet; its last words come late.
+        Ok(Command { token: Some(token), .. })
+            if known_token.is_some_and(|known| token < known) =>
+        {
+            format!("decided by a former coordinator: {token}")
+        }
+        Ok(_) if shared.known().ousted => "another process has this node's name".to_owned(),
+        Ok(command) => {
+            shared.pending().add(command);
+            shared.commanded.notify_one();
+            return;
+        }
+        Err(reason) => reason,
+    };
+    let refusals = {
+        let mut known = shared.known();
+        known.refused_commands += 1;
+        known.refused_commands
+    };
+    if complained.is_none_or(|at| at.elapsed() > COMPLAIN_EVERY) {
+        *complained = Some(Instant::now());
+        tracing::warn!(refused, refusals, "refused a command");
+    }
+}
+
+/// Carries out what was commanded, until `stop`.
+pub(super) async fn carry_out(shared: Arc<Shared>, stop: CancellationToken) {
+    let Some(supervisor) = shared.supervisor.clone() else { return };
+    loop {
+        tokio::select! {
+            () = shared.commanded.notified() => {}
+            () = stop.cancelled() => return,
+        }
+        let pending = std::mem::take(&mut *shared.pending());
+        if pending.restart {
+            tracing::info!(reason = pending.reason, "told to restart all workers");
+            supervisor.restart();
+            let by = if pending.decided { By::Coordinator } else { By::Command };
+            let reason = pending.reason.clone().unwrap_or_else(|| "command".to_owned());
+            tell(&shared, "restart", &reason, supervisor.target(), by).await;
+        }
+        let (now, most) = (supervisor.target(), shared.most());
+        let target = pending.target(now, shared.config.min, most);
+        if target != now {
+            let by = if pending.decided { By::Coordinator } else { By::Command };
+            let reason = pending.reason.unwrap_or_else(|| match pending.commands {
+                1 => "command".to_owned(),
+                many => format!("{many} commands"),
+            });
+            change(&shared, &supervisor, target, &reason, by).await;
+        } else if !pending.restart {
+            let (min, workers) = (shared.config.min, now);
+            tracing::info!(workers, min, max = most, "a command that changes nothing");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(CARRY_OUT_EVERY) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Looks at the load again and again, until `stop`.
+pub(super) async fn scale(shared: Arc<Shared>, stop: CancellationToken) {
+    let Some(supervisor) = shared.supervisor.clone() else { return };
+    let mut ticks = tokio::time::interval(shared.config.interval);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = stop.cancelled() => return,
+        }
+        shared.measure();
+        if shared.config.yields {
+            make_way(&shared, &supervisor).await;
+        }
+        if shared.coordinator().is_none() {
+            scale_alone(&shared, &supervisor).await;
+        }
+    }
+}
+
+/// `auto`: moves the ceiling with the latency of the API.
+async fn make_way(shared: &Shared, supervisor: &SupervisorHandle) {
+    let latency = shared.latency.ninth_of_ten();
+    let (now, before) = {
+        let known = shared.known();
+        let before = known.ceiling.unwrap_or(shared.config.max);
+        let now = ApiSnapshot {
+            latency,
+            ceiling: before,
+            workers: supervisor.target(),
+            min: shared.config.min,
+            max: shared.config.max,
+            others: known.announced.as_ref().map_or(0, |(announced, _)| announced.other_workers),
+            since_change: known.ceiling_changed.map(|at| at.elapsed()),
+        };
+        (now, before)
+    };
+    let ceiling = ceiling(&now, &shared.config.api);
+    if ceiling != before {
+        let mut known = shared.known();
+        known.ceiling = Some(ceiling);
+        known.ceiling_changed = Some(Instant::now());
+        drop(known);
+        shared.news.notify_one();
+    }
+    let answered =
+        latency.map_or_else(|| "unknown".to_owned(), |l| format!("{} ms", l.as_millis()));
+    if now.workers > ceiling {
+        let reason = format!("the API needs the machine: 9 of 10 requests within {answered}");
+        change(shared, supervisor, ceiling, &reason, By::Node).await;
+    } else if now.workers < now.floor() && now.floor() > shared.config.min {
+        let reason = "no other node works".to_owned();
+        change(shared, supervisor, now.floor(), &reason, By::Node).await;
+    }
+}
+
+/// Nobody coordinates: decides by itself, if Redis says how full the queues are.
+async fn scale_alone(shared: &Shared, supervisor: &SupervisorHandle) {
+    let Ok(levels) = shared.broker.levels(&shared.config.queues).await else { return };
+    let open = || levels.iter().filter(|level| !level.paused);
+    let workers = supervisor.workers();
+    let running = || workers.iter().filter(|worker| worker.state == WorkerState::Running);
+    let snapshot = {
+        let known = shared.known();
+        Snapshot {
+            waiting: open().map(|level| level.waiting).sum(),
+            active: levels.iter().map(|level| level.active).sum(),
+            workers: supervisor.target(),
+            draining: workers.iter().filter(|w| w.state == WorkerState::Draining).count(),
+            busy: running().map(|worker| worker.busy).sum(),
+            slots: running().map(|worker| worker.slots).sum(),
+            load: machine::load_average().max(known.load),
+            cores: shared.cores,
+            min: shared.config.min,
+            max: shared.most_of(&known),
+            since_up: known.up.map(|at| at.elapsed()),
+            since_down: known.down.map(|at| at.elapsed()),
+        }
+    };
+    match decide(&snapshot, &shared.config.limits) {
+        Plan::Stay => {}
+        Plan::Up { to, reason } | Plan::Down { to, reason } => {
+            change(shared, supervisor, to, &reason, By::Node).await;
+        }
+    }
+}
+
+/// Changes the number of workers and tells everybody.
+async fn change(
+    shared: &Shared,
+    supervisor: &SupervisorHandle,
+    target: usize,
+    reason: &str,
+    by: By,
+) {
+    let before = supervisor.target();
+    let action = if target > before { "scale_up" } else { "scale_down" };
+    supervisor.scale_to(target);
+    {
+        let mut known = shared.known();
+        let at = if target > before { &mut known.up } else { &mut known.down };
+        *at = Some(Instant::now());
+    }
+    tracing::info!(from = before, to = target, reason, "workers");
+    tell(shared, action, reason, target, by).await;
+    shared.news.notify_one();
+}
+
+async fn tell(shared: &Shared, action: &str, reason: &str, workers: usize, by: By) {
+    let name = &shared.config.name;
+    let event =
+        json!({ "instanceId": name, "action": action, "reason": reason, "workers": workers });
+    let entry = json!({
+        "action": action, "nodeId": name, "reason": reason, "priority": "normal",
+        "workers": workers, "by": if by == By::Command { "command" } else { "node" },
+    });
+    let remember = (by != By::Coordinator).then_some(&entry);
+    if let Err(error) = shared.broker.decisions().step(&event, remember).await {
+        tracing::debug!(%error, "could not tell that the number of workers changed");
+    }
+}
+
+impl Shared {
+    /// Most workers now.
+    fn most(&self) -> usize {
+        self.most_of(&self.known())
+    }
+
+    fn most_of(&self, known: &super::Known) -> usize {
+        known.ceiling.unwrap_or(self.config.max).min(self.config.max)
+    }
+
+    /// Notes how busy the machine is.
+    fn measure(&self) {
+        if let Some(busy) = self.processors.busy() {
+            self.known().load = busy;
+        }
+    }
+}

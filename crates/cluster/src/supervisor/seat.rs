@@ -1,0 +1,233 @@
+//! One seat: keeps one worker process alive until it is told to leave.
+//!
+//! ```text
+//!            spawn            says "ready"              exits by itself
+//!   start ──────────▶ starting ─────────▶ running ─────────────────────▶ back off ──▶ start
+//!     ▲ memory limit                         │ leave: SIGTERM               │ gives its jobs back
+//!     └──────────────── draining ◀───────────┤                              │
+//!                          └── exits, or SIGKILL at the deadline ──▶ gone ◀─┘ leave
+//! ```
+//!
+//! A worker's standard input is a pipe held here: when the supervisor dies in whatever way, the pipe
+//! closes, and the worker drains and ends. On its standard output it tells that it is ready, and how
+//! busy it is.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::backoff::{self, HEALTHY_AFTER, LOOPING};
+use super::program::Program;
+use super::status::WorkerState;
+use super::{Shared, WorkerEnv};
+use crate::machine;
+
+/// How often the memory of a worker is looked at.
+const MEMORY_INTERVAL: Duration = Duration::from_secs(2);
+/// A worker beyond its limit by this factor is killed at once: it would take the machine with it.
+const RUNAWAY: u64 = 2;
+/// How long a worker that has been told to stop waits for the queue to be told.
+const RECLAIM_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How the life of one process ended.
+enum Ended {
+    /// By itself.
+    Died(String),
+    /// We wanted it to.
+    Told,
+    /// It used too much memory, and was drained.
+    TooLarge,
+}
+
+pub(super) struct Seat {
+    pub(super) shared: Arc<Shared>,
+    pub(super) number: usize,
+    pub(super) id: String,
+    pub(super) program: Program,
+    pub(super) leave: CancellationToken,
+}
+
+impl Seat {
+    /// Keeps the worker alive until `leave`; returns the number when the process is gone.
+    pub(super) async fn keep_alive(self) -> usize {
+        let mut deaths: u32 = 0;
+        while !self.leave.is_cancelled() {
+            let token = format!("{}:{}", self.id, Uuid::now_v7());
+            self.note(WorkerState::Starting);
+            let started = Instant::now();
+            let problem = match self.spawn(&token) {
+                Ok(child) => match self.watch(child, &token).await {
+                    Ended::Told => break,
+                    Ended::TooLarge => {
+                        deaths = 0;
+                        continue;
+                    }
+                    Ended::Died(how) => (WorkerState::Restarting, how),
+                },
+                Err(error) => {
+                    let program = self.program.path().display();
+                    tracing::error!(worker = self.id, %error, %program, "cannot start a worker");
+                    (WorkerState::CannotStart, error.to_string())
+                }
+            };
+            deaths = if started.elapsed() > HEALTHY_AFTER { 1 } else { deaths + 1 };
+            let (mut state, problem) = problem;
+            let pause = backoff::pause(deaths);
+            if deaths >= LOOPING && state == WorkerState::Restarting {
+                state = WorkerState::CrashLooping;
+                tracing::error!(worker = self.id, deaths, problem, next_try_in = ?pause, "is crash-looping");
+            }
+            self.shared.board.note(self.number, |status| {
+                status.state = state;
+                status.deaths = deaths;
+                status.problem = Some(problem);
+                (status.pid, status.busy, status.memory) = (None, 0, 0);
+            });
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.leave.cancelled() => {}
+            }
+        }
+        self.shared.board.take_down(self.number);
+        self.number
+    }
+
+    fn note(&self, state: WorkerState) {
+        self.shared.board.note(self.number, |status| status.state = state);
+    }
+
+    fn spawn(&self, token: &str) -> std::io::Result<Child> {
+        let config = &self.shared.config;
+        Command::new(self.program.executable())
+            .arg0("stampede")
+            .args(&config.args)
+            .envs(config.env.iter().map(|(name, value)| (name, value)))
+            .env(WorkerEnv::ID, &self.id)
+            .env(WorkerEnv::NODE, &config.node)
+            .env(WorkerEnv::TOKEN, token)
+            .env(WorkerEnv::SUPERVISED, "1")
+            .env(WorkerEnv::DRAIN, config.drain.as_millis().to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Ctrl-C in the terminal is for the server, which then tells its workers.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+    }
+
+    /// Watches a process until it has ended in some way, and gives its jobs back.
+    async fn watch(&self, mut child: Child, token: &str) -> Ended {
+        // Held apart: waiting for a child closes a pipe that is left in it.
+        let _pipe = child.stdin.take();
+        self.shared.board.note(self.number, |status| status.pid = child.id());
+        // Redis may hang; that must not keep us from watching the child.
+        tokio::spawn(self.shared.clone().announce_start(self.id.clone()));
+        let ended = self.live(&mut child).await;
+        let gone = self.shared.clone().clear_away(self.id.clone(), token.to_owned());
+        let clearing = tokio::spawn(gone);
+        if self.leave.is_cancelled() {
+            // Nobody will start it again, so this is the last chance to tell the queue.
+            let _ = tokio::time::timeout(RECLAIM_PATIENCE, clearing).await;
+        }
+        ended
+    }
+
+    async fn live(&self, child: &mut Child) -> Ended {
+        let mut reports = child.stdout.take().map(|out| BufReader::new(out).lines());
+        let mut memory = tokio::time::interval(MEMORY_INTERVAL);
+        memory.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                // First: a worker that is gone is gone, whatever it said before.
+                biased;
+                status = child.wait() => return Ended::Died(match status {
+                    Ok(status) => {
+                        tracing::warn!(worker = self.id, %status, "a worker ended by itself");
+                        status.to_string()
+                    }
+                    Err(error) => {
+                        tracing::error!(worker = self.id, %error, "cannot wait for a worker");
+                        error.to_string()
+                    }
+                }),
+                () = self.leave.cancelled() => {
+                    self.drain(child).await;
+                    return Ended::Told;
+                }
+                line = next_line(&mut reports) => self.report(&line),
+                _ = memory.tick() => if let Some(used) = self.too_large(child) {
+                    let limit = self.shared.config.memory.unwrap_or_default();
+                    let mb = |bytes: u64| bytes >> 20;
+                    tracing::warn!(
+                        worker = self.id, used_mb = mb(used), limit_mb = mb(limit),
+                        "uses too much memory and is started anew"
+                    );
+                    if used > limit.saturating_mul(RUNAWAY) {
+                        let _ = child.kill().await;
+                    } else {
+                        self.drain(child).await;
+                    }
+                    return if self.leave.is_cancelled() { Ended::Told } else { Ended::TooLarge };
+                },
+            }
+        }
+    }
+
+    /// What a worker says about itself: `ready`, or `busy 3 of 16`.
+    fn report(&self, line: &str) {
+        let mut words = line.split(' ');
+        let number = |word: Option<&str>| word.and_then(|n| n.parse::<usize>().ok());
+        match (words.next(), number(words.next()), words.next(), number(words.next())) {
+            (Some("ready"), ..) => {
+                let healthy = |status: &mut super::WorkerStatus| {
+                    status.state = WorkerState::Running;
+                    status.problem = None;
+                };
+                self.shared.board.note(self.number, healthy);
+            }
+            (Some("busy"), Some(busy), Some("of"), Some(slots)) => {
+                self.shared.board.note(self.number, |status| {
+                    (status.busy, status.slots) = (busy, slots);
+                });
+            }
+            _ => tracing::info!(worker = self.id, "{line}"),
+        }
+    }
+
+    /// Notes how much memory it uses; `Some` if that is too much.
+    fn too_large(&self, child: &Child) -> Option<u64> {
+        let used = machine::memory_of(child.id()?)?;
+        self.shared.board.note(self.number, |status| status.memory = used);
+        self.shared.config.memory.filter(|limit| used > *limit).map(|_| used)
+    }
+
+    async fn drain(&self, child: &mut Child) {
+        self.note(WorkerState::Draining);
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32));
+        if let Some(pid) = pid {
+            // Fails only when it has just ended, which is what we want.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        if tokio::time::timeout(self.shared.config.kill_after, child.wait()).await.is_err() {
+            tracing::warn!(worker = self.id, "did not end in time and is killed");
+            let _ = child.kill().await;
+        }
+    }
+}
+
+/// The next line; waits for ever when there are no more.
+async fn next_line(lines: &mut Option<Lines<BufReader<ChildStdout>>>) -> String {
+    if let Some(reader) = lines {
+        if let Ok(Some(line)) = reader.next_line().await {
+            return line;
+        }
+        *lines = None;
+    }
+    std::future::pending().await
+}

@@ -1,0 +1,51 @@
+//! From settings to the node and its workers.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use stampede_cluster::{NodeConfig, Program, SupervisorConfig};
+use stampede_model::GenerateTicket;
+
+use crate::settings::{Mode, Settings};
+
+/// The queues that workers take jobs from.
+fn queues() -> Vec<String> {
+    vec![GenerateTicket::QUEUE.to_owned()]
+}
+
+pub(super) fn node_config(settings: &Settings) -> NodeConfig {
+    let (fleet, scaling) = (&settings.fleet, &settings.scaling);
+    NodeConfig {
+        name: settings.server_name.clone(),
+        mode: fleet.mode.as_str(),
+        roles: fleet.roles,
+        min: fleet.min,
+        max: fleet.max,
+        yields: fleet.mode == Mode::Auto,
+        limits: scaling.limits.clone(),
+        api: scaling.api.clone(),
+        interval: scaling.interval,
+        stuck_after: scaling.stuck_after,
+        queues: queues(),
+        version: env!("CARGO_PKG_VERSION"),
+    }
+}
+
+pub(super) fn supervisor_config(
+    settings: &Settings,
+    redis_url: &str,
+    template: Option<&Path>,
+) -> Result<SupervisorConfig> {
+    let (drain, kill_after) = SupervisorConfig::deadlines(settings.shutdown_timeout);
+    Ok(SupervisorConfig {
+        program: Program::own().context("cannot find the program that workers run")?,
+        args: vec!["worker".to_owned()],
+        env: settings.worker_env(redis_url, template),
+        node: settings.server_name.clone(),
+        workers: settings.fleet.count,
+        drain,
+        kill_after,
+        memory: settings.scaling.worker_memory,
+        queues: queues(),
+    })
+}

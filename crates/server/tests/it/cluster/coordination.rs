@@ -1,0 +1,76 @@
+//! One node coordinates, and never two.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use stampede_testkit::{Redis, Signal, eventually};
+
+use super::{NOTICED, coordinator_other_than, node_becomes, redis_cli};
+use crate::start;
+
+#[tokio::test]
+async fn a_coordinator_that_was_paused_is_replaced_and_does_not_act_any_more() {
+    let redis = Redis::start().await;
+    let url = redis.url();
+    let common = [("REDIS_URL", url.as_str()), ("WORKER_MODE", "api")];
+    let with_name = |name| [common[0], common[1], ("SERVER_NAME", name)];
+    let mut first = start(&with_name("first")).await;
+    let second = start(&with_name("second")).await;
+    let client = second.admin();
+    assert_eq!(coordinator_other_than(&client, "").await, "first");
+    let token = |shown: serde_json::Value| shown["coordinator"]["token"].as_u64().unwrap();
+    let before = token(client.get("/api/cluster").await.expect(200));
+
+    let paused = Instant::now();
+    first.signal(Signal::STOP);
+    assert_eq!(coordinator_other_than(&client, "first").await, "second");
+    assert!(paused.elapsed() < Duration::from_secs(10), "{:?}", paused.elapsed());
+    let after = token(client.get("/api/cluster").await.expect(200));
+    assert!(after > before, "{after} {before}");
+
+    first.signal(Signal::CONT);
+    eventually(NOTICED, || async {
+        let log = first.log();
+        if log.contains("not coordinate the cluster any more") { Ok(()) } else { Err(log) }
+    })
+    .await;
+    node_becomes(&client, "first", |node| node["isCoordinator"] == false).await;
+    assert_eq!(token(client.get("/api/cluster").await.expect(200)), after);
+    let health = client.get("/health").await.expect(200);
+    assert_eq!(health["roles"], json!(["api", "coordinator"]), "{health}");
+
+    // One that leaves in good order hands over at once, and raises no alarm.
+    drop(second);
+    let client = first.admin();
+    assert_eq!(coordinator_other_than(&client, "second").await, "first");
+}
+
+#[tokio::test]
+async fn nodes_that_may_not_coordinate_scale_by_themselves() {
+    let redis = Redis::start().await;
+    let url = redis.url();
+    let app = start(&[
+        ("REDIS_URL", &url),
+        ("SERVER_NAME", "alone"),
+        ("IS_COORDINATOR", "false"),
+        ("WORKER_COUNT", "1"),
+        ("MIN_WORKERS", "1"),
+        ("MAX_WORKERS", "3"),
+        ("SCALE_UP_LOAD", "1000"),
+        ("SCALE_INTERVAL_MS", "500"),
+        ("SCALE_DOWN_COOLDOWN", "1"),
+        ("JOB_CONCURRENCY", "1"),
+        ("STAMPEDE_SLOW_TICKETS", "50"),
+    ])
+    .await;
+    let client = app.admin();
+    let event = super::event_at(&client).await;
+    let order = json!({ "target": event, "quantity": 250, "name": "Crowd" });
+    client.post("/api/tickets", &order).await.expect(200);
+    node_becomes(&client, "alone", |node| node["workers"] == 3).await;
+    let cluster = client.get("/api/cluster").await.expect(200);
+    assert_eq!(cluster["coordinator"], json!(null), "{cluster}");
+    let history = redis_cli(&redis, &["LRANGE", "scaling:history", "0", "-1"]);
+    assert!(history.contains("\"by\":\"node\""), "{history}");
+    node_becomes(&client, "alone", |node| node["states"]["target"] == 1).await;
+}

@@ -1,0 +1,42 @@
+//! Every node has a name of its own.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use stampede_testkit::{Redis, temp_dir};
+
+use crate::{STAMPEDE, start};
+
+#[tokio::test]
+async fn a_second_node_with_the_same_name_does_not_start_and_says_who_has_it() {
+    let redis = Redis::start().await;
+    let url = redis.url();
+    let settings =
+        [("REDIS_URL", url.as_str()), ("WORKER_MODE", "api"), ("SERVER_NAME", "only-one")];
+    let mut app = start(&settings).await;
+    let pid = app.pid();
+    let folder = temp_dir();
+    let output = tokio::task::spawn_blocking(move || {
+        Command::new("timeout")
+            .args(["60", STAMPEDE, "serve"])
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("DATA_DIR", folder.path())
+            .envs([("REDIS_URL", url.as_str()), ("WORKER_MODE", "worker")])
+            .env("SERVER_NAME", "only-one")
+            .output()
+            .unwrap()
+    })
+    .await
+    .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    for part in ["\"only-one\"", &pid.to_string(), "SERVER_NAME"] {
+        assert!(message.contains(part), "{part:?} is not in: {message}");
+    }
+    // One that was killed on this machine can be seen to be dead: no waiting.
+    app.kill();
+    let begun = Instant::now();
+    app.start_again(&[]).await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
