@@ -45,7 +45,7 @@ pub(super) fn read_redis(reader: &mut Reader<'_>, url: Option<&str>) -> Redis {
 
 /// Certificates for `rediss://`, where the system's do not do.
 pub(super) fn read_tls(reader: &mut Reader<'_>) -> TlsFiles {
-    let mut file = |name: &'static str| reader.variable(name).map(PathBuf::from);
+    let file = |name: &str| reader.variable(name).map(PathBuf::from);
     let authority = file("REDIS_TLS_CA");
     let own = match (file("REDIS_TLS_CERT"), file("REDIS_TLS_KEY")) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
