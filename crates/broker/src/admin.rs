@@ -179,26 +179,21 @@ impl Broker {
     /// Whether a queue of this name exists.
     pub async fn has_queue(&self, name: &str) -> Result<bool, Error> {
         check_queue_name(name)?;
-        let meta = crate::keys::Keys::new(name).part("meta");
+        let meta = crate::keys::Keys::new(self.prefix(), name).part("meta");
         Ok(cmd("EXISTS").arg(meta).query_async(&mut self.redis()).await?)
     }
 
     /// The names of all queues in this Redis, dead-letter queues among them.
     pub async fn queue_names(&self) -> Result<BTreeSet<String>, Error> {
-        let mut redis = self.redis();
+        let before = format!("{}:", self.prefix());
         let mut names = BTreeSet::new();
         let mut cursor = 0_u64;
         loop {
-            let (next, keys): (u64, Vec<String>) = cmd("SCAN")
-                .arg(cursor)
-                .arg("MATCH")
-                .arg("bull:*:meta")
-                .arg("COUNT")
-                .arg(1000)
-                .query_async(&mut redis)
-                .await?;
+            let mut scan = cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(format!("{before}*:meta")).arg("COUNT").arg(1000);
+            let (next, keys): (u64, Vec<String>) = self.ask_home(scan).await?;
             let name =
-                |key: &String| Some(key.strip_prefix("bull:")?.strip_suffix(":meta")?.to_owned());
+                |key: &String| Some(key.strip_prefix(&before)?.strip_suffix(":meta")?.to_owned());
             names
                 .extend(keys.iter().filter_map(name).filter(|name| check_queue_name(name).is_ok()));
             if next == 0 {

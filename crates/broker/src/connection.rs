@@ -1,31 +1,75 @@
 //! Connecting to Redis, and refusing one that would lose jobs.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `sentinel.rs` | finding the present master, and following it |
+//! | `check.rs` | what a server must be like |
+//! | `state.rs` | whether Redis is there, for logs and health |
 
+mod check;
+mod sentinel;
+mod state;
+
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bullmq::options::{RedisConnectionOptions, TlsCerts};
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::cluster::ClusterClient;
+use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, Slot, SlotAddr};
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
-use redis::{Client, IntoConnectionInfo, RedisResult, cmd};
+use redis::{Client, Cmd, FromRedisValue, IntoConnectionInfo, RedisResult, TlsCertificates, cmd};
 use serde::Serialize;
-use url::Url;
 
-use crate::names::check_queue_name;
+use crate::address::{Address, without_password};
+use crate::names::{check_prefix, check_queue_name};
 use crate::{BatchMirror, Channel, Error, Queue};
 
+pub(crate) use check::{check_server, info_field};
+pub use state::ConnectionState;
+
+/// A connection that mends itself, to one server or to a Cluster.
+pub(crate) type Link = bullmq::redis_connection::AnyConnection;
+
 /// Where Redis is.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// `redis://[user:password@]host:port[/database]`.
+    /// `redis://…`, `rediss://…`, `unix://…`, `redis-sentinel://…`, `redis-cluster://…` (`address.rs`).
     pub url: String,
+    /// What all keys of queues begin with; BullMQ's own default is `bull`. In a Cluster it must have a
+    /// hash tag, and the default is `{bull}`.
+    pub prefix: Option<String>,
+    /// For TLS.
+    pub tls: TlsFiles,
+}
+
+impl Config {
+    /// BullMQ's default prefix, no certificates of our own.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), ..Self::default() }
+    }
+}
+
+/// Certificates in PEM files, where the system's own do not do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Who signed the server's certificate.
+    pub authority: Option<PathBuf>,
+    /// Our own certificate and its key, for servers that want to know who comes.
+    pub own: Option<(PathBuf, PathBuf)>,
 }
 
 /// A connection to Redis that mends itself. Cheap to clone; clones share the socket.
 #[derive(Clone)]
 pub struct Broker {
-    redis: ConnectionManager,
+    link: Link,
     bull: bullmq::redis_connection::RedisConnection,
-    client: Client,
-    shown_url: String,
+    opener: Arc<Opener>,
+    prefix: Arc<str>,
+    shown_url: Arc<str>,
+    state: state::Watched,
 }
 
 /// A command that has no answer for this long has failed.
@@ -35,32 +79,32 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const PROBE_AFTER: Duration = Duration::from_secs(4);
 
 impl Broker {
-    /// Connects and checks that this Redis keeps jobs: `noeviction`, version 6.2 or newer.
+    /// Connects and checks that this Redis keeps jobs: `noeviction`, version 6.2 or newer, no replica.
     pub async fn connect(config: &Config) -> Result<Self, Error> {
-        let shown_url = without_password(&config.url);
-        let client = open(config.url.as_str())
-            .map_err(|e| Error::InvalidUrl { url: shown_url.clone(), reason: e.to_string() })?;
-        let unreachable = |reason: String| Error::Unreachable { url: shown_url.clone(), reason };
-        // A plain connection first: it fails at once, where a managed one would keep trying.
-        let probe = client.get_multiplexed_async_connection();
-        match tokio::time::timeout(CONNECT_TIMEOUT, probe).await {
-            Err(_) => return Err(unreachable(format!("no answer within {CONNECT_TIMEOUT:?}"))),
-            Ok(Err(error)) => return Err(unreachable(error.to_string())),
-            Ok(Ok(mut probe)) => {
-                let info: String = cmd("INFO").query_async(&mut probe).await?;
-                check_server(&shown_url, &info)?;
-            }
-        }
-        let redis = managed(&client, RESPONSE_TIMEOUT).await?;
-        let options = bullmq::options::RedisConnectionOptions::new().url(config.url.as_str());
-        let bull = bullmq::redis_connection::RedisConnection::new_managed_only(&options).await?;
-        Ok(Self { redis, bull, client, shown_url })
+        let shown_url: Arc<str> = without_password(&config.url).into();
+        let opener = Opener::new(config, &shown_url).await?;
+        let is_cluster = opener.is_cluster;
+        let prefix = match &config.prefix {
+            None if is_cluster => "{bull}",
+            None => "bull",
+            Some(prefix) => prefix.as_str(),
+        };
+        check_prefix(prefix, is_cluster)?;
+        opener.check(&shown_url).await?;
+        let link = opener
+            .link(RESPONSE_TIMEOUT)
+            .await
+            .map_err(|error| Error::connecting(&shown_url, error))?;
+        let bull =
+            bullmq::redis_connection::RedisConnection::new_managed_only(&opener.bull).await?;
+        let state = state::Watched::start(link.clone(), shown_url.clone());
+        Ok(Self { link, bull, opener: Arc::new(opener), prefix: prefix.into(), shown_url, state })
     }
 
     /// A handle on a queue.
     pub async fn queue(&self, name: &str) -> Result<Queue, Error> {
         check_queue_name(name)?;
-        let options = bullmq::QueueOptions::new();
+        let options = bullmq::QueueOptions::new().prefix(&*self.prefix);
         let bull = bullmq::Queue::with_connection(name, self.bull.clone(), options).await?;
         Ok(Queue::new(self.clone(), bull))
     }
@@ -94,9 +138,24 @@ impl Broker {
         Ok(())
     }
 
+    /// Whether Redis answered when it was last looked at, and since when it does not.
+    pub fn connection_state(&self) -> ConnectionState {
+        self.state.now()
+    }
+
+    /// Whether this is a Cluster, in which a publisher is not told how many listen.
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.opener.is_cluster
+    }
+
     /// Where this is connected to, without the password.
     pub fn shown_url(&self) -> &str {
         &self.shown_url
+    }
+
+    /// What all keys of queues begin with.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// The official crate's connection.
@@ -104,111 +163,184 @@ impl Broker {
         self.bull.clone()
     }
 
-    pub(crate) fn redis(&self) -> ConnectionManager {
-        self.redis.clone()
+    pub(crate) fn redis(&self) -> Link {
+        self.link.clone()
+    }
+
+    /// Sends a command that names no key to the server that has the queues: in a Cluster, their common
+    /// hash tag tells which.
+    pub(crate) async fn ask_home<T: FromRedisValue>(&self, command: Cmd) -> Result<T, Error> {
+        let answer = match self.redis() {
+            Link::Single(mut link) => return Ok(command.query_async(&mut link).await?),
+            Link::Cluster(mut link) => {
+                let home = Route::with_slot(Slot::for_key(&*self.prefix), SlotAddr::Master);
+                let home = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(home));
+                link.route_command(command, home).await?
+            }
+        };
+        Ok(T::from_redis_value(answer).map_err(redis::RedisError::from)?)
     }
 
     /// A connection of its own for listening to channels.
     pub(crate) async fn listener(&self) -> Result<redis::aio::PubSub, Error> {
-        let connecting = self.client.get_async_pubsub();
-        match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
-            Ok(listener) => Ok(listener?),
-            Err(_) => Err(Error::Unreachable {
-                url: self.shown_url.clone(),
-                reason: format!("no answer within {CONNECT_TIMEOUT:?}"),
-            }),
+        // In a Cluster every node hears what is published at any of them.
+        let mut last = None;
+        for (_, client) in &self.opener.nodes {
+            match tokio::time::timeout(CONNECT_TIMEOUT, client.get_async_pubsub()).await {
+                Ok(Ok(listener)) => return Ok(listener),
+                Ok(Err(error)) => last = Some(error.into()),
+                Err(_) => last = Some(no_answer(&self.shown_url)),
+            }
         }
+        Err(last.unwrap_or_else(|| no_answer(&self.shown_url)))
     }
 
     /// A connection of its own for blocking commands of up to `block`.
-    pub(crate) async fn blocking_connection(
-        &self,
-        block: Duration,
-    ) -> Result<ConnectionManager, Error> {
-        managed(&self.client, block + RESPONSE_TIMEOUT).await
+    pub(crate) async fn blocking_connection(&self, block: Duration) -> Result<Link, Error> {
+        Ok(self.opener.link(block + RESPONSE_TIMEOUT).await?)
     }
 }
 
-pub(crate) fn open(url: impl IntoConnectionInfo) -> RedisResult<Client> {
+/// What new connections are made with.
+struct Opener {
+    /// URL and client of one server, or of each node of a Cluster that the address names.
+    nodes: Vec<(String, Client)>,
+    is_cluster: bool,
+    bull: RedisConnectionOptions,
+    tls: Option<TlsCertificates>,
+    /// Lives as long as connections may be made through it.
+    _relay: Option<sentinel::Relay>,
+}
+
+impl Opener {
+    async fn new(config: &Config, shown_url: &str) -> Result<Self, Error> {
+        // The official crate takes certificates for a wish to have TLS.
+        let secure = config.url.starts_with("rediss");
+        let tls = if secure { read_certificates(&config.tls)? } else { None };
+        let invalid = |error: redis::RedisError| Error::InvalidUrl {
+            url: shown_url.to_owned(),
+            reason: error.to_string(),
+        };
+        let mut bull = RedisConnectionOptions::new();
+        if let Some(tls) = &tls {
+            bull = bull.tls_certs(TlsCerts {
+                root_cert: tls.root_cert.clone(),
+                client_cert: tls.client_tls.as_ref().map(|own| own.client_cert.clone()),
+                client_key: tls.client_tls.as_ref().map(|own| own.client_key.clone()),
+            });
+        }
+        let address = Address::parse(&config.url)?;
+        let is_cluster = matches!(address, Address::Cluster { .. });
+        let mut relay = None;
+        let urls = match address {
+            Address::Single { url } => vec![url],
+            Address::Sentinel(address) => {
+                let started = sentinel::Relay::start(&address, shown_url).await?;
+                vec![relay.insert(started).url().to_owned()]
+            }
+            Address::Cluster { nodes } => nodes,
+        };
+        bull = if is_cluster { bull.cluster_nodes(&urls) } else { bull.url(&urls[0]) };
+        let client = |url: String| {
+            let client = open(url.as_str(), tls.clone()).map_err(invalid)?;
+            Ok((url, client))
+        };
+        let nodes = urls.into_iter().map(client).collect::<Result<Vec<_>, Error>>()?;
+        Ok(Self { nodes, is_cluster, bull, tls, _relay: relay })
+    }
+
+    /// Looks at the servers over plain connections, which fail at once where managed ones would keep
+    /// trying. Of a Cluster's nodes, one that is there is enough.
+    async fn check(&self, shown_url: &str) -> Result<(), Error> {
+        let mut found = Err(no_answer(shown_url));
+        for (_, client) in &self.nodes {
+            let probe = client.get_multiplexed_async_connection();
+            let answer = match tokio::time::timeout(CONNECT_TIMEOUT, probe).await {
+                Err(_) => Err(no_answer(shown_url)),
+                Ok(Err(error)) => Err(Error::connecting(shown_url, error)),
+                Ok(Ok(mut probe)) => cmd("INFO")
+                    .query_async::<String>(&mut probe)
+                    .await
+                    .map_err(|error| Error::connecting(shown_url, error)),
+            };
+            match answer {
+                Ok(info) => {
+                    check::check_kind(shown_url, &info, self.is_cluster)?;
+                    match check_server(shown_url, &info) {
+                        // A Cluster's replicas know its masters.
+                        Err(Error::ReadOnlyReplica { .. }) if self.is_cluster => {}
+                        checked => checked?,
+                    }
+                    found = Ok(());
+                }
+                Err(error) if found.is_err() => found = Err(error),
+                Err(_) => {}
+            }
+        }
+        found
+    }
+
+    async fn link(&self, response_timeout: Duration) -> RedisResult<Link> {
+        if self.is_cluster {
+            let mut builder =
+                ClusterClient::builder(self.nodes.iter().map(|(url, _)| url.as_str()))
+                    .connection_timeout(CONNECT_TIMEOUT)
+                    .response_timeout(response_timeout)
+                    .retries(3);
+            if let Some(tls) = &self.tls {
+                builder = builder.certs(tls.clone());
+            }
+            return Ok(Link::Cluster(builder.build()?.get_async_connection().await?));
+        }
+        let config = ConnectionManagerConfig::new()
+            .set_number_of_retries(6)
+            .set_min_delay(Duration::from_millis(50))
+            .set_max_delay(Duration::from_secs(1))
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(response_timeout));
+        let client = self.nodes[0].1.clone();
+        Ok(Link::Single(ConnectionManager::new_with_config(client, config).await?))
+    }
+}
+
+fn no_answer(shown_url: &str) -> Error {
+    let reason = format!("no answer within {CONNECT_TIMEOUT:?}");
+    Error::Unreachable { url: shown_url.to_owned(), reason }
+}
+
+fn read_certificates(files: &TlsFiles) -> Result<Option<TlsCertificates>, Error> {
+    let read = |path: &PathBuf| {
+        std::fs::read(path)
+            .map_err(|error| Error::Certificate { path: path.clone(), reason: error.to_string() })
+    };
+    if *files == TlsFiles::default() {
+        return Ok(None);
+    }
+    let client_tls = match &files.own {
+        None => None,
+        Some((cert, key)) => {
+            Some(redis::ClientTlsConfig { client_cert: read(cert)?, client_key: read(key)? })
+        }
+    };
+    let root_cert = files.authority.as_ref().map(read).transpose()?;
+    Ok(Some(TlsCertificates { client_tls, root_cert }))
+}
+
+pub(crate) fn open(
+    url: impl IntoConnectionInfo,
+    tls: Option<TlsCertificates>,
+) -> RedisResult<Client> {
     // A peer that vanished without a word (power, firewall) answers no probes; without them the
     // connection would stay, and every command on it would time out.
     let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_AFTER / 2);
     let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(probes);
     #[cfg(target_os = "linux")]
     let tcp = tcp.set_user_timeout(RESPONSE_TIMEOUT);
-    Client::open(url.into_connection_info()?.set_tcp_settings(tcp))
-}
-
-async fn managed(client: &Client, response_timeout: Duration) -> Result<ConnectionManager, Error> {
-    let config = ConnectionManagerConfig::new()
-        .set_number_of_retries(6)
-        .set_min_delay(Duration::from_millis(50))
-        .set_max_delay(Duration::from_secs(1))
-        .set_connection_timeout(Some(CONNECT_TIMEOUT))
-        .set_response_timeout(Some(response_timeout));
-    Ok(ConnectionManager::new_with_config(client.clone(), config).await?)
-}
-
-/// A field of an answer to `INFO`.
-pub(crate) fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
-    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-}
-
-pub(crate) fn check_server(url: &str, info: &str) -> Result<(), Error> {
-    let field = |name: &str| info_field(info, name);
-    if let Some(version) = field("redis_version") {
-        let mut numbers = version.split('.').map(|n| n.parse::<u32>().unwrap_or(0));
-        if (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < (6, 2) {
-            return Err(Error::TooOld { url: url.to_owned(), version: version.to_owned() });
+    let info = url.into_connection_info()?.set_tcp_settings(tcp);
+    match tls {
+        Some(tls) if matches!(info.addr(), redis::ConnectionAddr::TcpTls { .. }) => {
+            Client::build_with_tls(info, tls)
         }
-    }
-    if field("loading") == Some("1") {
-        return Err(Error::Loading { url: url.to_owned() });
-    }
-    match field("maxmemory_policy") {
-        Some("noeviction") | None => Ok(()),
-        Some(policy) => {
-            Err(Error::EvictionPolicy { url: url.to_owned(), policy: policy.to_owned() })
-        }
-    }
-}
-
-/// The URL as it may be shown in messages and logs.
-pub(crate) fn without_password(url: &str) -> String {
-    match Url::parse(url) {
-        Ok(mut url) => {
-            if url.password().is_some() {
-                // Fails only for URLs that cannot have a password.
-                let _ = url.set_password(Some("***"));
-            }
-            // Unix sockets take the password as a parameter.
-            url.set_query(None);
-            url.to_string()
-        }
-        Err(_) => "(unreadable URL)".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_redis_that_may_drop_jobs_is_refused_with_the_remedy() {
-        let info = "# Server\r\nredis_version:7.0.15\r\nmaxmemory_policy:allkeys-lru\r\n";
-        let error = check_server("redis://host", info).unwrap_err().to_string();
-        assert!(error.contains("allkeys-lru") && error.contains("CONFIG SET"), "{error}");
-        check_server("", &info.replace("allkeys-lru", "noeviction")).unwrap();
-        let loading = "redis_version:7.0.15\r\nloading:1\r\nmaxmemory_policy:noeviction\r\n";
-        assert!(matches!(check_server("", loading), Err(Error::Loading { .. })));
-        let old = "redis_version:5.0.9\r\nmaxmemory_policy:noeviction\r\n";
-        assert!(matches!(check_server("", old), Err(Error::TooOld { .. })));
-    }
-
-    #[test]
-    fn passwords_are_never_shown() {
-        assert_eq!(without_password("redis://u:secret@h:1/2"), "redis://u:***@h:1/2");
-        assert!(!without_password("unix:///run/redis.sock?pass=secret").contains("secret"));
-        assert!(!without_password("::secret::").contains("secret"));
+        _ => Client::open(info),
     }
 }

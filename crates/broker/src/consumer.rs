@@ -18,10 +18,12 @@
 
 mod cancel;
 mod context;
+mod ending;
 mod fetch;
 mod handle;
 mod locks;
 mod marker;
+mod outages;
 mod panics;
 mod slot;
 
@@ -31,19 +33,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use redis::aio::ConnectionManager;
+use crate::connection::Link;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::fetch::Taking;
 use self::handle::Events;
 use self::locks::HeldLocks;
 use self::marker::{Marker, Woken};
+use self::outages::Outages;
 use crate::backoff::RetryPolicy;
 use crate::limits::Rate;
 use crate::reclaim::{belongs_to, slot_token};
-use crate::scripts::{Claim, Fetched};
+use crate::scripts::Claim;
 use crate::{Job, Outcome, Queue};
 
 pub use self::cancel::Cancelled;
@@ -52,8 +56,8 @@ pub use self::handle::{ConsumerHandle, Event, EventKind};
 
 /// How long an idle consumer waits for a marker before it looks by itself.
 const IDLE: Duration = Duration::from_secs(5);
-/// Pauses after a failed fetch: the first, and the longest.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// Pauses after a failed call: the first, and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
 /// How a consumer behaves.
 #[derive(Debug, Clone)]
@@ -125,6 +129,7 @@ struct Shared<H> {
     queue: Queue,
     handler: H,
     held: HeldLocks,
+    outages: Outages,
     events: Events,
     /// How many slots there should be.
     slots: watch::Sender<usize>,
@@ -132,7 +137,7 @@ struct Shared<H> {
     quiet: CancellationToken,
     /// Set when running jobs may not even end.
     kill: CancellationToken,
-    /// Somebody has set a rate limit for this queue.
+    /// There may be a rate limit for this queue.
     limited: AtomicBool,
 }
 
@@ -142,11 +147,13 @@ impl<H: Handler> Consumer<H> {
         panics::keep_traces();
         let shared = Shared {
             held: HeldLocks::default(),
+            outages: Outages::default(),
             events: Events::new(),
             slots: watch::Sender::new(config.slots.max(1)),
             quiet: CancellationToken::new(),
             kill: CancellationToken::new(),
-            limited: AtomicBool::new(config.limit.is_some()),
+            // Until it is known that there is none: a limit must not be missed by those who start.
+            limited: AtomicBool::new(true),
             config,
             queue,
             handler,
@@ -195,6 +202,8 @@ impl<H: Handler> Consumer<H> {
                 tracing::error!(%error, "could not give back jobs; their locks will expire")
             }
         }
+        // In a queue that allows no more at a time, others may wait for the places that were ours.
+        let _ = tokio::time::timeout(PAUSE.0, shared.queue.set_marker()).await;
         ended.cancel();
         // They end by themselves; a panic in one of them has been reported already.
         let _ = tokio::join!(renewing, rescuing, listening);
@@ -254,17 +263,18 @@ impl<H: Handler> Shared<H> {
                 && !self.quiet.is_cancelled()
             {
                 match self.fetch(slot).await {
-                    Ok(Fetched::Job(job)) => {
+                    Ok(Taking::Job(admitted)) => {
                         pause = PAUSE.0;
-                        busy.spawn(self.clone().work(slot.number, job));
+                        busy.spawn(self.clone().work(slot.number, admitted));
                         slots.free.pop();
                         continue;
                     }
-                    Ok(Fetched::Nothing { due_ms, limited_ms }) => {
+                    Ok(Taking::Nothing(until)) => {
                         pause = PAUSE.0;
-                        idle = idle_for(due_ms, limited_ms, now_ms());
+                        idle = until;
                     }
                     Err(error) => {
+                        self.outages.note();
                         tracing::warn!(%error, retry_in = ?pause, "cannot take jobs");
                         tokio::select! {
                             () = tokio::time::sleep(pause) => {}
@@ -306,16 +316,9 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    fn redis(&self) -> ConnectionManager {
+    fn redis(&self) -> Link {
         self.queue.broker().redis()
     }
-}
-
-/// How long to wait for a marker when there was nothing to do.
-fn idle_for(due_ms: Option<u64>, limited_ms: u64, now_ms: u64) -> Duration {
-    let until_due = due_ms.map(|due| Duration::from_millis(due.saturating_sub(now_ms)));
-    let limited = (limited_ms > 0).then(|| Duration::from_millis(limited_ms));
-    until_due.into_iter().chain(limited).min().unwrap_or(IDLE).clamp(Duration::from_millis(5), IDLE)
 }
 
 /// Milliseconds since 1970, as BullMQ writes times.
@@ -326,16 +329,6 @@ fn now_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_idle_consumer_wakes_when_the_next_delayed_job_is_due() {
-        let ms = Duration::from_millis;
-        assert_eq!(idle_for(None, 0, 1000), IDLE);
-        assert_eq!(idle_for(Some(1500), 0, 1000), ms(500));
-        assert_eq!(idle_for(Some(900), 0, 1000), ms(5));
-        assert_eq!(idle_for(Some(60_000), 0, 1000), IDLE);
-        assert_eq!(idle_for(Some(3000), 40, 1000), ms(40));
-    }
 
     #[test]
     fn slots_grow_and_shrink_and_keep_their_numbers_small() {

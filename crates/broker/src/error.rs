@@ -13,6 +13,43 @@ pub enum Error {
         /// What the network said.
         reason: String,
     },
+    /// It is there and does not let us in: the password or the database is wrong.
+    #[error("Redis at {url} refuses us: {reason}")]
+    Refused {
+        /// Where, without the password.
+        url: String,
+        /// What is wrong, and what to do about it.
+        reason: String,
+    },
+    /// It is a copy that takes no jobs.
+    #[error(
+        "Redis at {url} is a read-only replica of {primary}, and jobs can be added and taken only there. \
+         Use the address of the primary"
+    )]
+    ReadOnlyReplica {
+        /// Where, without the password.
+        url: String,
+        /// The server it follows.
+        primary: String,
+    },
+    /// It is another kind of server than the address says.
+    #[error("Redis at {url} is {what}: {remedy}")]
+    WrongKind {
+        /// Where, without the password.
+        url: String,
+        /// What it is.
+        what: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A certificate that cannot be read.
+    #[error("cannot read {}: {reason}. Check REDIS_TLS_CA, REDIS_TLS_CERT and REDIS_TLS_KEY", path.display())]
+    Certificate {
+        /// Which file.
+        path: std::path::PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// It is there, but still reads its data.
     #[error("Redis at {url} is still loading its data")]
     Loading {
@@ -40,7 +77,8 @@ pub enum Error {
     },
     /// The URL cannot be understood.
     #[error(
-        "{url} is not a Redis URL: {reason} (expected redis://[user:password@]host:port[/database])"
+        "{url} is not a Redis URL: {reason} (expected redis://[user:password@]host:port[/database], rediss://…, \
+         redis-sentinel://host:port,host:port/name or redis-cluster://host:port,host:port)"
     )]
     InvalidUrl {
         /// The URL, without the password.
@@ -73,12 +111,17 @@ pub enum Error {
         /// How large it may be.
         limit: usize,
     },
+    /// A server that knew us asks for another password now.
+    #[error(
+        "Redis does not know us any more ({0}). Was its password changed? Then check REDIS_URL or REDIS_PASSWORD"
+    )]
+    NotAdmitted(redis::RedisError),
     /// A command failed.
     #[error("Redis: {0}")]
-    Redis(#[from] redis::RedisError),
+    Redis(redis::RedisError),
     /// The official crate reports an error.
     #[error("BullMQ: {0}")]
-    BullMq(#[from] bullmq::Error),
+    BullMq(bullmq::Error),
     /// A script answered something that BullMQ's protocol does not have.
     #[error("unexpected answer of script {script}: {answer}")]
     Protocol {
@@ -89,11 +132,68 @@ pub enum Error {
     },
 }
 
+/// Answers of a server that is there, but not ready, or without memory, disk or replicas for now.
+const NOT_NOW: [&str; 9] = [
+    "LOADING",
+    "MASTERDOWN",
+    "READONLY",
+    "TRYAGAIN",
+    "CLUSTERDOWN",
+    "BUSY",
+    "OOM",
+    "MISCONF",
+    "NOREPLICAS",
+];
+/// Answers of a server that does not know us (any more).
+const NOT_ADMITTED: [&str; 2] = ["NOAUTH", "WRONGPASS"];
+
+impl From<redis::RedisError> for Error {
+    fn from(error: redis::RedisError) -> Self {
+        if is_stranger(&error) { Self::NotAdmitted(error) } else { Self::Redis(error) }
+    }
+}
+
+impl From<bullmq::Error> for Error {
+    fn from(error: bullmq::Error) -> Self {
+        match error {
+            bullmq::Error::Redis(error) if is_stranger(&error) => Self::NotAdmitted(error),
+            error => Self::BullMq(error),
+        }
+    }
+}
+
 impl Error {
+    /// Why a connection could not be made.
+    pub(crate) fn connecting(url: &str, error: redis::RedisError) -> Self {
+        let url = url.to_owned();
+        if is_stranger(&error) {
+            let reason = "the password or the user name is wrong or missing. \
+                          Check REDIS_URL (redis://user:password@host:port) or REDIS_PASSWORD"
+                .to_owned();
+            return Self::Refused { url, reason };
+        }
+        let text = error.to_string();
+        if text.contains("refused to switch database") {
+            let reason = format!(
+                "there is no such database ({text}). The number at the end of REDIS_URL, or REDIS_DB, \
+                 must be smaller than Redis' setting \"databases\", which is 16 by default"
+            );
+            return Self::Refused { url, reason };
+        }
+        if error.code() == Some("LOADING") {
+            return Self::Loading { url };
+        }
+        Self::Unreachable { url, reason: text }
+    }
+
     /// The connection is the problem, not what was asked; the same call may work later.
     pub fn is_outage(&self) -> bool {
         let redis = match self {
-            Self::Unreachable { .. } | Self::Loading { .. } => return true,
+            Self::Unreachable { .. } | Self::Loading { .. } | Self::ReadOnlyReplica { .. } => {
+                return true;
+            }
+            // Somebody has changed the password and will tell us, or change it back.
+            Self::NotAdmitted(_) => return true,
             Self::Redis(error) | Self::BullMq(bullmq::Error::Redis(error)) => error,
             _ => return false,
         };
@@ -101,13 +201,24 @@ impl Error {
             || redis.is_timeout()
             || redis.is_connection_dropped()
             || redis.is_connection_refusal()
-            // The server is there, but not ready, or without memory, disk or replicas for now.
-            || matches!(
-                redis.code(),
-                Some(
-                    "LOADING" | "MASTERDOWN" | "READONLY" | "TRYAGAIN" | "CLUSTERDOWN" | "BUSY"
-                    | "OOM" | "MISCONF" | "NOREPLICAS"
-                )
-            )
+            || redis.kind() == redis::ErrorKind::ClusterConnectionNotFound
+            || answers(redis, &NOT_NOW)
     }
+}
+
+/// Whether a server wants a password, or another one than ours. Commands with many parts it refuses in
+/// its own way before it has seen one.
+fn is_stranger(error: &redis::RedisError) -> bool {
+    error.kind() == redis::ErrorKind::AuthenticationFailed
+        || answers(error, &NOT_ADMITTED)
+        || error.detail().is_some_and(|detail| detail.contains("unauthenticated"))
+}
+
+/// Whether a server's answer, or one of those to the commands of a transaction, has such a code.
+fn answers(error: &redis::RedisError, codes: &[&str]) -> bool {
+    let alone = error.code().is_some_and(|code| codes.contains(&code));
+    let inside = error.clone().into_server_errors();
+    let inside =
+        || inside.iter().flat_map(|all| all.iter()).any(|(_, e)| codes.contains(&e.code()));
+    alone || inside()
 }

@@ -33,7 +33,7 @@ impl Broker {
     /// Adds a whole tree of jobs, all or nothing. Adding the same ids again changes nothing. A job that
     /// fails for good fails its parent, too.
     pub async fn add_flow(&self, flow: &Flow) -> Result<(), Error> {
-        let producer = FlowProducer::with_connection(self.bull(), None)?;
+        let producer = FlowProducer::with_connection(self.bull(), Some(self.prefix().to_owned()))?;
         producer.add(flow_job(flow)?).await?;
         Ok(())
     }

@@ -38,6 +38,8 @@ pub struct Job {
     pub data: Value,
     /// Attempts that have ended before this one.
     pub attempts_made: u32,
+    /// When this run began, in milliseconds since 1970: no other run of the job has the same.
+    pub(crate) processed_on: u64,
     /// Attempts it may have; 0 if it does not say.
     pub attempts: u32,
     /// When it was added, in milliseconds since 1970.
@@ -92,19 +94,20 @@ impl Job {
         let whole = |text: Option<&String>| {
             text.and_then(|n| n.parse::<f64>().ok()).map_or(0, |n| n as u32)
         };
+        let ms = |text: Option<&String>| {
+            text.and_then(|n| n.parse::<f64>().ok()).map_or(0, |n| n as u64)
+        };
         let flag = |name: &str| options[name].as_bool().unwrap_or(false);
         Self {
             attempts_made: whole(fields.get("atm")),
+            processed_on: ms(fields.get("processedOn")),
             attempts: options["attempts"].as_f64().map_or(0, |n| n as u32),
             backoff: Backoff::read(&options["backoff"]),
             stack_trace_limit: options["stackTraceLimit"]
                 .as_f64()
                 .map_or(STACK_TRACE_LIMIT, |n| n as usize),
             keep_logs: options["kl"].as_f64().map(|n| n as u64),
-            timestamp: fields
-                .get("timestamp")
-                .and_then(|ms| ms.parse::<f64>().ok())
-                .map_or(0, |ms| ms as u64),
+            timestamp: ms(fields.get("timestamp")),
             stack_trace: stack_trace
                 .as_array()
                 .into_iter()
@@ -179,6 +182,27 @@ mod tests {
         assert_eq!(job.backoff.unwrap().delay(2, 0.5), Some(Duration::from_millis(4000)));
         assert_eq!(job.keep_completed.count, Some(-1));
         assert_eq!(job.data["a"], 1);
+    }
+
+    #[test]
+    fn numbers_are_read_in_every_shape_that_javascript_writes() {
+        for (attempts, wanted) in [
+            ("3", 3),
+            ("3.0", 3),
+            ("3e0", 3),
+            ("2.9", 2),
+            ("-1", 0),
+            ("1e300", u32::MAX),
+            ("null", 0),
+        ] {
+            let options = format!(
+                r#"{{"attempts":{attempts},"stackTraceLimit":1e1,"kl":5.5,"removeOnFail":{{"age":1.5e3,"count":7.0}}}}"#
+            );
+            let job = job(&options);
+            assert_eq!(job.attempts, wanted, "{attempts}");
+            assert_eq!((job.stack_trace_limit, job.keep_logs), (10, Some(5)));
+            assert_eq!((job.keep_failed.age, job.keep_failed.count), (Some(1500), Some(7)));
+        }
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! The keys of one BullMQ queue, built once.
 
-/// Keys of a queue: `bull:{queue}:{part}`.
+/// Keys of a queue: `{prefix}:{queue}:{part}`.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
-    /// `bull:{queue}:`, what BullMQ calls the key prefix.
+    /// `{prefix}:{queue}:`, what BullMQ calls the key prefix.
     pub(crate) prefix: String,
+    /// Length of what is before the queue's name.
+    base: usize,
 }
 
 impl Keys {
-    /// Keys of `queue` under BullMQ's default prefix.
-    pub(crate) fn new(queue: &str) -> Self {
-        Self { prefix: format!("bull:{queue}:") }
+    /// Keys of `queue` under a prefix, by default `bull`.
+    pub(crate) fn new(prefix: &str, queue: &str) -> Self {
+        Self { prefix: format!("{prefix}:{queue}:"), base: prefix.len() }
     }
 
     /// A named part such as `wait`, or the hash of a job.
@@ -20,7 +22,7 @@ impl Keys {
 
     /// The keys of another queue under the same prefix.
     pub(crate) fn sibling(&self, queue: &str) -> Self {
-        Self::new(queue)
+        Self::new(&self.prefix[..self.base], queue)
     }
 
     /// The lock of a job.

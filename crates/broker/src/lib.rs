@@ -6,6 +6,7 @@
 //!
 //! This crate moves jobs; it must never know what a job does.
 
+mod address;
 mod admin;
 mod backoff;
 mod breaker;
@@ -26,6 +27,7 @@ mod reclaim;
 mod schedules;
 mod scripts;
 
+pub use address::check_url;
 pub use admin::{Delayed, Found, JobView, State, WhenActive};
 pub use backoff::{Backoff, RetryPolicy};
 pub use breaker::{Breaker, BreakerConfig, Gate, Passage};
@@ -33,7 +35,7 @@ pub use cluster::{
     Alert, Announced, ClaimNode, Decided, Decisions, Holder, Leadership, Lease, Level, NodeEntry,
     Registry, Subscription, Tallies, WorkerEntry, WorkerPresence,
 };
-pub use connection::{Broker, Config};
+pub use connection::{Broker, Config, ConnectionState, TlsFiles};
 pub use consumer::{
     Cancelled, Consumer, ConsumerConfig, ConsumerHandle, Event, EventKind, Handler, JobContext,
     JobPolicy,

@@ -1,25 +1,30 @@
 -- Takes one permit of a rate limit, or says how long to wait for one. See limits.rs.
 -- KEYS[1] settings of the limit; KEYS[2] grants of the last window; KEYS[3] who was told to come when.
 -- ARGV[1] max, ARGV[2] window in ms (both used when the settings say nothing);
--- ARGV[3] a name for this permit that nobody else uses.
--- Returns 0, or milliseconds to wait.
+-- ARGV[3] a name for this permit that nobody else uses; ARGV[4] who asks.
+-- Returns {0, microseconds within which the permit is to be used}, or {milliseconds to wait, 0}.
 local set = redis.call('HMGET', KEYS[1], 'max', 'per')
 local max, per = tonumber(set[1] or ARGV[1]), tonumber(set[2] or ARGV[2])
-if not max or not per then return 0 end
+if not max or not per then return {0, 3600000000} end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 -- What is granted here begins a moment later there: a little longer than the window, so that the
 -- beginnings keep to it too.
-local window = per * 1000 + math.min(50000, per * 20)
+local slack = math.max(5000, math.min(50000, per * 25))
+local window = per * 1000 + slack
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - window)
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
 local granted = redis.call('ZCARD', KEYS[2])
 if granted < max then
   redis.call('ZADD', KEYS[2], now, ARGV[3])
+  redis.call('ZREM', KEYS[3], ARGV[4])
   redis.call('PEXPIRE', KEYS[2], math.ceil(window / 1000))
-  return 0
+  return {0, slack}
 end
-if max < 1 then return per end
+if max < 1 then return {per, 0} end
+-- Who asks again before its time keeps its place.
+local mine = tonumber(redis.call('ZSCORE', KEYS[3], ARGV[4]) or 0)
+if mine > now then return {math.ceil((mine - now) / 1000), 0} end
 -- The n-th who waits is told to come when the n-th grant from now leaves the window.
 local waiting = redis.call('ZCARD', KEYS[3])
 local come
@@ -30,6 +35,6 @@ else
   local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
   come = math.max(now, last[2] or now) + window / max
 end
-redis.call('ZADD', KEYS[3], come, ARGV[3])
+redis.call('ZADD', KEYS[3], come, ARGV[4])
 redis.call('PEXPIRE', KEYS[3], math.ceil((come - now) / 1000) + 1)
-return math.max(1, math.ceil((come - now) / 1000))
+return {math.max(1, math.ceil((come - now) / 1000)), 0}

@@ -5,12 +5,16 @@
 //! window, not only in those that begin on the full second. It survives restarts of everything,
 //! because it lives in Redis, and can be changed while it is in use.
 //!
+//! What is granted by Redis' clock begins a moment later elsewhere. A grant is therefore remembered a
+//! little longer than the window, and is good only for that little while ([`Taken::is_fresh`]): so the
+//! beginnings keep to the window too, however busy the machine is.
+//!
 //! Who gets no permit is told when to come again, each at another time, so that a crowd that waits
 //! does not come at once. Coming is no promise: the permit is asked for anew.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::{Script, cmd};
 use serde::Serialize;
@@ -53,6 +57,9 @@ pub struct Taken {
     limits: Limits,
     granted: String,
     id: String,
+    asked: Instant,
+    /// How much longer than its window the limit remembers a grant.
+    slack: Duration,
 }
 
 impl std::fmt::Debug for Taken {
@@ -62,6 +69,12 @@ impl std::fmt::Debug for Taken {
 }
 
 impl Taken {
+    /// Whether what begins now is within the limit. A permit that is used late would let one more
+    /// begin in a window than it may hold: give it back and take another.
+    pub fn is_fresh(&self) -> bool {
+        self.asked.elapsed() < self.slack
+    }
+
     /// Nothing was done with it: it does not count.
     pub async fn give_back(self) -> Result<(), Error> {
         let mut redis = self.limits.broker.redis();
@@ -91,6 +104,16 @@ impl Broker {
 impl Limits {
     /// Asks for a permit of the limit `name`; `otherwise` holds as long as nobody has set it.
     pub async fn take(&self, name: &str, otherwise: Option<Rate>) -> Result<Permit, Error> {
+        self.take_as(&Uuid::now_v7().simple().to_string(), name, otherwise).await
+    }
+
+    /// The same for somebody who may ask again before it is time, and keeps its place in the line.
+    pub(crate) async fn take_as(
+        &self,
+        who: &str,
+        name: &str,
+        otherwise: Option<Rate>,
+    ) -> Result<Permit, Error> {
         let [settings, granted, waiting] = keys(name);
         let mut call = TAKE.prepare_invoke();
         call.key(settings).key(&granted).key(waiting);
@@ -100,11 +123,15 @@ impl Limits {
         };
         // Two permits granted in the same microsecond are two.
         let id = Uuid::now_v7().simple().to_string();
-        let wait_ms: u64 = call.arg(&id).invoke_async(&mut self.broker.redis()).await?;
-        Ok(match wait_ms {
-            0 => Permit::Granted(Box::new(Taken { limits: self.clone(), granted, id })),
-            ms => Permit::Wait(Duration::from_millis(ms)),
-        })
+        // Before Redis looks at its clock: what is fresh by this one is fresh by that one too.
+        let asked = Instant::now();
+        let (wait_ms, slack_us): (u64, u64) =
+            call.arg(&id).arg(who).invoke_async(&mut self.broker.redis()).await?;
+        if wait_ms > 0 {
+            return Ok(Permit::Wait(Duration::from_millis(wait_ms)));
+        }
+        let slack = Duration::from_micros(slack_us);
+        Ok(Permit::Granted(Box::new(Taken { limits: self.clone(), granted, id, asked, slack })))
     }
 
     /// Whether somebody has set this limit.

@@ -6,8 +6,8 @@
 
 use std::sync::LazyLock;
 
+use crate::connection::Link;
 use redis::Script;
-use redis::aio::ConnectionManager;
 use serde_json::json;
 use stampede_model::{Batch, TicketId};
 
@@ -22,11 +22,11 @@ static UPDATE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("mir
 /// Writes the state of batches for outside readers.
 #[derive(Clone)]
 pub struct BatchMirror {
-    redis: ConnectionManager,
+    redis: Link,
 }
 
 impl BatchMirror {
-    pub(crate) fn new(redis: ConnectionManager) -> Self {
+    pub(crate) fn new(redis: Link) -> Self {
         Self { redis }
     }
 

@@ -54,6 +54,31 @@ pub(crate) fn check_queue_name(name: &str) -> Result<(), Error> {
     check("queue name", name)
 }
 
+/// Refuses prefixes that BullMQ or a Cluster could not use: in a Cluster, all keys of all queues must lie
+/// in one slot, which the part in braces decides.
+pub(crate) fn check_prefix(prefix: &str, is_cluster: bool) -> Result<(), Error> {
+    let tagged = prefix
+        .split_once('{')
+        .and_then(|(_, rest)| rest.split_once('}'))
+        .is_some_and(|(tag, _)| !tag.is_empty());
+    let reason = if prefix.is_empty() || prefix.len() > LONGEST {
+        format!("it needs 1 to {LONGEST} bytes")
+    } else if prefix.contains(|c: char| {
+        c == ':' || c == '*' || c == '?' || c == '[' || !(' '..='~').contains(&c)
+    }) {
+        "it may have letters, digits and signs, but no colon and none of *?[".to_owned()
+    } else if is_cluster && !tagged {
+        format!("in a Cluster it needs a hash tag, such as {{{prefix}}}")
+    } else {
+        return Ok(());
+    };
+    Err(Error::InvalidName {
+        what: "queue prefix",
+        name: prefix.chars().take(60).collect(),
+        reason,
+    })
+}
+
 /// Refuses ids that would run into other keys of the queue.
 pub(crate) fn check_job_id(id: &str) -> Result<(), Error> {
     check("job id", id)

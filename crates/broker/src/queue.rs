@@ -60,7 +60,7 @@ pub struct Counts {
 
 impl Queue {
     pub(crate) fn new(broker: Broker, bull: bullmq::Queue) -> Self {
-        let keys = Keys::new(bull.name());
+        let keys = Keys::new(broker.prefix(), bull.name());
         Self { broker, bull: std::sync::Arc::new(bull), keys }
     }
 

@@ -169,8 +169,10 @@ impl Face {
 
     /// Width of a glyph in thousandths of an em, rounded to tenths: what the PDF says of it.
     pub(crate) fn width(&self, glyph: u16) -> f32 {
-        let units = self.advances.get(usize::from(glyph)).copied().unwrap_or(0);
-        (f32::from(units) * 10_000.0 / f32::from(self.units_per_em)).round() / 10.0
+        let units = u32::from(self.advances.get(usize::from(glyph)).copied().unwrap_or(0));
+        let per_em = u32::from(self.units_per_em);
+        let tenths = (units * 20_000 + per_em) / (2 * per_em);
+        tenths as f32 / 10.0
     }
 }
 

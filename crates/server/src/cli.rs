@@ -24,8 +24,8 @@ pub(crate) use self::template::{Template, TemplatePreview, TemplateSource};
 ///   stampede demo --tickets 200      order 200 tickets and watch them being made
 ///
 /// Settings are environment variables; those below are flags too, and the flag wins. Only as variables:
-/// REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB, ADMIN_KEY, TICKET_KEY_SECRET, STORAGE_TYPE,
-/// NFS_PATH, SCALE_*, WORKER_MEMORY_LIMIT_MB, API_LATENCY_LIMIT_MS, STUCK_QUEUE_AFTER.
+/// REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB, REDIS_TLS_CA, REDIS_TLS_CERT, REDIS_TLS_KEY,
+/// QUEUE_PREFIX, ADMIN_KEY, TICKET_KEY_SECRET, STORAGE_TYPE, NFS_PATH, SCALE_*, WORKER_MEMORY_LIMIT_MB, API_LATENCY_LIMIT_MS, STUCK_QUEUE_AFTER.
 #[derive(Debug, Parser)]
 #[command(name = "stampede", version, verbatim_doc_comment)]
 pub(crate) struct Cli {
@@ -315,7 +315,7 @@ pub(crate) struct SettingArgs {
     /// Port to listen on [default: 3000]
     #[arg(long, env = "PORT", global = true, hide_env_values = true, value_name = "PORT")]
     pub(crate) port: Option<String>,
-    /// Redis or Valkey; also REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB [default: the embedded engine, in DATA_DIR/engine]
+    /// Redis or Valkey: redis://, rediss://, redis-sentinel://, redis-cluster://; also REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB [default: the embedded engine, in DATA_DIR/engine]
     #[arg(long, env = "REDIS_URL", global = true, hide_env_values = true, value_name = "URL")]
     pub(crate) redis_url: Option<String>,
     /// When the embedded engine syncs to disk: always, everysec or never [default: everysec]

@@ -39,7 +39,11 @@ pub(crate) async fn store(settings: &Settings, durability: Durability) -> Result
 
 /// Connects to Redis.
 pub(crate) async fn broker(settings: &Settings, url: &str) -> Result<Broker> {
-    let config = stampede_broker::Config { url: url.to_owned() };
+    let config = stampede_broker::Config {
+        prefix: settings.queue_prefix.clone(),
+        tls: settings.redis_tls.clone(),
+        ..stampede_broker::Config::new(url)
+    };
     loop {
         let connected =
             patiently(settings.start_timeout, stampede_broker::Error::is_outage, || {

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use stampede_broker::TlsFiles;
 
 pub(crate) use self::fleet::{Fleet, Mode};
 pub(crate) use self::log::{Log, LogFormat};
@@ -35,6 +36,9 @@ pub(crate) struct Settings {
     pub(crate) host: IpAddr,
     pub(crate) port: u16,
     pub(crate) redis: Redis,
+    /// What the keys of queues begin with, if not with BullMQ's default.
+    pub(crate) queue_prefix: Option<String>,
+    pub(crate) redis_tls: TlsFiles,
     pub(crate) engine_fsync: FsyncArg,
     pub(crate) database_url: String,
     pub(crate) data_dir: PathBuf,
@@ -114,6 +118,8 @@ impl Settings {
             ),
             port: reader.number("PORT", args.port.as_deref(), 3000, 1..=65_535) as u16,
             redis,
+            queue_prefix: reader.variable("QUEUE_PREFIX"),
+            redis_tls: redis::read_tls(&mut reader),
             engine_fsync: reader.read(
                 "ENGINE_FSYNC",
                 args.engine_fsync.as_deref(),

@@ -136,7 +136,7 @@ impl Guarded {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Sends a signal to the server, if it runs.
+    /// Sends a signal, unless the server has ended.
     pub(crate) fn signal(&mut self, signal: Signal) {
         // A child that was waited for has given its id away: never signal that.
         if self.ended().is_none() {
@@ -158,7 +158,7 @@ impl Drop for Guarded {
 }
 
 /// A loopback port that was free a moment ago.
-pub(crate) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())

@@ -6,24 +6,29 @@
 //! Adding a server? Start it through `Guarded`, so that it dies with the test.
 
 mod app;
-mod chaos;
 mod client;
 mod eventually;
 mod guarded;
 mod nginx;
 mod pdf;
 mod postgres;
+mod process;
+mod proxy;
 mod redis;
+mod sentinel;
 
 pub use app::{ADMIN_KEY, App, kill};
-pub use chaos::ChaosProxy;
 pub use client::{Answer, Client, send};
 pub use eventually::{Outcome, eventually};
+pub use guarded::free_port;
 pub use nginx::Nginx;
 pub use pdf::{pdf_codes, pdf_is_sound, pdf_pages, pdf_text};
 pub use postgres::Postgres;
+pub use process::Process;
+pub use proxy::Proxy;
 pub use redis::Redis;
 pub use rustix::process::Signal;
+pub use sentinel::Sentinel;
 pub use tempfile::TempDir;
 
 /// Makes a temporary folder that is removed when the value is dropped.

@@ -43,7 +43,7 @@ impl Redis {
         let mut reason = String::new();
         for _ in 0..PORTS {
             let port = free_port();
-            match launch(&folder, port, &config).await {
+            match launch(&folder, port, &config, Ready::Loaded).await {
                 Ok(server) => {
                     return Self { server, port, config, folder };
                 }
@@ -76,7 +76,19 @@ impl Redis {
 
     /// Starts a stopped or killed server again: same port, same data.
     pub async fn start_again(&mut self) {
-        match launch(&self.folder, self.port, &self.config).await {
+        self.launch_again(&self.config.clone(), Ready::Loaded).await;
+    }
+
+    /// The same, but it takes its time to read its data, a quarter of a millisecond per command, and
+    /// this returns while it does.
+    pub async fn start_again_slowly(&mut self) {
+        let slowly = ("key-load-delay".to_owned(), "200".to_owned());
+        let config: Vec<_> = self.config.iter().cloned().chain([slowly]).collect();
+        self.launch_again(&config, Ready::Loading).await;
+    }
+
+    async fn launch_again(&mut self, config: &[(String, String)], ready: Ready) {
+        match launch(&self.folder, self.port, config, ready).await {
             Ok(server) => self.server = server,
             Err(log) => panic!("redis-server does not start again: {log}"),
         }
@@ -89,10 +101,20 @@ impl Redis {
     }
 }
 
+/// What to wait for after a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ready {
+    /// It has read its data.
+    Loaded,
+    /// It answers that it reads its data.
+    Loading,
+}
+
 async fn launch(
     folder: &TempDir,
     port: u16,
     config: &[(String, String)],
+    ready: Ready,
 ) -> Result<Guarded, String> {
     let program = require(find_program(), "redis-server", "redis-server");
     let mut command = vec![program.display().to_string()];
@@ -108,12 +130,12 @@ async fn launch(
         command.extend([format!("--{name}"), value.clone()]);
     }
     let mut server = Guarded::spawn(folder.path(), Signal::KILL, &command);
-    server.ready(|pid| answers_as(pid, port)).await?;
+    server.ready(|pid| answers_as(pid, port, ready)).await?;
     Ok(server)
 }
 
 /// Asks for the process id, so that a stranger's server on the same port is not taken for ours.
-async fn answers_as(pid: u32, port: u16) -> Result<(), String> {
+async fn answers_as(pid: u32, port: u16, ready: Ready) -> Result<(), String> {
     let conversation = async {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
         stream.write_all(b"INFO server\r\nPING\r\nQUIT\r\n").await?;
@@ -125,14 +147,15 @@ async fn answers_as(pid: u32, port: u16) -> Result<(), String> {
         .await
         .map_err(|_| "redis-server does not answer".to_owned())?
         .map_err(|error| error.to_string())?;
-    if answer.contains(&format!("process_id:{pid}\r\n")) && answer.contains("+PONG") {
+    let wanted = if ready == Ready::Loaded { "+PONG" } else { "-LOADING" };
+    if answer.contains(&format!("process_id:{pid}\r\n")) && answer.contains(wanted) {
         Ok(())
     } else {
         Err(format!("redis-server answers {:?}", answer.lines().last().unwrap_or_default()))
     }
 }
 
-fn find_program() -> Option<PathBuf> {
+pub(crate) fn find_program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from("/usr/local/bin"), PathBuf::from("/usr/bin")])

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use serde_json::{Value, json};
+use stampede_broker::ConnectionState;
 
 use crate::app::App;
 
@@ -32,6 +33,9 @@ pub(crate) async fn ready(State(app): State<App>) -> (StatusCode, Json<Value>) {
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready")
     };
-    let body = json!({ "status": overall, "database": word(store), "redis": word(redis) });
+    let mut body = json!({ "status": overall, "database": word(store), "redis": word(redis) });
+    if let ConnectionState::Away { duration, .. } = app.broker.connection_state() {
+        body["redisDownSeconds"] = duration.as_secs().into();
+    }
     (status, Json(body))
 }

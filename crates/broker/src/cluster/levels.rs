@@ -37,7 +37,7 @@ impl Broker {
 
     async fn level(&self, name: &str) -> Result<Level, Error> {
         check_queue_name(name)?;
-        let keys = Keys::new(name);
+        let keys = Keys::new(self.prefix(), name);
         let mut asked = pipe();
         asked.llen(keys.part("wait")).zcard(keys.part("prioritized"));
         asked.llen(keys.part("active"));

@@ -1,7 +1,8 @@
 //! Cancelling a job from anywhere: whoever runs it drops its handler and fails it.
 //!
 //! The wish is written into the job's hash (`cxl`) and published. Whoever runs the job hears of it
-//! at once, or, if the message was lost with a connection, at the next renewal of its lock.
+//! at once, or, if the message was lost with a connection, at the next renewal of its lock. The wish
+//! names the run it is meant for: a job that is replayed later is not cancelled again.
 
 use std::sync::Arc;
 
@@ -11,9 +12,12 @@ use std::sync::LazyLock;
 use tokio_util::sync::CancellationToken;
 
 use super::{Handler, PAUSE, Shared};
-use crate::{Error, Queue};
+use crate::{Error, Presence, Queue};
 
 static CANCEL: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../cancel.lua")));
+
+/// How often a job is looked for that changes its state meanwhile.
+const TRIES: usize = 3;
 
 /// What became of a wish to cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,22 +34,25 @@ impl Queue {
     /// Cancels a job: one that waits is removed, one that runs is dropped and fails with `reason`.
     pub async fn cancel(&self, job_id: &str, reason: &str) -> Result<Cancelled, Error> {
         let keys = self.keys();
-        let mut redis = self.broker().redis();
-        let told: i64 = CANCEL
-            .key(keys.part("active"))
-            .key(keys.part(job_id))
-            .arg(job_id)
-            .arg(reason)
-            .arg(channel(self))
-            .invoke_async(&mut redis)
-            .await?;
-        match told {
-            1 => Ok(Cancelled::Told),
-            -1 => Ok(Cancelled::NotThere),
-            // It may begin in this very moment, and then it is not removed; the next call reaches it.
-            _ if self.remove(job_id).await? => Ok(Cancelled::Removed),
-            _ => Ok(Cancelled::NotThere),
+        // It may begin or end between the two questions; then they are asked again.
+        for _ in 0..TRIES {
+            let told: i64 = CANCEL
+                .key(keys.part("active"))
+                .key(keys.part(job_id))
+                .arg(job_id)
+                .arg(reason)
+                .arg(channel(self))
+                .invoke_async(&mut self.broker().redis())
+                .await?;
+            match told {
+                1 => return Ok(Cancelled::Told),
+                -1 => break,
+                _ if self.presence(&[job_id]).await? == [Presence::Finished] => break,
+                _ if self.remove(job_id).await? => return Ok(Cancelled::Removed),
+                _ => {}
+            }
         }
+        Ok(Cancelled::NotThere)
     }
 }
 
@@ -93,8 +100,10 @@ pub(super) async fn look_for<H: Handler>(
     }
     let wishes: Vec<Option<String>> = asked.query_async(&mut shared.redis()).await?;
     for (id, wish) in job_ids.iter().zip(wishes) {
-        if let Some(reason) = wish {
-            shared.held.cancel(id, &reason);
+        if let Some((began, reason)) = wish.as_deref().and_then(|wish| wish.split_once(':'))
+            && let Ok(began) = began.parse()
+        {
+            shared.held.cancel(id, began, reason);
         }
     }
     Ok(())

@@ -41,7 +41,7 @@ impl JobContext {
 
     /// Asks for a permit of a rate limit, such as `account:17`. Without one: [`crate::Outcome::Snooze`].
     pub async fn permit(&self, name: &str, otherwise: Option<Rate>) -> Result<Permit, Error> {
-        self.limits().take(name, otherwise).await
+        self.limits().take_as(&self.job_id, name, otherwise).await
     }
 
     /// All rate limits.

@@ -1,16 +1,35 @@
 //! Taking a job for a slot.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use super::{FreeSlot, Handler, Shared, now_ms};
+use super::{FreeSlot, Handler, IDLE, Shared, now_ms};
 use crate::limits::{Permit, Taken, queue_limit};
 use crate::scripts::{self, Fetched};
-use crate::{Error, Queue};
+use crate::{Error, Job};
+
+/// How often a permit that went stale is exchanged for a fresh one before the job begins anyway. It
+/// takes a Redis so far away that every permit is stale when it arrives.
+const EXCHANGES: usize = 3;
+
+/// A job that may begin.
+pub(super) struct Admitted {
+    pub(super) job: Box<Job>,
+    /// What the queue's rate limit gave it.
+    pub(super) permit: Option<Box<Taken>>,
+}
+
+/// What a slot got.
+pub(super) enum Taking {
+    Job(Admitted),
+    /// Nothing; to be asked again after this long at the latest.
+    Nothing(Duration),
+}
 
 impl<H: Handler> Shared<H> {
     /// Takes a job for a slot. First, a job it may have been given in a lost answer goes back: nobody
     /// would renew its lock.
-    pub(super) async fn fetch(&self, slot: &mut FreeSlot) -> Result<Fetched, Error> {
+    pub(super) async fn fetch(&self, slot: &mut FreeSlot) -> Result<Taking, Error> {
         let claim = self.claim(slot.number);
         if slot.answer_lost {
             let jobs = self.queue.hand_back(|lock| lock == claim.token).await?;
@@ -21,21 +40,29 @@ impl<H: Handler> Shared<H> {
         }
         // Before the job: one that is taken and may not begin would have to go back.
         let permit = match self.permit().await? {
-            Some(Permit::Wait(wait)) => {
-                let limited_ms = (wait.as_millis() as u64).max(1);
-                return Ok(Fetched::Nothing { due_ms: None, limited_ms });
-            }
+            Some(Permit::Wait(wait)) => return Ok(Taking::Nothing(idle_for(None, Some(wait)))),
             Some(Permit::Granted(taken)) => Some(taken),
             None => None,
         };
         slot.answer_lost = true;
+        let asked = Instant::now();
         let keys = self.queue.keys();
         let fetched = scripts::move_to_active(&mut self.redis(), keys, &claim, now_ms()).await?;
-        slot.answer_lost = false;
-        if let (Fetched::Nothing { .. }, Some(permit)) = (&fetched, permit) {
-            give_back(permit).await;
+        if matches!(fetched, Fetched::Job(_)) && !self.is_timely(asked) {
+            // As good as an answer that never arrived.
+            return Ok(Taking::Nothing(Duration::ZERO));
         }
-        Ok(fetched)
+        slot.answer_lost = false;
+        Ok(match fetched {
+            Fetched::Job(job) => Taking::Job(Admitted { job, permit }),
+            Fetched::Nothing { due_ms, limited_ms } => {
+                give_back(permit).await;
+                let until_due = due_ms.map(|due| due.saturating_sub(now_ms()));
+                let limited = (limited_ms > 0).then_some(limited_ms);
+                let limited = limited.map(Duration::from_millis);
+                Taking::Nothing(idle_for(until_due.map(Duration::from_millis), limited))
+            }
+        })
     }
 
     /// A permit of the queue's rate limit; `None`: it has none.
@@ -44,7 +71,30 @@ impl<H: Handler> Shared<H> {
             return Ok(None);
         }
         let limits = self.queue.broker().limits();
-        Ok(Some(limits.take(&queue_limit(self.queue.name()), self.config.limit).await?))
+        let name = queue_limit(self.queue.name());
+        Ok(Some(limits.take_as(&self.config.token, &name, self.config.limit).await?))
+    }
+
+    /// Makes sure that a job which begins now does so with a permit of now: the limit holds for the
+    /// beginnings, and one that came late would crowd those after it. `Some`: it has to come back
+    /// after this long.
+    pub(super) async fn must_wait(&self, mut permit: Option<Box<Taken>>) -> Option<Duration> {
+        for _ in 0..EXCHANGES {
+            if permit.as_ref().is_none_or(|permit| permit.is_fresh()) {
+                return None;
+            }
+            give_back(permit.take()).await;
+            match self.permit().await {
+                Ok(Some(Permit::Granted(taken))) => permit = Some(taken),
+                Ok(Some(Permit::Wait(wait))) => return Some(wait),
+                Ok(None) => return None,
+                Err(error) => {
+                    tracing::debug!(%error, "cannot renew a permit");
+                    return Some(super::PAUSE.1);
+                }
+            }
+        }
+        None
     }
 
     /// Whether jobs of this queue need a permit before they are taken.
@@ -54,19 +104,39 @@ impl<H: Handler> Shared<H> {
 
     /// Looks whether somebody has set or lifted a limit meanwhile.
     pub(super) async fn look_for_limit(&self) {
-        if let Ok(is_set) = has_limit(&self.queue).await {
+        let limits = self.queue.broker().limits();
+        if let Ok(is_set) = limits.is_set(&queue_limit(self.queue.name())).await {
             self.limited.store(is_set || self.config.limit.is_some(), Ordering::Relaxed);
         }
     }
 }
 
-async fn has_limit(queue: &Queue) -> Result<bool, Error> {
-    queue.broker().limits().is_set(&queue_limit(queue.name())).await
-}
-
-async fn give_back(permit: Box<Taken>) {
-    if let Err(error) = permit.give_back().await {
+async fn give_back(permit: Option<Box<Taken>>) {
+    if let Some(permit) = permit
+        && let Err(error) = permit.give_back().await
+    {
         // It counts as used, and is forgotten with its window.
         tracing::debug!(%error, "could not give back a permit");
+    }
+}
+
+/// How long to wait for a marker when there was nothing to do.
+fn idle_for(until_due: Option<Duration>, limited: Option<Duration>) -> Duration {
+    let wake = until_due.into_iter().chain(limited).min().unwrap_or(IDLE);
+    wake.clamp(Duration::from_millis(5), IDLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_consumer_wakes_when_the_next_delayed_job_is_due() {
+        let ms = |ms| Some(Duration::from_millis(ms));
+        assert_eq!(idle_for(None, None), IDLE);
+        assert_eq!(Some(idle_for(ms(500), None)), ms(500));
+        assert_eq!(Some(idle_for(ms(0), None)), ms(5));
+        assert_eq!(idle_for(ms(60_000), None), IDLE);
+        assert_eq!(Some(idle_for(ms(2000), ms(40))), ms(40));
     }
 }

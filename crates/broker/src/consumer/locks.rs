@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{EventKind, Handler, Shared, cancel, now_ms};
-use crate::scripts;
+use super::{EventKind, Handler, PAUSE, Shared, cancel, now_ms};
+use crate::{Error, Job, scripts};
 
 /// How often a job may lose its holder before it is failed instead of run again.
 const MAX_STALLED: u32 = 3;
@@ -20,6 +20,8 @@ pub(super) struct HeldLocks {
 #[derive(Clone)]
 struct HeldLock {
     token: String,
+    /// When this run of the job began, which tells it from others.
+    began: u64,
     lost: CancellationToken,
     /// Set when somebody wants it cancelled; then the reason stands in `why`.
     cancelled: CancellationToken,
@@ -57,18 +59,19 @@ impl Drop for Held<'_> {
 
 impl HeldLocks {
     /// Notes a job as held by the slot with this token.
-    pub(super) fn hold<'a>(&'a self, job_id: &'a str, token: &str) -> Held<'a> {
+    pub(super) fn hold<'a>(&'a self, job: &'a Job, token: &str) -> Held<'a> {
         let lock = HeldLock {
             token: token.to_owned(),
+            began: job.processed_on,
             lost: CancellationToken::new(),
             cancelled: CancellationToken::new(),
             why: Arc::default(),
         };
-        if let Some(other_slot) = self.lock().insert(job_id.to_owned(), lock.clone()) {
+        if let Some(other_slot) = self.lock().insert(job.id.clone(), lock.clone()) {
             // It was given out anew: the slot that had it before has lost it without noticing.
             other_slot.lost.cancel();
         }
-        Held { locks: self, job_id, lock }
+        Held { locks: self, job_id: &job.id, lock }
     }
 
     /// Whether a job is being worked on here.
@@ -76,9 +79,11 @@ impl HeldLocks {
         self.lock().contains_key(job_id)
     }
 
-    /// Makes whoever works on a job here drop it.
-    pub(super) fn cancel(&self, job_id: &str, reason: &str) {
-        if let Some(held) = self.lock().get(job_id) {
+    /// Makes whoever works on the run of a job that began then drop it.
+    pub(super) fn cancel(&self, job_id: &str, began: u64, reason: &str) {
+        if let Some(held) = self.lock().get(job_id)
+            && held.began == began
+        {
             // The first reason stands.
             let _ = held.why.set(reason.to_owned());
             held.cancelled.cancel();
@@ -94,64 +99,86 @@ impl HeldLocks {
     }
 }
 
-/// Renews all locks, in one call, three times within their life. Ends with `ended`.
+/// Renews all locks, in one call, three times within their life, and soon again when that failed.
+/// Ends with `ended`.
 pub(super) async fn renew<H: Handler>(shared: Arc<Shared<H>>, ended: CancellationToken) {
-    let lock_ms = shared.config.lock.as_millis() as u64;
-    let mut ticks = tokio::time::interval(shared.config.lock / 3);
+    let period = shared.config.lock / 3;
+    let mut wait = period;
     loop {
         tokio::select! {
-            _ = ticks.tick() => {}
+            () = tokio::time::sleep(wait) => {}
             () = ended.cancelled() => return,
         }
         // What is cancelled below is what stands here, not what holds the same id by then.
         let held = shared.held.snapshot();
+        wait = period;
         if held.is_empty() {
             continue;
         }
-        let (ids, tokens): (Vec<_>, Vec<_>) =
-            held.iter().map(|(id, lock)| (id.as_str(), lock.token.as_str())).unzip();
-        let mut redis = shared.redis();
-        match scripts::extend_locks(&mut redis, shared.queue.keys(), lock_ms, &ids, &tokens).await {
-            Ok(lost) => {
-                for (id, lock) in lost.iter().filter_map(|id| held.get_key_value(id)) {
-                    tracing::debug!(job = id, "its lock is lost, or it has just ended");
-                    lock.lost.cancel();
-                }
-            }
-            Err(error) => tracing::warn!(%error, jobs = ids.len(), "cannot renew locks"),
+        if let Err(error) = renew_all(&shared, &held).await {
+            tracing::warn!(%error, jobs = held.len(), "cannot renew locks");
+            shared.outages.note();
+            wait = PAUSE.1.min(period);
         }
         // The message may have been lost with a connection.
+        let ids: Vec<&str> = held.keys().map(String::as_str).collect();
         if let Err(error) = cancel::look_for(&shared, &ids).await {
             tracing::debug!(%error, "cannot look for jobs to cancel");
         }
     }
 }
 
-/// Puts jobs without a holder back to wait: at start, and again and again. Ends with `stop`.
-pub(super) async fn rescue_stalled<H: Handler>(shared: Arc<Shared<H>>, stop: CancellationToken) {
-    let interval = shared.config.stalled_interval;
-    // Slightly shorter than ours, so that our own next check is not the one that is refused.
-    let guard_ms = interval.as_millis() as u64 * 9 / 10;
-    let mut ticks = tokio::time::interval(interval);
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = stop.cancelled() => return,
-        }
-        shared.look_for_limit().await;
-        let keys = shared.queue.keys();
-        let mut redis = shared.redis();
-        match scripts::move_stalled_jobs_to_wait(&mut redis, keys, MAX_STALLED, guard_ms, now_ms())
-            .await
-        {
-            Ok(jobs) if jobs.is_empty() => {}
-            Ok(jobs) => {
-                tracing::warn!(?jobs, "jobs whose worker vanished go back to wait");
-                jobs.iter().for_each(|job| shared.events.tell(job, EventKind::Stalled));
-            }
-            Err(error) => tracing::debug!(%error, "cannot look for stalled jobs"),
+async fn renew_all<H: Handler>(
+    shared: &Shared<H>,
+    held: &HashMap<String, HeldLock>,
+) -> Result<(), Error> {
+    let lock_ms = shared.config.lock.as_millis() as u64;
+    let (redis, keys) = (&mut shared.redis(), shared.queue.keys());
+    let (ids, tokens): (Vec<_>, Vec<_>) =
+        held.iter().map(|(id, lock)| (id.as_str(), lock.token.as_str())).unzip();
+    let lost = scripts::extend_locks(redis, keys, lock_ms, &ids, &tokens).await?;
+    for (id, lock) in lost.iter().filter_map(|id| held.get_key_value(id)) {
+        // It may only have expired, in an outage longer than its life; then nobody has it yet.
+        if !scripts::lock_again(redis, keys, &lock.token, lock_ms, id).await? {
+            tracing::debug!(job = id, "its lock is lost, or it has just ended");
+            lock.lost.cancel();
         }
     }
+    Ok(())
+}
+
+/// Puts jobs without a holder back to wait: at start, and again and again. Ends with `stop`.
+pub(super) async fn rescue_stalled<H: Handler>(shared: Arc<Shared<H>>, stop: CancellationToken) {
+    let mut wait = std::time::Duration::ZERO;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = stop.cancelled() => return,
+        }
+        if let Some(grace) = shared.outages.grace_left(shared.config.lock) {
+            wait = grace;
+            continue;
+        }
+        wait = shared.config.stalled_interval;
+        shared.look_for_limit().await;
+        if let Err(error) = rescue(&shared).await {
+            tracing::debug!(%error, "cannot look for stalled jobs");
+            shared.outages.note();
+        }
+    }
+}
+
+async fn rescue<H: Handler>(shared: &Shared<H>) -> Result<(), Error> {
+    // Slightly shorter than ours, so that our own next check is not the one that is refused.
+    let guard_ms = shared.config.stalled_interval.as_millis() as u64 * 9 / 10;
+    let (redis, keys) = (&mut shared.redis(), shared.queue.keys());
+    let jobs =
+        scripts::move_stalled_jobs_to_wait(redis, keys, MAX_STALLED, guard_ms, now_ms()).await?;
+    if !jobs.is_empty() {
+        tracing::warn!(?jobs, "jobs whose worker vanished go back to wait");
+        jobs.iter().for_each(|job| shared.events.tell(job, EventKind::Stalled));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -161,8 +188,9 @@ mod tests {
     #[test]
     fn a_job_given_out_anew_is_lost_for_the_slot_that_had_it() {
         let locks = HeldLocks::default();
-        let first = locks.hold("job", "token:0");
-        let second = locks.hold("job", "token:1");
+        let job = Job::from_hash("job".to_owned(), HashMap::new());
+        let first = locks.hold(&job, "token:0");
+        let second = locks.hold(&job, "token:1");
         assert!(first.lock.lost.is_cancelled());
         drop(first);
         assert_eq!(locks.snapshot()["job"].token, "token:1", "the second is still renewed");

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use redis::aio::ConnectionManager;
+use crate::connection::Link;
 use redis::cmd;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
@@ -18,8 +18,8 @@ use crate::{Error, Queue};
 /// The blocking wait for a marker, on a connection of its own.
 pub(super) struct Marker {
     queue: Queue,
-    connection: Option<ConnectionManager>,
-    waiting: Option<AbortOnDropHandle<Option<(ConnectionManager, Woken)>>>,
+    connection: Option<Link>,
+    waiting: Option<AbortOnDropHandle<Option<(Link, Woken)>>>,
 }
 
 /// Why a wait is over.
@@ -78,10 +78,7 @@ impl Marker {
 }
 
 /// Pops a marker or times out; gives the connection back unless it broke.
-async fn pop(
-    queue: Queue,
-    connection: Option<ConnectionManager>,
-) -> Option<(ConnectionManager, Woken)> {
+async fn pop(queue: Queue, connection: Option<Link>) -> Option<(Link, Woken)> {
     match try_pop(&queue, connection).await {
         Ok(popped) => Some(popped),
         Err(_) => {
@@ -92,10 +89,7 @@ async fn pop(
     }
 }
 
-async fn try_pop(
-    queue: &Queue,
-    connection: Option<ConnectionManager>,
-) -> Result<(ConnectionManager, Woken), Error> {
+async fn try_pop(queue: &Queue, connection: Option<Link>) -> Result<(Link, Woken), Error> {
     let mut connection = match connection {
         Some(connection) => connection,
         None => queue.broker().blocking_connection(IDLE).await?,

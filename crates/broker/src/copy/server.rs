@@ -7,7 +7,8 @@ use redis::{AsyncConnectionConfig, FromRedisValue, IntoConnectionInfo, Pipeline,
 use redis::{Cmd, ProtocolVersion};
 
 use super::{Error, MARKER};
-use crate::connection::{check_server, info_field, open, without_password};
+use crate::address::without_password;
+use crate::connection::{check_server, info_field, open};
 
 /// A page of a large value may take a while on a busy server.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -32,7 +33,7 @@ impl Server {
         let address = url.into_connection_info().map_err(invalid)?;
         let settings = address.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
         let only = Some(settings.db()).filter(|db| *db != 0);
-        let client = open(address.set_redis_settings(settings)).map_err(invalid)?;
+        let client = open(address.set_redis_settings(settings), None).map_err(invalid)?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(RESPONSE_TIMEOUT));

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn connect() -> (Redis, Broker) {
     let redis = Redis::start().await;
-    let broker = Broker::connect(&Config { url: redis.url() }).await.unwrap();
+    let broker = Broker::connect(&Config::new(redis.url())).await.unwrap();
     (redis, broker)
 }
 

@@ -6,7 +6,7 @@ use stampede_testkit::Redis;
 use crate::stage::Stage;
 
 async fn refusal(url: String) -> Error {
-    match Broker::connect(&Config { url }).await {
+    match Broker::connect(&Config::new(url)).await {
         Ok(_) => panic!("should be refused"),
         Err(error) => error,
     }

@@ -6,11 +6,14 @@ mod locks;
 mod marker;
 mod slot;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use stampede_broker::ConsumerConfig;
+use serde_json::json;
+use stampede_broker::{ConsumerConfig, Handler, Job, JobContext, Outcome};
 
-use crate::stage::{Counting, Running, Stage, config, job, jobs};
+use crate::stage::{Counting, Running, Stage, config, connect, job, jobs};
 
 #[tokio::test]
 async fn two_consumers_share_a_thousand_jobs_and_run_each_once() {
@@ -128,4 +131,57 @@ async fn a_dropped_consumer_leaves_nothing_running() {
     run.dropped().await;
     played.is_gone().await;
     stage.until_idle(0).await;
+}
+
+/// Notes how many run at the same time.
+#[derive(Clone, Default)]
+struct Crowd {
+    now: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl Handler for Crowd {
+    async fn run(&self, _: &Job, _: &JobContext) -> Outcome {
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        Outcome::Done(json!(null))
+    }
+}
+
+#[tokio::test]
+async fn all_consumers_together_run_no_more_than_the_queue_allows() {
+    let stage = Stage::start().await;
+    stage.queue.set_global_concurrency(Some(3)).await.unwrap();
+    let crowd = Crowd::default();
+    let mut running = Vec::new();
+    for token in ["a", "b"] {
+        let (_, queue) = connect(&stage.redis.url()).await;
+        let config = ConsumerConfig { slots: 4, ..config(token) };
+        running.push(Running::start(&queue, config, crowd.clone()));
+    }
+    stage.enqueue(&jobs(60)).await;
+    stage.until_completed(60).await;
+    assert_eq!(crowd.most.load(Ordering::SeqCst), 3);
+    for consumer in running {
+        consumer.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn who_stops_makes_its_place_in_a_full_queue_known() {
+    let stage = Stage::start().await;
+    stage.queue.set_global_concurrency(Some(1)).await.unwrap();
+    let mut stopping = stage.play(config("stopping"));
+    stage.enqueue(&jobs(2)).await;
+    let run = stopping.run().await;
+    let mut staying = stage.play(config("staying"));
+    stage.until_idle(1).await;
+    stopping.running.ask_to_stop();
+    let start = Instant::now();
+    run.completes();
+    staying.run().await.completes();
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    stopping.running.stop().await;
 }

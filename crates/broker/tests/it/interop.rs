@@ -1,96 +1,22 @@
-//! Node's BullMQ and Bull Board on the same queues, in the same Redis.
-//!
-//! Node's side is `interop/node/processes/peer.mjs`, with npm's packages as `interop/run` installs them.
+//! Node's and Python's BullMQ and Bull Board on the same queues, in the same Redis.
+
+mod peer;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use stampede_broker::{ConsumerConfig, Flow, Outcome};
 use stampede_model::JobSpec;
 use stampede_testkit::eventually;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
+use self::peer::Peer;
 use crate::stage::{Counting, Running, SOON, Stage, config, job, jobs, play};
-
-/// Starting Node and connecting takes a while on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A Node process with BullMQ in it.
-struct Peer {
-    child: Child,
-    requests: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
-    /// What it reported while an answer was awaited.
-    reports: Vec<Value>,
-    _folder: tempfile::TempDir,
-}
-
-impl Peer {
-    async fn start(stage: &Stage) -> Self {
-        let interop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
-        let packages = packages(&interop).await;
-        // Node looks for packages beside the file that asks.
-        let folder = tempfile::Builder::new().prefix("run.").tempdir_in(&packages).unwrap();
-        let script = folder.path().join("peer.mjs");
-        std::fs::copy(interop.join("node/processes/peer.mjs"), &script).unwrap();
-        let mut child = Command::new("node")
-            .arg(&script)
-            .arg(stage.redis.url())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("node: apt-get install nodejs");
-        let requests = child.stdin.take().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, requests, lines, reports: Vec::new(), _folder: folder }
-    }
-
-    async fn line(&mut self) -> Value {
-        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
-        let line = line.expect("Node should say something").unwrap().expect("Node should live");
-        serde_json::from_str(&line).unwrap()
-    }
-
-    async fn ask(&mut self, request: Value) -> Value {
-        self.requests.write_all(format!("{request}\n").as_bytes()).await.unwrap();
-        loop {
-            let mut line = self.line().await;
-            assert!(line["error"].is_null(), "{}", line["error"]);
-            match line.get_mut("answer") {
-                Some(answer) => return answer.take(),
-                None => self.reports.push(line),
-            }
-        }
-    }
-
-    /// The next thing a worker or listener reports.
-    async fn report(&mut self) -> Value {
-        if self.reports.is_empty() { self.line().await } else { self.reports.remove(0) }
-    }
-
-    async fn stop(mut self) {
-        drop(self.requests);
-        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
-        assert!(ended.expect("Node should end").unwrap().success());
-    }
-}
-
-/// The folder with npm's packages; installed at the first use.
-async fn packages(interop: &Path) -> PathBuf {
-    let output = Command::new(interop.join("run")).arg("packages").output().await.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
-}
 
 #[tokio::test]
 async fn node_produces_and_we_consume_and_node_hears_of_it() {
     let stage = Stage::start().await;
-    let mut node = Peer::start(&stage).await;
+    let mut node = Peer::node(&stage).await;
     let events = ["active", "progress", "completed", "failed", "delayed"];
     node.ask(json!({"do": "listen", "queue": "tickets", "events": events})).await;
     let options = json!({"attempts": 2, "backoff": {"type": "fixed", "delay": 20, "jitter": 0.5}, "jobId": "a"});
@@ -124,7 +50,7 @@ async fn node_produces_and_we_consume_and_node_hears_of_it() {
 #[tokio::test]
 async fn we_produce_and_node_consumes_and_both_share_one_queue() {
     let stage = Stage::start().await;
-    let mut node = Peer::start(&stage).await;
+    let mut node = Peer::node(&stage).await;
     stage.enqueue(&[JobSpec { attempts: 1, name: "fail", ..job("broken") }, job("fine")]).await;
     node.ask(json!({"do": "work", "queue": "tickets"})).await;
     let (mut reports, wanted) = (Vec::new(), 2);
@@ -158,7 +84,7 @@ async fn we_produce_and_node_consumes_and_both_share_one_queue() {
 #[tokio::test]
 async fn flows_cross_from_one_to_the_other_both_ways() {
     let stage = Stage::start().await;
-    let mut node = Peer::start(&stage).await;
+    let mut node = Peer::node(&stage).await;
     let ours = stage.broker.queue("ours").await.unwrap();
     let mut played = play(&ours, config("w"));
     node.ask(json!({"do": "work", "queue": "theirs"})).await;
@@ -195,7 +121,7 @@ async fn flows_cross_from_one_to_the_other_both_ways() {
 #[tokio::test]
 async fn bull_board_lists_retries_and_promotes_our_jobs_and_shows_dead_letters() {
     let stage = Stage::start().await;
-    let mut node = Peer::start(&stage).await;
+    let mut node = Peer::node(&stage).await;
     let mut played = stage.play(config("w"));
     stage.enqueue(&[job("dies"), job("sleeps")]).await;
     played.run().await.panics("out of paper");
@@ -252,4 +178,81 @@ async fn bull_board_lists_retries_and_promotes_our_jobs_and_shows_dead_letters()
     })
     .await;
     node.stop().await;
+}
+
+#[tokio::test]
+async fn python_produces_and_we_consume_and_python_hears_of_it() {
+    let stage = Stage::start().await;
+    let mut python = Peer::python(&stage).await;
+    python
+        .ask(json!({"do": "listen", "queue": "tickets", "events": ["completed", "delayed"]}))
+        .await;
+    let options = json!({"attempts": 2, "backoff": {"type": "fixed", "delay": 20}, "jobId": "a"});
+    let data = json!({"text": "Žofie 🎟", "half": 0.5, "list": [null, true, []], "big": 9_007_199_254_740_991_u64});
+    let jobs = json!([{"name": "n", "data": data, "opts": options}]);
+    assert_eq!(
+        python.ask(json!({"do": "add", "queue": "tickets", "jobs": jobs})).await,
+        json!(["a"])
+    );
+
+    let mut played = stage.play(config("w"));
+    let run = played.run().await;
+    assert_eq!((&run.job.data, run.job.attempts), (&data, 2));
+    run.ends(Outcome::Retry("once".into()));
+    let again = played.run().await;
+    let context = again.context.clone().unwrap();
+    context.progress(json!({"step": 2})).await.unwrap();
+    context.log("half way").await.unwrap();
+    again.ends(Outcome::Done(json!({"by": "rust"})));
+
+    let mut seen = Vec::new();
+    while !seen.iter().any(|event: &Value| event["event"] == "completed") {
+        seen.push(python.report().await);
+    }
+    assert!(seen.iter().any(|event| event["event"] == "delayed"), "{seen:?}");
+    assert_eq!(seen.last().unwrap()["returnvalue"], json!({"by": "rust"}));
+    let read = python.ask(json!({"do": "job", "queue": "tickets", "id": "a"})).await;
+    assert_eq!((&read["state"], &read["attemptsMade"]), (&json!("completed"), &json!(2)));
+    assert_eq!((&read["failedReason"], &read["logs"]), (&json!("once"), &json!(["half way"])));
+    python.stop().await;
+}
+
+#[tokio::test]
+async fn we_produce_and_python_consumes_and_both_share_one_queue_and_one_flow() {
+    let stage = Stage::start().await;
+    let mut python = Peer::python(&stage).await;
+    stage.enqueue(&[JobSpec { attempts: 1, name: "fail", ..job("broken") }, job("fine")]).await;
+    python.ask(json!({"do": "work", "queue": "tickets"})).await;
+    let reports = [python.report().await, python.report().await];
+    assert!(reports.contains(&json!({"failed": "broken"})), "{reports:?}");
+    assert!(reports.contains(&json!({"completed": "fine", "data": {"ticketId": "fine"}})));
+    stage.until("one of each", |counts| counts.completed == 1 && counts.failed == 1).await;
+
+    // Both at once: every job is done by exactly one of them.
+    let counting = Counting::default();
+    let running = Running::start(&stage.queue, config("ours"), counting.clone());
+    stage.enqueue(&jobs(200)).await;
+    stage.until_completed(201).await;
+    running.stop().await;
+    let ours = counting.runs();
+    assert!(ours.values().all(|runs| *runs == 1));
+    let mut theirs = HashMap::new();
+    while theirs.len() + ours.len() < 200 {
+        let report = python.report().await;
+        let id = report["completed"].as_str().unwrap().to_owned();
+        assert!(!ours.contains_key(&id), "{id} was done by both");
+        assert_eq!(theirs.insert(id, ()), None);
+    }
+
+    // Our parent waits for Python's child.
+    let ours = stage.broker.queue("ours").await.unwrap();
+    let mut played = play(&ours, config("w"));
+    let flow = Flow::new(JobSpec { queue: "ours", ..job("our-parent") })
+        .after(Flow::new(job("their-child")));
+    stage.broker.add_flow(&flow).await.unwrap();
+    let parent = played.run().await;
+    let values = parent.context.as_ref().unwrap().children_values().await.unwrap();
+    assert_eq!(values["bull:tickets:their-child"]["by"], "python");
+    parent.completes();
+    python.stop().await;
 }

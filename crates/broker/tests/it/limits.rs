@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stampede_broker::{ConsumerConfig, Handler, Job, JobContext, Outcome, Permit, Rate};
+use stampede_testkit::eventually;
 
+use crate::fleet::{Fleet, Ship, times};
 use crate::stage::{Running, Stage, config, connect, jobs};
 
 /// Notes when each job began; jobs of the account in their data need its permit.
@@ -95,4 +97,42 @@ async fn a_limit_is_changed_for_everybody_and_survives_those_who_set_it() {
     assert!(matches!(take().await, Permit::Wait(_)), "0 stops everything");
     assert!(limits.unset("sms").await.unwrap());
     assert!(matches!(take().await, Permit::Granted(_)));
+}
+
+#[tokio::test]
+async fn eight_processes_keep_a_limit_in_every_window_and_nearly_reach_it() {
+    const LIMIT: usize = 20;
+    const JOBS: usize = 220;
+    let stage = Stage::start().await;
+    let ship = Ship {
+        url: stage.redis.url(),
+        slots: 4,
+        lock: Duration::from_secs(30),
+        limit: Some(LIMIT as u32),
+        work: Duration::ZERO,
+    };
+    let fleet = Fleet::start(8, ship);
+    stage.until_idle(8).await;
+    stage.enqueue(&jobs(JOBS)).await;
+    eventually(Duration::from_secs(60), || async {
+        let counts = stage.queue.counts().await.unwrap();
+        if counts.completed == JOBS as u64 { Ok(()) } else { Err(format!("{counts:?}")) }
+    })
+    .await;
+    // When each handler began, by the clock that all processes share.
+    let ledger = fleet.ledger();
+    assert!(times(&ledger, "began").values().all(|runs| *runs == 1));
+    let mut begun: Vec<u64> =
+        ledger.iter().filter(|e| e.what == "began").map(|e| e.at_us).collect();
+    begun.sort_unstable();
+    assert_eq!(begun.len(), JOBS);
+    let in_second =
+        |from: &u64| begun.iter().filter(|at| (*from..from + 1_000_000).contains(at)).count();
+    let most = begun.iter().map(in_second).max().unwrap();
+    assert!(most <= LIMIT, "{most} began in one second");
+    // The first window is full at once; from then on they come at the pace of the limit.
+    let seconds = (begun[JOBS - 1] - begun[0]) as f64 / 1e6;
+    let rate = (JOBS - LIMIT) as f64 / seconds;
+    println!("{rate:.2} of {LIMIT} a second");
+    assert!(rate >= 0.95 * LIMIT as f64, "{rate:.2} a second");
 }

@@ -5,18 +5,22 @@
 #![allow(clippy::unwrap_used)]
 
 mod breaker;
+mod chaos;
 mod cluster;
 mod connection;
 mod consumer;
 mod copy;
 mod dead_letters;
+mod facts;
+mod fleet;
 mod flows;
 mod interop;
 mod job;
 mod limits;
 mod mirror;
+mod misbehaving;
 mod outage;
-mod proxy;
 mod queue;
 mod reclaim;
+mod servers;
 mod stage;

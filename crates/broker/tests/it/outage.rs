@@ -1,12 +1,16 @@
 //! Redis goes away while jobs run: none is lost, and none is run again that was done.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use stampede_broker::ConsumerConfig;
+use serde_json::json;
+use stampede_broker::{ConsumerConfig, Handler, Job, JobContext, Outcome};
+use stampede_testkit::{Proxy, eventually};
 
-use crate::proxy::Proxy;
-use crate::stage::{Stage, config, connect, job, jobs, play, short_lock, throughout};
+use crate::stage::{
+    Running, SOON, Stage, config, connect, job, jobs, play, short_lock, throughout,
+};
 
 #[tokio::test]
 async fn jobs_that_end_while_redis_is_away_are_finished_later_and_run_once() {
@@ -84,26 +88,62 @@ async fn a_job_given_in_an_answer_that_was_lost_is_not_lost() {
 }
 
 #[tokio::test]
-async fn a_redis_without_memory_is_waited_out() {
-    let stage = Stage::start().await;
-    let mut played = stage.play(config("w"));
-    stage.enqueue(&[job("a")]).await;
-    let run = played.run().await;
-    stage.ask::<()>("CONFIG SET maxmemory 1").await;
-    let refused = stage.queue.enqueue(&[job("b")]).await.unwrap_err();
-    assert!(refused.is_outage(), "{refused}");
-    run.completes();
-    stage.until_completed(1).await;
-    stage.ask::<()>("CONFIG SET maxmemory 0").await;
-    stage.enqueue(&[job("b")]).await;
-    played.run().await.completes();
-    stage.until_completed(2).await;
-}
-
-#[tokio::test]
 async fn jobs_can_be_added_right_after_a_restart_of_redis() {
     let mut stage = Stage::start().await;
     stage.redis.restart().await;
     stage.enqueue(&jobs(3)).await;
     assert_eq!(stage.queue.counts().await.unwrap().prioritized, 3);
+}
+
+/// Takes four seconds.
+#[derive(Clone, Default)]
+struct Slow {
+    runs: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+impl Handler for Slow {
+    async fn run(&self, job: &Job, _: &JobContext) -> Outcome {
+        *self.runs.lock().unwrap().entry(job.id.clone()).or_default() += 1;
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        Outcome::Done(json!(null))
+    }
+}
+
+#[tokio::test]
+async fn four_second_jobs_outlive_ten_seconds_without_redis_and_run_once() {
+    let mut stage = Stage::start().await;
+    let slow = Slow::default();
+    // As workers have it: locks of 15 seconds, which may end in the outage, and a look every 5.
+    let running = ["one", "two"].map(|token| {
+        let (lock, stalled_interval) = (Duration::from_secs(15), Duration::from_secs(5));
+        let config = ConsumerConfig { slots: 8, lock, stalled_interval, ..config(token) };
+        Running::start(&stage.queue, config, slow.clone())
+    });
+    let begun = async |wanted: usize| {
+        eventually(SOON, || async {
+            let begun = slow.runs.lock().unwrap().len();
+            if begun == wanted { Ok(()) } else { Err(format!("{begun} of {wanted} run")) }
+        })
+        .await;
+    };
+    // Some are nearly done when it happens, some have just begun.
+    stage.enqueue(&jobs(8)).await;
+    begun(8).await;
+    throughout(Duration::from_secs(3), async || {}).await;
+    stage.enqueue(&jobs(16)).await;
+    begun(16).await;
+    stage.redis.kill();
+    throughout(Duration::from_secs(10), async || {}).await;
+    stage.redis.start_again().await;
+    let back = Instant::now();
+    stage.until_completed(16).await;
+    let took = back.elapsed();
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    // Nobody takes one for abandoned afterwards.
+    throughout(Duration::from_secs(6), async || {}).await;
+    let runs = slow.runs.lock().unwrap().clone();
+    assert!(runs.len() == 16 && runs.values().all(|times| *times == 1), "{runs:?}");
+    for consumer in running {
+        consumer.stop().await;
+    }
 }

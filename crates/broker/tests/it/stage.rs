@@ -93,7 +93,7 @@ impl Stage {
 }
 
 pub(crate) async fn connect(url: &str) -> (Broker, Queue) {
-    let broker = Broker::connect(&Config { url: url.to_owned() }).await.unwrap();
+    let broker = Broker::connect(&Config::new(url)).await.unwrap();
     let queue = broker.queue(QUEUE).await.unwrap();
     (broker, queue)
 }
@@ -206,6 +206,11 @@ pub(crate) enum Answer {
 }
 
 impl<A> Call<A> {
+    /// Whether the handler was dropped in the middle.
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.answer.is_closed()
+    }
+
     /// Waits until the handler was dropped in the middle.
     pub(crate) async fn dropped(mut self) {
         let dropped = tokio::time::timeout(SOON, self.answer.closed());

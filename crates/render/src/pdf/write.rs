@@ -20,7 +20,13 @@ pub(crate) fn integer(out: &mut Vec<u8>, mut value: u64) {
 
 /// Appends a number with up to three digits behind the point. What is not finite becomes 0.
 pub(crate) fn number(out: &mut Vec<u8>, value: f32) {
-    fixed(out, (f64::from(value) * SCALE).round() as i64);
+    fixed(out, rounded(f64::from(value) * SCALE));
+}
+
+/// The nearest integer; 0 for what is not a number. Conversion truncates, and unlike `round` it is one
+/// instruction on every processor.
+fn rounded(value: f64) -> i64 {
+    (value + 0.5_f64.copysign(value)) as i64
 }
 
 /// Appends a number given in thousandths.
@@ -50,14 +56,14 @@ fn fixed(out: &mut Vec<u8>, thousandths: i64) {
 
 /// Appends a number with one digit behind the point, and gives what was written.
 pub(crate) fn decimal(out: &mut Vec<u8>, value: f32) -> f32 {
-    let tenths = (value * 10.0).round();
-    fixed(out, tenths as i64 * 100);
-    tenths / 10.0
+    let tenths = rounded(f64::from(value) * 10.0);
+    fixed(out, tenths.saturating_mul(100));
+    tenths as f32 / 10.0
 }
 
 /// Appends a number with up to six digits behind the point, for matrices whose error is multiplied.
 pub(crate) fn precise(out: &mut Vec<u8>, value: f32) {
-    let millionths = (f64::from(value) * 1e6).round() as i64;
+    let millionths = rounded(f64::from(value) * 1e6);
     if millionths % 1000 == 0 {
         return fixed(out, millionths / 1000);
     }

@@ -38,7 +38,8 @@ impl Layout {
         Self { size, codewords, fixed: canvas.dark, order, masks }
     }
 
-    /// Draws `text`, which fits, with the mask of less penalty.
+    /// Draws `text`, which fits, with the first mask that leaves nothing a reader could stumble over,
+    /// or else the one of less penalty.
     pub(super) fn draw(&self, text: &[u8], rows: &mut Vec<u64>) {
         let codewords = self.codewords.encode(text);
         let mut across = self.fixed;
@@ -54,6 +55,10 @@ impl Layout {
             let cost = penalty(&across, &down, mask, mask_down, self.size, best.0);
             if cost < best.0 {
                 best = (cost, mask);
+            }
+            // Nine of ten random texts have less: the finder patterns' 800, and 0.7 for each module.
+            if (cost as usize) < 900 + self.size * self.size * 3 / 4 {
+                break;
             }
         }
         rows.clear();

@@ -19,7 +19,10 @@ pub const MAX_MARKS: usize = 30;
 ///
 /// Everything that draws a value does this first, so that all of them draw the same.
 pub fn clean(text: &str) -> Cow<'_, str> {
-    let trimmed = text.trim_matches(|c: char| replacement(c).is_none_or(char::is_whitespace));
+    let trimmed = match text.as_bytes() {
+        [b'!'..=b'~', .., b'!'..=b'~'] => text,
+        _ => text.trim_matches(|c: char| replacement(c).is_none_or(char::is_whitespace)),
+    };
     if trimmed.len() <= MAX_CHARS && trimmed.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return Cow::Borrowed(trimmed);
     }

@@ -148,7 +148,7 @@ impl Server {
     async fn steps(&self, tickets: usize) -> Result<BTreeMap<String, f64>> {
         let url =
             LocalEngine::known_url(self.folder.path()).context("the engine left no address")?;
-        let broker = Broker::connect(&stampede_broker::Config { url }).await?;
+        let broker = Broker::connect(&stampede_broker::Config::new(url)).await?;
         let results = broker
             .queue(GenerateTicket::QUEUE)
             .await?

@@ -56,7 +56,7 @@ pub(crate) async fn orders(options: ExampleOrders) -> Result<()> {
 }
 
 async fn run(options: &ExampleOrders, url: &str, stop: &CancellationToken) -> Result<()> {
-    let broker = Broker::connect(&Config { url: url.to_owned() }).await?;
+    let broker = Broker::connect(&Config::new(url)).await?;
     let world = Arc::new(World::new(options.orders));
     say(options, "Four queues, one consumer each, on an engine in a temporary folder.");
     let mut consumers = JoinSet::new();

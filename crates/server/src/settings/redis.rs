@@ -1,5 +1,8 @@
-//! Which Redis to use: `REDIS_URL`, or its parts, or none.
+//! Which Redis to use: `REDIS_URL`, or its parts, or none; and how to speak with it.
 
+use std::path::PathBuf;
+
+use stampede_broker::TlsFiles;
 use url::Url;
 
 use super::reader::Reader;
@@ -15,11 +18,8 @@ pub(crate) enum Redis {
 
 pub(super) fn read_redis(reader: &mut Reader<'_>, url: Option<&str>) -> Redis {
     let url = reader.read("REDIS_URL", url, None, |value| {
-        let right = "must look like redis://host:6379 or redis://user:password@host:6379/0";
-        match Url::parse(value).as_ref().map(Url::scheme) {
-            Ok("redis" | "rediss" | "unix" | "redis+unix") => Ok(Some(value.to_owned())),
-            _ => Err(right.to_owned()),
-        }
+        stampede_broker::check_url(value).map_err(|error| error.to_string())?;
+        Ok(Some(value.to_owned()))
     });
     if let Some(url) = url {
         return Redis::At(url);
@@ -41,6 +41,26 @@ pub(super) fn read_redis(reader: &mut Reader<'_>, url: Option<&str>) -> Redis {
     // A password cannot be refused by a URL that has a host.
     let _ = url.set_password(password.as_deref());
     Redis::At(url.to_string())
+}
+
+/// Certificates for `rediss://`, where the system's do not do.
+pub(super) fn read_tls(reader: &mut Reader<'_>) -> TlsFiles {
+    let file = |name: &str| reader.variable(name).map(PathBuf::from);
+    let authority = file("REDIS_TLS_CA");
+    let own = match (file("REDIS_TLS_CERT"), file("REDIS_TLS_KEY")) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (None, None) => None,
+        (certificate, _) => {
+            let (given, missing) = if certificate.is_some() {
+                ("REDIS_TLS_CERT", "REDIS_TLS_KEY")
+            } else {
+                ("REDIS_TLS_KEY", "REDIS_TLS_CERT")
+            };
+            reader.refuse(given, &format!("needs {missing}, too"));
+            None
+        }
+    };
+    TlsFiles { authority, own }
 }
 
 #[cfg(test)]

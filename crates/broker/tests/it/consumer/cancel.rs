@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use redis::cmd;
-use stampede_broker::{Cancelled, ConsumerConfig};
+use stampede_broker::{Cancelled, ConsumerConfig, Letters};
 
-use crate::stage::{Stage, config, job, short_lock};
+use crate::stage::{Stage, config, job, short_lock, throughout};
 
 #[tokio::test]
 async fn whoever_runs_a_cancelled_job_drops_it() {
@@ -45,14 +45,37 @@ async fn a_message_that_was_lost_is_made_up_for_by_the_next_renewal() {
     let mut played = stage.play(short_lock("w"));
     stage.enqueue(&[job("a")]).await;
     let run = played.run().await;
+    let began = stage.field("a", "processedOn").await.unwrap();
     // As if the message had been published while the connection was broken.
     let _: i64 = cmd("HSET")
         .arg("bull:tickets:a")
         .arg("cxl")
-        .arg("lost on the way")
+        .arg(format!("{began}:lost on the way"))
         .query_async(&mut stage.raw().await)
         .await
         .unwrap();
     tokio::time::timeout(Duration::from_secs(5), run.dropped()).await.unwrap();
     assert_eq!(played.failure().await.reason, "cancelled: lost on the way");
+}
+
+#[tokio::test]
+async fn a_job_that_is_replayed_after_it_was_cancelled_runs() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(short_lock("w"));
+    stage.enqueue(&[job("a")]).await;
+    let run = played.run().await;
+    assert_eq!(stage.queue.cancel("a", "no").await.unwrap(), Cancelled::Told);
+    run.dropped().await;
+    played.failure().await.settles(Ok(()));
+    stage.until("failed", |counts| counts.failed == 1).await;
+    assert_eq!(stage.queue.cancel("a", "no").await.unwrap(), Cancelled::NotThere);
+    assert!(stage.ask::<bool>("EXISTS @a").await, "a record of what happened is not removed");
+
+    let letters = stage.queue.dead_letters().await.unwrap();
+    assert_eq!(letters.replay(&Letters::All, None).await.unwrap(), 1);
+    let again = played.run().await;
+    // Longer than renewals need to find the old wish.
+    throughout(Duration::from_millis(700), async || assert!(!again.is_dropped())).await;
+    again.completes();
+    stage.until_completed(1).await;
 }

@@ -45,17 +45,33 @@ async fn a_lock_taken_by_another_cancels_the_handler() {
 }
 
 #[tokio::test]
-async fn a_vanished_lock_cancels_the_handler_and_the_job_runs_again() {
+async fn a_lock_that_expired_is_taken_again_unless_somebody_else_has_the_job() {
     let stage = Stage::start().await;
-    let mut played = stage.play(short_lock("w"));
-    stage.enqueue(&[job("a")]).await;
+    let config = ConsumerConfig { stalled_interval: Duration::from_secs(30), ..short_lock("w") };
+    let mut played = stage.play(config);
+    stage.enqueue(&[job("a"), job("b")]).await;
     let run = played.run().await;
+    // As after an outage that outlasted it.
     stage.ask::<()>("DEL @a:lock").await;
-    run.dropped().await;
-    let again = played.run().await;
-    assert_eq!((again.job.id.as_str(), again.job.attempts_made), ("a", 0));
-    again.completes();
+    eventually(SOON, || async {
+        (stage.ask::<Option<String>>("GET @a:lock").await.as_deref() == Some("w:0")).then_some(())
+    })
+    .await;
+    assert!(!run.is_dropped());
+    run.completes();
     stage.until_completed(1).await;
+
+    let run = played.run().await;
+    // It was given up and waits for another.
+    stage.ask::<()>("LREM @active 0 b").await;
+    stage.ask::<()>("DEL @b:lock").await;
+    run.dropped().await;
+    stage.ask::<()>("RPUSH @wait b").await;
+    stage.ask::<()>("ZADD @marker 0 0").await;
+    let again = played.run().await;
+    assert_eq!((again.job.id.as_str(), again.job.attempts_made), ("b", 0));
+    again.completes();
+    stage.until_completed(2).await;
 }
 
 #[tokio::test]

@@ -250,3 +250,42 @@ async fn what_other_software_left_behind_is_buried_and_the_worker_goes_on() {
     assert_eq!(broken.payload.get(), r#""{oops""#);
     assert_eq!(letters.len(), 4);
 }
+
+#[tokio::test]
+async fn a_handler_that_cannot_say_when_to_try_again_fails_the_job() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    put(&stage, "odd", r#"{"attempts":3,"backoff":{"type":"unheard-of"}}"#).await;
+    played.run().await.ends(Outcome::Retry("first".into()));
+    let failure = played.failure().await;
+    assert!(failure.reason.contains("unheard-of"), "{}", failure.reason);
+    failure.settles(Ok(()));
+    stage.until("failed", |counts| counts.failed == 1 && counts.active == 0).await;
+    played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_parent_is_not_completed_before_its_children_nor_after_one_has_failed() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&[job("a")]).await;
+    let run = played.run().await;
+    // Added while it runs, by its handler or by somebody else.
+    stage.ask::<()>("SADD @a:dependencies bull:others:child").await;
+    run.completes();
+    stage.until("tried again", |counts| counts.delayed == 1 && counts.active == 0).await;
+    let reason = stage.field("a", "failedReason").await.unwrap();
+    assert_eq!(reason, "cannot be completed: it has children that are not done yet");
+    stage.ask::<()>("DEL @a:dependencies").await;
+    let again = played.run().await;
+    assert_eq!(again.job.attempts_made, 1);
+
+    stage.ask::<()>("ZADD @a:unsuccessful 1 bull:others:child").await;
+    again.completes();
+    let failure = played.failure().await;
+    assert_eq!(failure.reason, "cannot be completed: a child of it has failed");
+    failure.settles(Ok(()));
+    stage.until("failed", |counts| counts.failed == 1 && counts.active == 0).await;
+    assert!(!stage.ask::<bool>("EXISTS @a:lock").await);
+    played.runs_nothing_else();
+}

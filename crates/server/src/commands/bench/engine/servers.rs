@@ -99,7 +99,7 @@ impl Server {
             Address::Tcp(port) => format!("redis://127.0.0.1:{port}"),
             Address::Unix(path) => socket_url(path, None)?,
         };
-        Ok(Broker::connect(&stampede_broker::Config { url }).await?)
+        Ok(Broker::connect(&stampede_broker::Config::new(url)).await?)
     }
 
     /// Memory that is really there, in bytes.

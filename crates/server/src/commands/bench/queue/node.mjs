@@ -6,7 +6,13 @@ import { Queue, Worker } from 'bullmq';
 const connection = { path: process.argv[2], maxRetriesPerRequest: null };
 const now = () => performance.timeOrigin + performance.now();
 const payload = (number) => ({ ...JSON.parse(process.argv[3]), number });
-const options = { attempts: 3, backoff: { type: 'exponential', delay: 2000 }, removeOnComplete: { count: 10000 } };
+// The same as ours.
+const options = {
+  attempts: 3,
+  backoff: { type: 'exponential', delay: 2000 },
+  removeOnComplete: { age: 24 * 3600, count: 10000 },
+  removeOnFail: { age: 7 * 24 * 3600, count: 100000 },
+};
 const queues = new Map();
 
 function queue(name) {

@@ -18,7 +18,7 @@ use super::{CHUNK, PATIENCE};
 
 /// A connection of our own to the Redis behind a unix socket.
 pub(super) async fn connect(url: &str) -> Result<Broker> {
-    Ok(Broker::connect(&Config { url: url.to_owned() }).await?)
+    Ok(Broker::connect(&Config::new(url)).await?)
 }
 
 fn job(number: u32, payload: &Value) -> JobSpec {

@@ -1,0 +1,211 @@
+//! Where Redis is, as people write it in `REDIS_URL`.
+//!
+//! | form | means |
+//! |---|---|
+//! | `redis://[user:password@]host:port[/database]` | one server |
+//! | `rediss://…` | one server, over TLS |
+//! | `unix:///path[?db=1&user=u&pass=p]` | one server on this machine |
+//! | `redis-sentinel://[user:password@]host:port,host:port/name[/database]` | the master that these Sentinels know by that name; `?sentinel_user=…&sentinel_password=…` if they ask for it |
+//! | `redis-cluster://[user:password@]host:port,host:port` | a Cluster, some of its nodes |
+//! | `rediss-cluster://…` | a Cluster, over TLS |
+
+use url::Url;
+
+use crate::Error;
+
+/// Most hosts in one address; more would be a mistake.
+const MAX_HOSTS: usize = 64;
+
+/// A Redis, one or many servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// One server; the URL is one that the `redis` crate reads.
+    Single { url: String },
+    /// A master and its replicas, watched by Sentinels.
+    Sentinel(SentinelAddress),
+    /// A Cluster; the URLs of some of its nodes.
+    Cluster { nodes: Vec<String> },
+}
+
+/// How to find a master.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SentinelAddress {
+    /// URLs of the Sentinels.
+    pub(crate) sentinels: Vec<String>,
+    /// The name by which they know the master.
+    pub(crate) master: String,
+    /// For the master itself: user, password, database, percent-encoded.
+    pub(crate) user: String,
+    pub(crate) password: String,
+    pub(crate) database: u32,
+}
+
+/// Checks what somebody wrote as `REDIS_URL`, without connecting.
+pub fn check_url(url: &str) -> Result<(), Error> {
+    Address::parse(url).map(drop)
+}
+
+impl Address {
+    /// Reads an address.
+    pub(crate) fn parse(url: &str) -> Result<Self, Error> {
+        parse(url).map_err(|reason| Error::InvalidUrl { url: without_password(url), reason })
+    }
+}
+
+fn parse(text: &str) -> Result<Address, String> {
+    let (scheme, rest) = text.split_once("://").ok_or("it has no scheme")?;
+    match scheme {
+        "redis" | "rediss" | "unix" | "redis+unix" => {
+            if scheme.starts_with("redis") && !scheme.contains('+') {
+                let url = Url::parse(text).map_err(|error| error.to_string())?;
+                url.host_str().filter(|host| !host.is_empty()).ok_or("it has no host")?;
+            }
+            Ok(Address::Single { url: text.to_owned() })
+        }
+        "redis-cluster" | "rediss-cluster" => {
+            let parts = Parts::of(rest)?;
+            if parts.path.chars().any(|c| c != '/' && c != '0') {
+                return Err("a Cluster has only database 0".into());
+            }
+            let scheme = scheme.trim_end_matches("-cluster");
+            let nodes = parts.hosts.iter().map(|host| format!("{scheme}://{}{host}", parts.login));
+            Ok(Address::Cluster { nodes: nodes.collect() })
+        }
+        "redis-sentinel" => sentinel(&Parts::of(rest)?).map(Address::Sentinel),
+        "rediss-sentinel" => Err("Sentinels over TLS are not supported; use redis-sentinel:// \
+                                  inside a private network, or rediss:// to one server"
+            .into()),
+        _ => Err(format!("{scheme}:// is not known")),
+    }
+}
+
+fn sentinel(parts: &Parts<'_>) -> Result<SentinelAddress, String> {
+    let mut path = parts.path.trim_matches('/').split('/');
+    let master = path.next().filter(|name| !name.is_empty()).ok_or(
+        "the name of the master is missing: redis-sentinel://host:26379,host:26379/mymaster",
+    )?;
+    let database = path.next().unwrap_or("0");
+    let database =
+        database.parse().map_err(|_| format!("{database:?} is not the number of a database"))?;
+    if path.next().is_some() {
+        return Err("there is something behind the number of the database".into());
+    }
+    let mut login = (String::new(), String::new());
+    for (key, value) in parts.query.split('&').filter_map(|pair| pair.split_once('=')) {
+        match key {
+            "sentinel_user" => login.0 = value.to_owned(),
+            "sentinel_password" => login.1 = value.to_owned(),
+            _ => return Err(format!("{key} is not known")),
+        }
+    }
+    let login = match login {
+        (user, password) if user.is_empty() && password.is_empty() => String::new(),
+        (user, password) => format!("{user}:{password}@"),
+    };
+    let (user, password) =
+        parts.login.trim_end_matches('@').split_once(':').unwrap_or((parts.login, ""));
+    Ok(SentinelAddress {
+        sentinels: parts.hosts.iter().map(|host| format!("redis://{login}{host}")).collect(),
+        master: master.to_owned(),
+        user: user.trim_end_matches('@').to_owned(),
+        password: password.to_owned(),
+        database,
+    })
+}
+
+/// The pieces of an address with several hosts, which `Url` does not read.
+struct Parts<'a> {
+    /// `user:password@`, or nothing.
+    login: &'a str,
+    hosts: Vec<&'a str>,
+    path: &'a str,
+    query: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(rest: &'a str) -> Result<Self, String> {
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
+        let hosts: Vec<&str> = hosts.split(',').map(str::trim).collect();
+        if hosts.len() > MAX_HOSTS {
+            return Err(format!("it has more than {MAX_HOSTS} hosts"));
+        }
+        for host in &hosts {
+            let url = Url::parse(&format!("redis://{login}{host}"));
+            let sound = url.is_ok_and(|url| url.host_str().is_some() && url.port().is_some());
+            if !sound {
+                return Err(format!("{host:?} is not host:port"));
+            }
+        }
+        Ok(Self { login, hosts, path, query })
+    }
+}
+
+/// The URL as it may be shown in messages and logs.
+pub(crate) fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return "(unreadable URL)".to_owned() };
+    // Unix sockets and Sentinels take passwords as parameters.
+    let rest = rest.split('?').next().unwrap_or_default();
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    match authority.rsplit_once('@') {
+        None => format!("{scheme}://{rest}"),
+        Some((login, hosts)) => {
+            let user = login.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}:***@{hosts}{path}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_all_kinds_are_read() {
+        for url in ["redis://h:1", "rediss://u:p@h:1/2", "unix:///run/redis.sock?db=1"] {
+            assert_eq!(parse(url), Ok(Address::Single { url: url.to_owned() }));
+        }
+        let Ok(Address::Cluster { nodes }) = parse("rediss-cluster://u:p%40@a:7000,b:7001/") else {
+            panic!("not a Cluster")
+        };
+        assert_eq!(nodes, ["rediss://u:p%40@a:7000", "rediss://u:p%40@b:7001"]);
+        let url = "redis-sentinel://u:p@a:1,[::1]:2/main/3?sentinel_password=s";
+        let Ok(Address::Sentinel(found)) = parse(url) else { panic!("no Sentinels") };
+        assert_eq!(found.sentinels, ["redis://:s@a:1", "redis://:s@[::1]:2"]);
+        assert_eq!((found.master.as_str(), found.database), ("main", 3));
+        assert_eq!((found.user.as_str(), found.password.as_str()), ("u", "p"));
+    }
+
+    #[test]
+    fn a_mistake_is_named() {
+        for (url, part) in [
+            ("host:6379", "no scheme"),
+            ("http://host", "http:// is not known"),
+            ("redis://", "it has no host"),
+            ("redis-cluster://a,b:1", "\"a\" is not host:port"),
+            ("redis-cluster://a:1/4", "only database 0"),
+            ("redis-sentinel://a:1", "the name of the master is missing"),
+            ("redis-sentinel://a:1/m/x", "\"x\" is not the number"),
+            ("redis-sentinel://a:1/m?x=y", "x is not known"),
+            ("rediss-sentinel://a:1/m", "over TLS are not supported"),
+        ] {
+            let error = check_url(url).unwrap_err().to_string();
+            assert!(error.contains(part), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn passwords_are_never_shown() {
+        assert_eq!(without_password("redis://u:secret@h:1/2"), "redis://u:***@h:1/2");
+        for url in [
+            "unix:///run/redis.sock?pass=secret",
+            "::secret::",
+            "redis-cluster://u:secret@a:1,b:2",
+            "redis-sentinel://u:secret@a:1/m?sentinel_password=secret",
+            "redis://u:se@secret@h:1",
+        ] {
+            assert!(!without_password(url).contains("secret"), "{url}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A master that Sentinels know by name, and that may be another server tomorrow.
+//!
+//! ```text
+//!  our connections, the official crate's ──▶ a socket of ours ──▶ whoever is the master now
+//!                                                  ▲
+//!                  asks the Sentinels once a second ┘ and hangs up when the master has changed
+//! ```
+//!
+//! Neither the `redis` crate's connections that mend themselves nor the official BullMQ crate know
+//! Sentinels. Both mend a connection to an address, so they are given an address that does not change:
+//! a Unix socket in a folder that only this user can enter. What arrives there is passed on to the
+//! present master, byte by byte.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{AsyncConnectionConfig, Client, cmd};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpStream, UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+use uuid::Uuid;
+
+use crate::Error;
+use crate::address::SentinelAddress;
+
+/// A Sentinel that has not answered by then is passed over.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often the Sentinels are asked who the master is.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// Passes connections on to the present master as long as it lives.
+pub(crate) struct Relay {
+    folder: PathBuf,
+    url: String,
+    _tasks: [AbortOnDropHandle<()>; 2],
+}
+
+impl Relay {
+    /// Finds the master and starts to pass on.
+    pub(crate) async fn start(address: &SentinelAddress, shown_url: &str) -> Result<Self, Error> {
+        let unreachable = |reason: String| Error::Unreachable { url: shown_url.to_owned(), reason };
+        let sentinels = Sentinels::open(address)
+            .map_err(|e| Error::InvalidUrl { url: shown_url.to_owned(), reason: e.to_string() })?;
+        let master = sentinels.master().await.map_err(unreachable)?;
+        tracing::info!(master, "the Sentinels know the master");
+        let folder = std::env::temp_dir().join(format!("stampede-{}", Uuid::now_v7().simple()));
+        let socket = folder.join("redis.sock");
+        let listener = std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&folder)
+            .and_then(|()| UnixListener::bind(&socket))
+            .map_err(|e| {
+                unreachable(format!("cannot make a socket at {}: {e}", socket.display()))
+            })?;
+        let (announce, masters) = watch::channel(master);
+        let tasks =
+            [tokio::spawn(follow(sentinels, announce)), tokio::spawn(accept(listener, masters))];
+        let url = url_of(&socket, address);
+        Ok(Self { folder, url, _tasks: tasks.map(AbortOnDropHandle::new) })
+    }
+
+    /// Where to connect to, in the form that the `redis` crate reads.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        // What stays after a crash is an empty folder with a dead socket.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn url_of(socket: &Path, address: &SentinelAddress) -> String {
+    let mut url = format!("redis+unix://{}?db={}", socket.display(), address.database);
+    for (name, value) in [("user", &address.user), ("pass", &address.password)] {
+        if !value.is_empty() {
+            url.push_str(&format!("&{name}={value}"));
+        }
+    }
+    url
+}
+
+/// Those who know.
+struct Sentinels {
+    clients: Vec<(String, Client)>,
+    name: String,
+}
+
+impl Sentinels {
+    fn open(address: &SentinelAddress) -> redis::RedisResult<Self> {
+        let open =
+            |url: &String| Ok((super::without_password(url), super::open(url.as_str(), None)?));
+        let clients = address.sentinels.iter().map(open).collect::<redis::RedisResult<_>>()?;
+        Ok(Self { clients, name: address.master.clone() })
+    }
+
+    /// `host:port` of the master, by the first Sentinel that knows; otherwise what each of them said.
+    async fn master(&self) -> Result<String, String> {
+        let mut complaints = Vec::new();
+        for (url, client) in &self.clients {
+            match tokio::time::timeout(PATIENCE, ask(client, &self.name)).await {
+                Ok(Ok(Some((host, port)))) if host.contains(':') => {
+                    return Ok(format!("[{host}]:{port}"));
+                }
+                Ok(Ok(Some((host, port)))) => return Ok(format!("{host}:{port}")),
+                Ok(Ok(None)) => {
+                    complaints.push(format!("the Sentinel at {url} knows no {:?}", self.name));
+                }
+                Ok(Err(error)) => complaints.push(format!("the Sentinel at {url}: {error}")),
+                Err(_) => complaints.push(format!("the Sentinel at {url} does not answer")),
+            }
+        }
+        Err(complaints.join("; "))
+    }
+}
+
+async fn ask(client: &Client, name: &str) -> redis::RedisResult<Option<(String, u16)>> {
+    let config = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE));
+    let mut sentinel = client.get_multiplexed_async_connection_with_config(&config).await?;
+    cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).query_async(&mut sentinel).await
+}
+
+/// Announces every change of the master.
+async fn follow(sentinels: Sentinels, announce: watch::Sender<String>) {
+    loop {
+        tokio::time::sleep(ASK_EVERY).await;
+        // Without Sentinels the last master known is the best guess.
+        let Ok(now) = sentinels.master().await else { continue };
+        announce.send_if_modified(|master| {
+            let changed = *master != now;
+            if changed {
+                tracing::warn!(
+                    before = master,
+                    now,
+                    "the Sentinels made another server the master"
+                );
+                master.clone_from(&now);
+            }
+            changed
+        });
+    }
+}
+
+async fn accept(listener: UnixListener, masters: watch::Receiver<String>) {
+    let masters = Arc::new(masters);
+    loop {
+        match listener.accept().await {
+            Ok((ours, _)) => {
+                tokio::spawn(pass_on(ours, masters.as_ref().clone()));
+            }
+            // Out of file descriptors, most likely: others may be closed meanwhile.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+/// Connects to the master and passes everything on until one side ends or the master changes. Ours sees
+/// a lost connection then, and connects again.
+async fn pass_on(mut ours: UnixStream, mut masters: watch::Receiver<String>) {
+    let master = masters.borrow_and_update().clone();
+    let connecting = tokio::time::timeout(super::CONNECT_TIMEOUT, TcpStream::connect(&master));
+    let Ok(Ok(mut theirs)) = connecting.await else { return };
+    let _ = theirs.set_nodelay(true);
+    tokio::select! {
+        _ = copy_bidirectional(&mut ours, &mut theirs) => {}
+        _ = masters.changed() => {}
+    }
+}

@@ -1,0 +1,112 @@
+//! Locks, and jobs whose holder is gone.
+
+use crate::connection::Link;
+
+use super::{
+    EXTEND_LOCKS, MOVE_JOB_FROM_ACTIVE_TO_WAIT, MOVE_STALLED_JOBS_TO_WAIT, Script, packed,
+};
+use crate::Error;
+use crate::keys::Keys;
+
+// Our own, for what BullMQ has no script for.
+static COUNT_CRASH: Script = Script::new(|| redis::Script::new(include_str!("../count_crash.lua")));
+static LOCK_AGAIN: Script = Script::new(|| redis::Script::new(include_str!("../lock_again.lua")));
+
+/// Renews the locks of all jobs in one call; returns the ids whose lock is lost.
+pub(crate) async fn extend_locks(
+    redis: &mut Link,
+    keys: &Keys,
+    lock_ms: u64,
+    job_ids: &[&str],
+    tokens: &[&str],
+) -> Result<Vec<String>, Error> {
+    let mut call = EXTEND_LOCKS.prepare_invoke();
+    call.key(keys.part("stalled"))
+        .arg(&keys.prefix)
+        .arg(packed(&tokens))
+        .arg(packed(&job_ids))
+        .arg(lock_ms);
+    Ok(call.invoke_async(redis).await?)
+}
+
+/// Locks an active job anew whose lock has expired. `Ok(false)`: it is not active or not free.
+pub(crate) async fn lock_again(
+    redis: &mut Link,
+    keys: &Keys,
+    token: &str,
+    lock_ms: u64,
+    job_id: &str,
+) -> Result<bool, Error> {
+    let mut call = LOCK_AGAIN.prepare_invoke();
+    for key in [keys.part("active"), keys.lock(job_id), keys.part("stalled")] {
+        call.key(key);
+    }
+    call.arg(job_id).arg(token).arg(lock_ms);
+    Ok(call.invoke_async(redis).await?)
+}
+
+/// Notes on a job that its holder died. Past `allowed` crashes the job is marked as failed for the
+/// next worker. Does nothing unless `token` still holds it.
+pub(crate) async fn count_crash(
+    redis: &mut Link,
+    keys: &Keys,
+    token: &str,
+    job_id: &str,
+    allowed: u32,
+) -> Result<(), Error> {
+    let mut call = COUNT_CRASH.prepare_invoke();
+    call.key(keys.part(job_id)).key(keys.lock(job_id));
+    Ok(call.arg(token).arg(allowed).invoke_async(redis).await?)
+}
+
+/// Hands an active job back to wait without counting an attempt. `Ok(false)`: not held by `token`.
+pub(crate) async fn move_job_from_active_to_wait(
+    redis: &mut Link,
+    keys: &Keys,
+    token: &str,
+    job_id: &str,
+) -> Result<bool, Error> {
+    let mut call = MOVE_JOB_FROM_ACTIVE_TO_WAIT.prepare_invoke();
+    for key in keys.parts([
+        "active",
+        "wait",
+        "stalled",
+        "paused",
+        "meta",
+        "limiter",
+        "prioritized",
+        "marker",
+        "events",
+    ]) {
+        call.key(key);
+    }
+    call.arg(job_id).arg(token).arg(keys.part(job_id));
+    let code: i64 = call.invoke_async(redis).await?;
+    Ok(code >= 0)
+}
+
+/// Puts jobs without a lock back to wait; returns their ids.
+pub(crate) async fn move_stalled_jobs_to_wait(
+    redis: &mut Link,
+    keys: &Keys,
+    max_stalled: u32,
+    interval_ms: u64,
+    now_ms: u64,
+) -> Result<Vec<String>, Error> {
+    let mut call = MOVE_STALLED_JOBS_TO_WAIT.prepare_invoke();
+    for key in keys.parts([
+        "stalled",
+        "wait",
+        "active",
+        "stalled-check",
+        "meta",
+        "paused",
+        "marker",
+        "events",
+        "repeat",
+    ]) {
+        call.key(key);
+    }
+    call.arg(max_stalled).arg(&keys.prefix).arg(now_ms).arg(interval_ms);
+    Ok(call.invoke_async(redis).await?)
+}

@@ -1,0 +1,208 @@
+//! A Redis that is there and is not right: what is said about it, and that no job is lost.
+
+use std::time::Duration;
+
+use redis::{aio::MultiplexedConnection, cmd};
+use serde_json::json;
+use stampede_broker::{Broker, Config, ConsumerConfig, Error, Outcome};
+use stampede_testkit::{Proxy, Redis, eventually};
+
+use crate::stage::{SOON, Stage, config, connect, job, jobs, play, throughout};
+
+async fn refusal(url: String) -> Error {
+    match Broker::connect(&Config::new(url)).await {
+        Ok(_) => panic!("should be refused"),
+        Err(error) => error,
+    }
+}
+
+async fn say(redis: &mut MultiplexedConnection, words: &str) {
+    let mut words = words.split(' ');
+    let mut command = cmd(words.next().unwrap());
+    words.for_each(|word| {
+        command.arg(if word == "''" { "" } else { word });
+    });
+    command.exec_async(redis).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_called_that_and_not_repeated() {
+    let redis = Redis::start().await;
+    let client = redis::Client::open(redis.url()).unwrap();
+    let mut raw = client.get_multiplexed_async_connection().await.unwrap();
+    say(&mut raw, "CONFIG SET requirepass open-sesame").await;
+    for user in ["", ":wrong-guess@", "nobody:wrong-guess@"] {
+        let error = refusal(format!("redis://{user}127.0.0.1:{}", redis.port())).await;
+        let text = error.to_string();
+        assert!(matches!(error, Error::Refused { .. }) && !error.is_outage(), "{text}");
+        assert!(text.contains("password") && text.contains("REDIS_URL"), "{text}");
+        assert!(!format!("{error:?}").contains("wrong-guess"), "{error:?}");
+    }
+    let right = format!("redis://:open-sesame@127.0.0.1:{}", redis.port());
+    Broker::connect(&Config::new(right)).await.map(|_| ()).unwrap();
+}
+
+#[tokio::test]
+async fn a_database_that_does_not_exist_is_named_as_the_reason() {
+    let redis = Redis::start().await;
+    let error = refusal(format!("{}/99", redis.url())).await;
+    let text = error.to_string();
+    assert!(matches!(error, Error::Refused { .. }) && !error.is_outage(), "{text}");
+    assert!(text.contains("no such database") && text.contains("REDIS_DB"), "{text}");
+}
+
+#[tokio::test]
+async fn a_password_that_is_changed_is_waited_for() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&jobs(2)).await;
+    let run = played.run().await;
+    let mut raw = stage.raw().await;
+    say(&mut raw, "CONFIG SET requirepass changed").await;
+    say(&mut raw, "CLIENT KILL TYPE normal SKIPME yes").await;
+    let refused = eventually(SOON, || async { stage.queue.counts().await.err() }).await;
+    // Not the broken connection, but what comes after it.
+    eventually(SOON, || async {
+        let error = stage.queue.presence(&["a"]).await.unwrap_err().to_string();
+        if error.contains("check REDIS_URL or REDIS_PASSWORD") { Ok(()) } else { Err(error) }
+    })
+    .await;
+    assert!(refused.is_outage(), "{refused}");
+    run.completes();
+    say(&mut raw, "CONFIG SET requirepass ''").await;
+    played.run().await.completes();
+    stage.until_completed(2).await;
+    assert_eq!(stage.field("job-0", "ats").await.unwrap(), "1");
+    played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_redis_without_memory_is_waited_out() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(ConsumerConfig { slots: 2, ..config("w") });
+    stage.enqueue(&jobs(3)).await;
+    let (done, broken) = (played.run().await, played.run().await);
+    stage.ask::<()>("CONFIG SET maxmemory 1").await;
+    let refused = stage.queue.enqueue(&[job("b")]).await.unwrap_err();
+    assert!(refused.is_outage() && refused.to_string().contains("OOM"), "{refused}");
+    done.completes();
+    broken.ends(Outcome::Discard("no such ticket".into()));
+    played.failure().await.settles(Ok(()));
+    throughout(Duration::from_millis(500), async || {}).await;
+    stage.ask::<()>("CONFIG SET maxmemory 0").await;
+    played.run().await.completes();
+    stage.enqueue(&[job("b")]).await;
+    played.run().await.completes();
+    stage.until("all have ended", |counts| counts.completed == 3 && counts.failed == 1).await;
+    assert_eq!(stage.queue.dead_letters().await.unwrap().count().await.unwrap(), 1);
+    for id in ["job-0", "job-1"] {
+        assert_eq!(stage.field(id, "ats").await.unwrap(), "1", "{id} ran once");
+    }
+    played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_redis_that_reads_its_data_is_waited_for() {
+    let mut stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    // Enough that it takes some seconds.
+    stage.enqueue(&jobs(2_000)).await;
+    let run = played.run().await;
+    stage.redis.stop().await;
+    stage.redis.start_again_slowly().await;
+    let url = stage.redis.url();
+    // It does not always answer in time either.
+    let error = eventually(SOON, || async {
+        let error = refusal(url.clone()).await;
+        if matches!(error, Error::Loading { .. }) { Ok(error) } else { Err(error) }
+    })
+    .await;
+    assert!(error.is_outage() && error.to_string().contains("loading its data"), "{error}");
+    let first = run.job.id.clone();
+    run.completes();
+    let next = played.run().await;
+    assert_ne!(next.job.id, first);
+    assert_eq!(stage.field(&first, "ats").await.unwrap(), "1");
+    stage.until_completed(1).await;
+}
+
+#[tokio::test]
+async fn a_redis_that_has_forgotten_the_scripts_is_taught_them_again() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&jobs(4)).await;
+    let endings = [
+        Outcome::Done(json!(1)),
+        Outcome::Snooze(Duration::from_millis(1)),
+        Outcome::Discard("no".into()),
+    ];
+    for ending in endings {
+        let run = played.run().await;
+        stage.ask::<()>("SCRIPT FLUSH").await;
+        let fails = matches!(ending, Outcome::Discard(_));
+        run.ends(ending);
+        if fails {
+            played.failure().await.settles(Ok(()));
+        }
+    }
+    stage.ask::<()>("SCRIPT FLUSH").await;
+    stage.enqueue(&[job("late")]).await;
+    for _ in 0..3 {
+        played.run().await.completes();
+    }
+    stage.until("all have ended", |counts| counts.completed == 4 && counts.failed == 1).await;
+}
+
+#[tokio::test]
+async fn a_failover_to_a_replica_loses_no_job_and_runs_none_twice() {
+    let mut stage = Stage::start().await;
+    let replica = Redis::start().await;
+    let client = redis::Client::open(replica.url()).unwrap();
+    let mut behind = client.get_multiplexed_async_connection().await.unwrap();
+    say(&mut behind, &format!("REPLICAOF 127.0.0.1 {}", stage.redis.port())).await;
+
+    let proxy = Proxy::start(stage.redis.port()).await;
+    let (_broker, queue) = connect(&proxy.url()).await;
+    let mut played = play(&queue, ConsumerConfig { slots: 2, ..config("w") });
+    queue.enqueue(&jobs(8)).await.unwrap();
+    let (done, broken) = (played.run().await, played.run().await);
+    eventually(SOON, || async {
+        let reached: i64 = stage.ask("WAIT 1 100").await;
+        (reached == 1).then_some(())
+    })
+    .await;
+
+    // The address leads to the replica before that has been promoted.
+    proxy.lead_to(replica.port());
+    stage.redis.kill();
+    proxy.reset(|_| true);
+    let error = refusal(proxy.url()).await;
+    let text = error.to_string();
+    assert!(matches!(error, Error::ReadOnlyReplica { .. }) && error.is_outage(), "{text}");
+    assert!(text.contains(&format!("replica of 127.0.0.1:{}", stage.redis.port())), "{text}");
+    done.completes();
+    broken.ends(Outcome::Discard("no such ticket".into()));
+    played.failure().await.settles(Ok(()));
+    let refused = eventually(SOON, || async {
+        let error = queue.enqueue(&[job("late")]).await.unwrap_err();
+        if error.to_string().contains("read only replica") { Ok(error) } else { Err(error) }
+    });
+    assert!(refused.await.is_outage());
+    throughout(Duration::from_millis(300), async || {}).await;
+
+    say(&mut behind, "REPLICAOF NO ONE").await;
+    for _ in 0..6 {
+        played.run().await.completes();
+    }
+    eventually(SOON, || async {
+        let counts = queue.counts().await.unwrap();
+        if (counts.completed, counts.failed) == (7, 1) {
+            Ok(())
+        } else {
+            Err(format!("{counts:?}"))
+        }
+    })
+    .await;
+    played.runs_nothing_else();
+    assert_eq!(queue.dead_letters().await.unwrap().count().await.unwrap(), 1);
+}
