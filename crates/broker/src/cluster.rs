@@ -3,13 +3,13 @@
 //! | file | what | keys |
 //! |---|---|---|
 //! | `registry.rs` | nodes and workers that are alive | `workers:stats`, `queue:metrics`, `workers:active`, `workers:heartbeat`, `stats:*` |
-//! | `lease.rs` | leadership with a time limit and a token that only grows | `stampede:coordinator` |
+//! | `lease.rs` | leadership with a time limit and a token that only grows | `stampede:{coordinator}` |
 //! | `decisions.rs` | commands, history, statistics, alerts | `worker:commands:*`, `scaling:*`, `cluster:stats` |
 //! | `levels.rs` | how full the queues are, and whether they move | BullMQ's |
 //!
 //! Clocks of servers may differ, so only that of Redis counts: scripts read `TIME` and write the
 //! times that outside readers see. Texts are JSON objects that a script completes with its time, as
-//! `{…,"timestamp":…}`.
+//! `{…,"timestamp":…}`. The keys of one call share a hash slot, for Redis Clusters.
 
 mod decisions;
 mod lease;

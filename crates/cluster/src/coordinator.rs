@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::plan::{ClusterView, Decision, NodeView, plan};
 use self::watch::{StuckQueues, dead_node, missing};
+use crate::ANNOUNCE_EVERY;
 use crate::autoscaler::Demand;
 use crate::node::Shared;
 
@@ -48,6 +49,9 @@ struct Term {
     up: Option<Instant>,
     down: Option<Instant>,
     next_look: Instant,
+    next_survey: Instant,
+    /// Counts of nodes that are gone may have to be added up.
+    unsettled: bool,
 }
 
 impl Coordinator {
@@ -112,13 +116,18 @@ impl Coordinator {
     async fn begin(&self, leadership: Leadership, until: Instant) -> Option<Term> {
         let decisions = self.broker().decisions();
         let inherited = async {
+            // Whoever led before is kept out from here on.
+            if !decisions.begin(&leadership).await? {
+                return Ok(None);
+            }
             let (history, now_ms) = decisions.history().await?;
-            Ok::<_, Error>((history, now_ms, decisions.stats().await?))
+            Ok::<_, Error>(Some((history, now_ms, decisions.stats().await?)))
         };
+        let inherited = inherited.await;
         let (history, now_ms, stats) = inherited
-            .await
             .inspect_err(|error| tracing::debug!(%error, "cannot begin to coordinate"))
-            .ok()?;
+            .ok()
+            .flatten()?;
         tracing::info!(token = leadership.token, "coordinates the cluster from now on");
         let since = |action: &str| {
             let entry = history.iter().find(|entry| entry["action"] == action)?;
@@ -135,6 +144,8 @@ impl Coordinator {
             up: since("scale_up"),
             down: since("scale_down"),
             next_look: Instant::now(),
+            next_survey: Instant::now(),
+            unsettled: true,
         })
     }
 
@@ -152,9 +163,21 @@ impl Coordinator {
         for Alert { kind, message, .. } in &alerts {
             tracing::error!(kind, "{message}");
         }
-        let stats = cluster_stats(&nodes, &levels, &term.leadership);
-        if !self.broker().decisions().survey(&term.leadership, &stats, &alerts).await? {
+        let decisions = self.broker().decisions();
+        if !alerts.is_empty() && !decisions.alert(&term.leadership, &alerts).await? {
             return Ok(false);
+        }
+        if !alerts.is_empty() || Instant::now() >= term.next_survey {
+            let stats = cluster_stats(&nodes, &levels, &term.leadership);
+            if !decisions.survey(&term.leadership, &stats).await? {
+                return Ok(false);
+            }
+            term.next_survey = Instant::now() + ANNOUNCE_EVERY;
+        }
+        if term.unsettled {
+            let there: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
+            self.node.registry().settle_counters(&there).await?;
+            term.unsettled = false;
         }
         let view = ClusterView {
             nodes: nodes.iter().filter_map(|n| NodeView::read(&n.name, &n.stats)).collect(),
@@ -199,6 +222,7 @@ impl Coordinator {
         let now: BTreeSet<String> = nodes.iter().map(|node| node.name.clone()).collect();
         let mut alerts = Vec::new();
         for name in missing(&term.nodes, &now) {
+            term.unsettled = true;
             if !self.node.registry().has_left(&name).await? {
                 alerts.push(dead_node(&name));
             }

@@ -161,11 +161,11 @@ impl Node {
         NodeHandle { shared: self.shared.clone() }
     }
 
-    /// Takes part in the cluster until `stop`; leaves it in good order.
-    pub async fn run(self, stop: CancellationToken) {
+    /// Takes part in the cluster until `stop`; leaves it when its workers have `drained`.
+    pub async fn run(self, stop: CancellationToken, drained: CancellationToken) {
         let shared = self.shared;
         let mut tasks = JoinSet::new();
-        tasks.spawn(shared.clone().announce(stop.clone()));
+        tasks.spawn(shared.clone().announce(stop.clone(), drained));
         if shared.supervisor.is_some() {
             tasks.spawn(scaling::listen(shared.clone(), stop.clone()));
             tasks.spawn(scaling::carry_out(shared.clone(), stop.clone()));
@@ -220,18 +220,22 @@ impl Shared {
         })
     }
 
-    /// Says that this node is there, every few seconds and when there is news, until `stop`.
-    async fn announce(self: Arc<Self>, stop: CancellationToken) {
+    /// Says that this node is there, every few seconds and when there is news, until `drained`.
+    async fn announce(self: Arc<Self>, stop: CancellationToken, drained: CancellationToken) {
         let mut last = None;
         loop {
-            self.announce_once(&mut last).await;
+            let told = stop.is_cancelled();
+            self.announce_once(&mut last, told).await;
+            let news = async {
+                tokio::select! {
+                    () = self.news.notified() => tokio::time::sleep(ANNOUNCE_PAUSE).await,
+                    () = stop.cancelled(), if !told => {}
+                }
+            };
             tokio::select! {
                 () = tokio::time::sleep(ANNOUNCE_EVERY) => {}
-                () = self.news.notified() => tokio::select! {
-                    () = tokio::time::sleep(ANNOUNCE_PAUSE) => {}
-                    () = stop.cancelled() => break,
-                },
-                () = stop.cancelled() => break,
+                () = news => {}
+                () = drained.cancelled() => break,
             }
         }
         let registry = self.registry();
@@ -242,13 +246,17 @@ impl Shared {
         }
     }
 
-    async fn announce_once(&self, last: &mut Option<u64>) {
+    async fn announce_once(&self, last: &mut Option<u64>, stopping: bool) {
         let queue = self.queue_metrics(last).await;
-        let stats = self.stats();
-        let announced = self
-            .registry()
-            .announce_node(&self.config.name, &self.me, &stats, queue.as_ref(), None)
-            .await;
+        let mut stats = self.stats();
+        stats["stopping"] = json!(stopping);
+        let registry = self.registry();
+        let announced =
+            registry.announce_node(&self.config.name, &self.me, &stats, queue.as_ref(), None).await;
+        if announced.is_ok() {
+            // Their next announcement would do it too, if there is one.
+            let _ = registry.sweep_workers().await;
+        }
         let mut known = self.known();
         match announced {
             Ok(ClaimNode::Ours(announced)) => {

@@ -197,6 +197,8 @@ pub(crate) enum TicketKeys {
 pub(crate) enum Bench {
     /// From order to ready PDFs, through a server that it starts in a temporary folder
     Tickets(BenchTickets),
+    /// What a node costs that has nothing to do: processor and memory
+    Idle(BenchIdle),
     /// What one ticket costs: stamped, typeset, and by other programs that are installed
     Render(BenchRender),
     /// The embedded engine beside redis-server: jobs a second, latency, memory, restart
@@ -240,6 +242,20 @@ pub(crate) struct BenchRender {
     /// Rounds, of which the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) rounds: u32,
+    /// Print one JSON object instead of a report
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `bench idle`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchIdle {
+    /// Worker processes
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    pub(crate) workers: u32,
+    /// How long to look
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) seconds: u32,
     /// Print one JSON object instead of a report
     #[arg(long)]
     pub(crate) json: bool,

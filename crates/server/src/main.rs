@@ -64,6 +64,7 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
         }
         Command::Template(command) => commands::template::run(command).await,
         Command::Bench(Bench::Tickets(options)) => commands::bench::run(options).await,
+        Command::Bench(Bench::Idle(options)) => commands::bench::idle::run(options).await,
         Command::Example(Example::Orders(options)) => commands::example::orders(options).await,
         Command::Bench(Bench::Queue(options)) => commands::bench::queue::run(options).await,
         Command::Bench(Bench::Render(options)) => commands::bench::render::run(options).await,

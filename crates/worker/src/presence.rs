@@ -80,13 +80,14 @@ impl Presence {
         drains: bool,
         counted: &mut Tallies,
     ) {
-        let tallies = consumer.tallies();
         let status = if drains { "draining" } else { "running" };
         let more = json!({ "busy": report.busy, "slots": report.slots });
-        let done = tallies.since(*counted);
-        match self.registry.announce_worker(&self.worker, status, &more, done).await {
-            Ok(()) => *counted = tallies,
-            Err(error) => tracing::debug!(%error, "could not announce this worker"),
+        let told = async {
+            self.registry.announce_worker(&self.worker, status, &more).await?;
+            self.registry.count(&self.worker.node, consumer.tallies(), counted).await
+        };
+        if let Err(error) = told.await {
+            tracing::debug!(%error, "could not announce this worker");
         }
     }
 }

@@ -26,6 +26,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<
 fn shown(node: &NodeEntry, workers: &[WorkerEntry], leader: Option<&str>) -> Value {
     let mut stats = node.stats.clone();
     if let Some(stats) = stats.as_object_mut() {
+        stats.remove("incarnation");
         let list = stats.remove("workerList").unwrap_or_else(|| json!([]));
         stats.insert("workerProcesses".to_owned(), with_heartbeats(list, workers));
         stats.insert("id".to_owned(), json!(node.name));

@@ -1,7 +1,8 @@
--- A coordinator's decision: told to the node and remembered, if it still coordinates. See decisions.rs.
--- KEYS[1] the lease; KEYS[2] scaling:history.
--- ARGV[1] the lease as the coordinator has it; ARGV[2] channel of the node; ARGV[3] the decision;
--- ARGV[4] how many are remembered; ARGV[5] channel of decisions.
+-- A coordinator's decision: told to the node and remembered, unless another coordinates by now. See
+-- decisions.rs.
+-- KEYS[1] the fence of KEYS[2], scaling:history.
+-- ARGV[1] token; ARGV[2] channel of the node; ARGV[3] the decision; ARGV[4] how many are remembered;
+-- ARGV[5] channel of decisions.
 -- Returns -1 if another coordinates, else how many heard it; what nobody heard is not remembered.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
 local time = redis.call('TIME')

@@ -1,22 +1,26 @@
 //! What is decided about the cluster: commands to nodes, the history, statistics and alerts.
 //!
-//! What a coordinator writes goes through a script that looks at its lease in the same breath: one
-//! that is not coordinator any more, and does not know it yet, changes nothing.
+//! Before a new coordinator does anything, it raises a fence with its token beside each of the keys it
+//! writes ([`Decisions::begin`]). What a coordinator writes goes through scripts that look at the fence in
+//! the same breath: one that is not coordinator any more, and does not know it yet, changes nothing. Fence
+//! and key share a hash slot, so that this holds in a Redis Cluster too.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use futures::StreamExt;
-use redis::{Script, cmd, pipe};
+use redis::{Script, cmd};
 use serde_json::{Value, json};
 
-use super::lease::{COORDINATOR, Leadership};
-use super::object;
+use super::{Leadership, object};
 use crate::{Broker, Channel, Error};
 
+static FENCE: Lazy = Lazy::new(|| Script::new(include_str!("raise_fence.lua")));
 static DECIDE: Lazy = Lazy::new(|| Script::new(include_str!("decision.lua")));
 static SURVEY: Lazy = Lazy::new(|| Script::new(include_str!("survey.lua")));
+static ALERT: Lazy = Lazy::new(|| Script::new(include_str!("alert.lua")));
 static STEP: Lazy = Lazy::new(|| Script::new(include_str!("step.lua")));
+static READ_HISTORY: Lazy = Lazy::new(|| Script::new(include_str!("history.lua")));
 
 type Lazy = LazyLock<Script>;
 
@@ -27,6 +31,8 @@ const ALERTS: &str = "cluster:alerts";
 const KEPT: usize = 100;
 /// How long statistics are kept that nobody writes anew, as in seed 000.
 const STATS_KEPT: Duration = Duration::from_secs(300);
+/// How long a fence stands after its coordinator began; one that leads longer raises it again.
+const FENCE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Longer messages are nobody's commands.
 const LONGEST_MESSAGE: usize = 64 << 10;
 
@@ -79,7 +85,28 @@ fn commands_to(node: &str) -> String {
     format!("worker:commands:{node}")
 }
 
+/// The fence before a key, in the same hash slot.
+fn fence(key: &str) -> String {
+    format!("{{{key}}}:fence")
+}
+
 impl Decisions {
+    /// A new coordinator keeps out all before it; `false` if there is a newer one already.
+    pub async fn begin(&self, leader: &Leadership) -> Result<bool, Error> {
+        for key in [HISTORY, STATS, ALERTS] {
+            let raised: bool = FENCE
+                .key(fence(key))
+                .arg(leader.token)
+                .arg(FENCE_KEPT.as_secs())
+                .invoke_async(&mut self.broker.redis())
+                .await?;
+            if !raised {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The channels of commands that a node listens to.
     pub fn command_channels(node: &str) -> [String; 2] {
         [commands_to(node), commands_to("all")]
@@ -93,9 +120,9 @@ impl Decisions {
         decision: &Value,
     ) -> Result<Decided, Error> {
         let heard: i64 = DECIDE
-            .key(COORDINATOR)
+            .key(fence(HISTORY))
             .key(HISTORY)
-            .arg(leader.text())
+            .arg(leader.token)
             .arg(commands_to(node))
             .arg(object(decision))
             .arg(KEPT)
@@ -110,15 +137,22 @@ impl Decisions {
     }
 
     /// Writes what a coordinator has seen; `false` if another coordinates.
-    pub async fn survey(
-        &self,
-        leader: &Leadership,
-        stats: &Value,
-        alerts: &[Alert],
-    ) -> Result<bool, Error> {
-        let mut call = SURVEY.prepare_invoke();
-        call.key(COORDINATOR).key(STATS).key(ALERTS).arg(leader.text()).arg(object(stats));
-        call.arg(STATS_KEPT.as_secs()).arg(KEPT).arg(Channel::ClusterAlert.as_str());
+    pub async fn survey(&self, leader: &Leadership, stats: &Value) -> Result<bool, Error> {
+        Ok(SURVEY
+            .key(fence(STATS))
+            .key(STATS)
+            .arg(leader.token)
+            .arg(object(stats))
+            .arg(STATS_KEPT.as_secs())
+            .invoke_async(&mut self.broker.redis())
+            .await?)
+    }
+
+    /// Raises alerts; `false` if another coordinates.
+    pub async fn alert(&self, leader: &Leadership, alerts: &[Alert]) -> Result<bool, Error> {
+        let mut call = ALERT.prepare_invoke();
+        call.key(fence(ALERTS)).key(ALERTS).arg(leader.token).arg(KEPT);
+        call.arg(Channel::ClusterAlert.as_str());
         for Alert { kind, subject, message } in alerts {
             call.arg(object(&json!({ "kind": kind, "subject": subject, "message": message })));
         }
@@ -148,11 +182,10 @@ impl Decisions {
 
     /// The last decisions, newest first, and the time by Redis' clock.
     pub async fn history(&self) -> Result<(Vec<Value>, u64), Error> {
-        let mut asked = pipe();
-        asked.lrange(HISTORY, 0, KEPT as isize - 1).cmd("TIME");
-        let (entries, (seconds, micros)): (Vec<String>, (u64, u64)) =
-            asked.query_async(&mut self.broker.redis()).await?;
-        Ok((parse_all(&entries), seconds * 1000 + micros / 1000))
+        let mut entries: Vec<String> =
+            READ_HISTORY.key(HISTORY).arg(KEPT).invoke_async(&mut self.broker.redis()).await?;
+        let now_ms = entries.pop().and_then(|now| now.parse().ok()).unwrap_or(0);
+        Ok((parse_all(&entries), now_ms))
     }
 
     /// The last alerts, newest first.

@@ -1,14 +1,21 @@
--- Lists nodes or workers that are there. See registry.rs.
--- KEYS[1] those that are there, by when they expire; KEYS[2], KEYS[3] what they say of themselves.
--- ARGV[1] milliseconds to live. Returns {name, one text or '', other text or '', age in ms, …}.
+-- Lists entries that are not too old. See registry.rs.
+-- KEYS[1] the hash; ARGV[1] milliseconds to live; ARGV[2] the name of the time in its entries;
+-- ARGV[3] 'sweep' to remove the others.
+-- Returns {field, text, age in milliseconds, …}.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local found = redis.call('ZRANGEBYSCORE', KEYS[1], '(' .. string.format('%.0f', now), '+inf', 'WITHSCORES')
+local unit = ARGV[2] == 'last_heartbeat' and 1000 or 1
+local all = redis.call('HGETALL', KEYS[1])
 local entries = {}
-for i = 1, #found, 2 do
-  entries[#entries + 1] = found[i]
-  entries[#entries + 1] = redis.call('HGET', KEYS[2], found[i]) or ''
-  entries[#entries + 1] = redis.call('HGET', KEYS[3], found[i]) or ''
-  entries[#entries + 1] = string.format('%.0f', math.max(0, now + ARGV[1] - found[i + 1]))
+for i = 1, #all, 2 do
+  local written = string.match(all[i + 1], '"' .. ARGV[2] .. '":(%d+)}$')
+  local age = written and now - written * unit
+  if age and age <= tonumber(ARGV[1]) then
+    entries[#entries + 1] = all[i]
+    entries[#entries + 1] = all[i + 1]
+    entries[#entries + 1] = string.format('%.0f', math.max(0, age))
+  elseif age and ARGV[3] == 'sweep' then
+    redis.call('HDEL', KEYS[1], all[i])
+  end
 end
 return entries

@@ -1,8 +1,8 @@
 //! A lease: leadership that ends by itself unless it is renewed.
 //!
-//! Every new leader gets a token larger than all before it. Whatever a leader writes is checked
-//! against the lease in the same script (`decisions.rs`), so one that was paused past its time and
-//! wakes up believing in its lease changes nothing.
+//! Every new leader gets a token larger than all before it, and before it does anything it raises a
+//! fence with that token (`decisions.rs`). Whatever a leader writes is checked against the fence in the
+//! same script, so one that was paused past its time and wakes up believing in its lease changes nothing.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -14,8 +14,8 @@ use crate::{Broker, Error};
 static HOLD: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lease.lua")));
 
 /// The lease of the coordinator.
-pub(crate) const COORDINATOR: &str = "stampede:coordinator";
-const LAST_TOKEN: &str = "stampede:coordinator:token";
+const COORDINATOR: &str = "stampede:{coordinator}";
+const LAST_TOKEN: &str = "stampede:{coordinator}:token";
 
 /// Who leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,11 +30,11 @@ pub struct Leadership {
 
 impl Leadership {
     /// As it stands in Redis.
-    pub(crate) fn text(&self) -> String {
+    fn text(&self) -> String {
         format!("{} {}", self.token, holder(&self.node, &self.incarnation))
     }
 
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let (token, holder) = text.split_once(' ')?;
         let (node, incarnation) = holder.split_once(' ')?;
         Some(Self {

@@ -1,4 +1,4 @@
-//! How full queues are, and whether they move, in one round trip.
+//! How full queues are, and whether they move, in one round trip for each.
 
 use redis::pipe;
 
@@ -28,37 +28,35 @@ pub struct Level {
 impl Broker {
     /// What these queues look like now.
     pub async fn levels(&self, queues: &[String]) -> Result<Vec<Level>, Error> {
-        let mut asked = pipe();
-        for name in queues {
-            check_queue_name(name)?;
-            let keys = Keys::new(self.prefix(), name);
-            asked.llen(keys.part("wait")).zcard(keys.part("prioritized"));
-            asked.llen(keys.part("active"));
-            asked.zcard(keys.part("completed")).zcard(keys.part("failed"));
-            asked.hexists(keys.part("meta"), "paused");
-            for ended in ["completed", "failed"] {
-                asked.cmd("ZREVRANGE").arg(keys.part(ended)).arg(0).arg(0).arg("WITHSCORES");
-            }
-        }
-        type Answer = (u64, u64, u64, u64, u64, bool, Vec<String>, Vec<String>);
-        let values: Vec<redis::Value> = asked.query_async(&mut self.redis()).await?;
-        let answers = values
-            .chunks(8)
-            .map(|answer| redis::from_redis_value::<Answer>(redis::Value::Array(answer.to_vec())));
         let mut levels = Vec::with_capacity(queues.len());
-        for (queue, answer) in queues.iter().zip(answers) {
-            let (waiting, prioritized, active, completed, failed, paused, done, broken) =
-                answer.map_err(redis::RedisError::from)?;
-            levels.push(Level {
-                queue: queue.clone(),
-                waiting: waiting + prioritized,
-                active,
-                completed,
-                failed,
-                paused,
-                last_ended: format!("{} {}", done.join(" "), broken.join(" ")),
-            });
+        for name in queues {
+            levels.push(self.level(name).await?);
         }
         Ok(levels)
+    }
+
+    async fn level(&self, name: &str) -> Result<Level, Error> {
+        check_queue_name(name)?;
+        let keys = Keys::new(self.prefix(), name);
+        let mut asked = pipe();
+        asked.llen(keys.part("wait")).zcard(keys.part("prioritized"));
+        asked.llen(keys.part("active"));
+        asked.zcard(keys.part("completed")).zcard(keys.part("failed"));
+        asked.hexists(keys.part("meta"), "paused");
+        for ended in ["completed", "failed"] {
+            asked.cmd("ZREVRANGE").arg(keys.part(ended)).arg(0).arg(0).arg("WITHSCORES");
+        }
+        type Answer = (u64, u64, u64, u64, u64, bool, Vec<String>, Vec<String>);
+        let answer: Answer = asked.query_async(&mut self.redis()).await?;
+        let (waiting, prioritized, active, completed, failed, paused, done, broken) = answer;
+        Ok(Level {
+            queue: name.to_owned(),
+            waiting: waiting + prioritized,
+            active,
+            completed,
+            failed,
+            paused,
+            last_ended: format!("{} {}", done.join(" "), broken.join(" ")),
+        })
     }
 }

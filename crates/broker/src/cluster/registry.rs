@@ -1,11 +1,12 @@
 //! Who is there: nodes and workers announce themselves again and again, and vanish when they do not.
 //!
 //! Outside readers see hashes with one field for each (`workers:stats`, `queue:metrics`,
-//! `workers:active`, `workers:heartbeat`). Redis 7.0 cannot let a field expire, so the time when each
-//! expires stands in a sorted set beside them, by Redis' own clock, and whoever announces itself
-//! removes those that are past it. When nobody is left to do so, the hashes expire as a whole.
+//! `workers:active`, `workers:heartbeat`). Redis 7.0 cannot let a field expire, so each entry ends with
+//! the time when it was written, by Redis' own clock, and nodes that announce themselves remove entries
+//! that are too old. When nobody is left to do so, the hashes expire as a whole.
 //!
 //! The name of a node belongs to one process at a time: `stampede:node:{name}` says to which.
+//! Every call touches one key, as a Redis Cluster wants it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,22 +16,28 @@ use redis::{Script, cmd};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::lease::{COORDINATOR, Leadership};
+use super::Leadership;
 use super::object;
 use crate::{Broker, Error};
 
-static ANNOUNCE_NODE: Lazy = Lazy::new(|| Script::new(include_str!("announce_node.lua")));
-static ANNOUNCE_WORKER: Lazy = Lazy::new(|| Script::new(include_str!("announce_worker.lua")));
+static CLAIM: Lazy = Lazy::new(|| Script::new(include_str!("claim.lua")));
+static ANNOUNCE: Lazy = Lazy::new(|| Script::new(include_str!("announce.lua")));
 static FORGET: Lazy = Lazy::new(|| Script::new(include_str!("forget.lua")));
 static ENTRIES: Lazy = Lazy::new(|| Script::new(include_str!("entries.lua")));
+static SETTLE: Lazy = Lazy::new(|| Script::new(include_str!("settle.lua")));
 
 type Lazy = LazyLock<Script>;
 
-const NODES: &str = "stampede:nodes";
-const WORKERS: &str = "stampede:workers";
-const NODE_HASHES: [&str; 2] = ["workers:stats", "queue:metrics"];
-const WORKER_HASHES: [&str; 2] = ["workers:active", "workers:heartbeat"];
-const COUNTERS: [&str; 3] = ["stats:completed", "stats:failed", "stats:stalled"];
+/// A hash, and the name of the time at the end of its entries.
+type Hash = (&'static str, &'static str);
+
+const STATS: Hash = ("workers:stats", "timestamp");
+const METRICS: Hash = ("queue:metrics", "timestamp");
+const ACTIVE: Hash = ("workers:active", "last_seen");
+const HEARTBEAT: Hash = ("workers:heartbeat", "last_heartbeat");
+const COMPLETED: &str = "stats:completed";
+const FAILED: &str = "stats:failed";
+const STALLED: &str = "stats:stalled";
 /// How long it is known that a node left in good order.
 const LEFT: Duration = Duration::from_secs(300);
 
@@ -128,17 +135,6 @@ pub struct Tallies {
     pub stalled: u64,
 }
 
-impl Tallies {
-    /// What was added since `before`.
-    pub fn since(self, before: Self) -> Self {
-        Self {
-            completed: self.completed.saturating_sub(before.completed),
-            failed: self.failed.saturating_sub(before.failed),
-            stalled: self.stalled.saturating_sub(before.stalled),
-        }
-    }
-}
-
 /// Nodes and workers in this Redis. Cheap to clone.
 #[derive(Clone)]
 pub struct Registry {
@@ -168,35 +164,52 @@ impl Registry {
         queue: Option<&Value>,
         dead: Option<&Holder>,
     ) -> Result<ClaimNode, Error> {
-        let mut call = ANNOUNCE_NODE.prepare_invoke();
-        call.key(node_key(name)).key(NODES);
-        for key in NODE_HASHES.iter().chain(&COUNTERS) {
-            call.key(*key);
+        let (ours, holder, expires_ms): (bool, String, i64) = CLAIM
+            .key(node_key(name))
+            .arg(me.text())
+            .arg(self.lives_ms())
+            .arg(dead.map(Holder::text).unwrap_or_default())
+            .invoke_async(&mut self.broker.redis())
+            .await?;
+        if !ours {
+            return Ok(ClaimNode::Taken {
+                holder: serde_json::from_str(&holder).ok(),
+                expires_in: Duration::from_millis(expires_ms.max(0) as u64),
+            });
         }
-        call.key(COORDINATOR).key(left_key(name));
-        call.arg(name).arg(me.text()).arg(self.lives_ms()).arg(object(stats));
-        call.arg(queue.map(object).unwrap_or_default());
-        call.arg(dead.map(Holder::text).unwrap_or_default());
-        let (ours, text, number): (bool, String, i64) =
-            call.invoke_async(&mut self.broker.redis()).await?;
-        if ours {
-            return Ok(ClaimNode::Ours(Announced {
-                coordinator: Leadership::parse(&text),
-                other_workers: number.max(0) as usize,
-            }));
+        let with_start = |value: &Value| with(value, json!({ "incarnation": me.incarnation }));
+        let other_workers = self.announce(STATS, name, &with_start(stats), Sweep::Old).await?;
+        if let Some(queue) = queue {
+            self.announce(METRICS, name, &with_start(queue), Sweep::Old).await?;
         }
-        Ok(ClaimNode::Taken {
-            holder: serde_json::from_str(&text).ok(),
-            expires_in: Duration::from_millis(number.max(0) as u64),
-        })
+        Ok(ClaimNode::Ours(Announced {
+            coordinator: self.broker.coordinator().await?,
+            other_workers,
+        }))
+    }
+
+    /// Looks for workers that did not announce themselves for too long, and lets them vanish. A thousand
+    /// workers do not do that for each other.
+    pub async fn sweep_workers(&self) -> Result<(), Error> {
+        for hash in [ACTIVE, HEARTBEAT] {
+            self.entries(hash, Sweep::Old).await?;
+        }
+        Ok(())
     }
 
     /// A node leaves in good order.
     pub async fn forget_node(&self, name: &str, me: &Holder) -> Result<(), Error> {
-        let mut call = FORGET.prepare_invoke();
-        call.key(node_key(name)).key(NODES).key(NODE_HASHES[0]).key(NODE_HASHES[1]);
-        call.key(left_key(name)).arg(name).arg(me.text()).arg(LEFT.as_millis() as u64);
-        Ok(call.invoke_async(&mut self.broker.redis()).await?)
+        self.forget(STATS, name, &me.incarnation).await?;
+        self.forget(METRICS, name, &me.incarnation).await?;
+        let mut redis = self.broker.redis();
+        let held: Option<String> = cmd("GET").arg(node_key(name)).query_async(&mut redis).await?;
+        if held == Some(me.text()) {
+            let mut set = cmd("SET");
+            set.arg(left_key(name)).arg(1).arg("PX").arg(LEFT.as_millis() as u64);
+            let _: () = set.query_async(&mut redis).await?;
+            let _: () = cmd("DEL").arg(node_key(name)).query_async(&mut redis).await?;
+        }
+        Ok(())
     }
 
     /// Whether a node that is not there any more left in good order.
@@ -204,117 +217,179 @@ impl Registry {
         Ok(cmd("EXISTS").arg(left_key(name)).query_async(&mut self.broker.redis()).await?)
     }
 
-    /// Announces a worker, and adds what it has done to the counters of its node.
+    /// Announces a worker.
     pub async fn announce_worker(
         &self,
         worker: &WorkerPresence,
         status: &str,
         more: &Value,
-        done: Tallies,
     ) -> Result<(), Error> {
+        let start = json!({ "incarnation": worker.incarnation });
         let active = json!({
             "instance_id": worker.node, "start_time": worker.start_time, "status": status,
             "pid": worker.pid,
         });
-        let mut heartbeat = json!({
-            "worker_id": worker.id, "instance_id": worker.node, "status": status,
-        });
-        if let (Some(heartbeat), Some(more)) = (heartbeat.as_object_mut(), more.as_object()) {
-            heartbeat.extend(more.clone());
+        let heartbeat = with(
+            &json!({ "worker_id": worker.id, "instance_id": worker.node, "status": status }),
+            more.clone(),
+        );
+        self.announce(ACTIVE, &worker.id, &with(&active, start.clone()), Sweep::Nothing).await?;
+        self.announce(HEARTBEAT, &worker.id, &with(&heartbeat, start), Sweep::Nothing).await?;
+        Ok(())
+    }
+
+    /// Adds jobs that ended to the counters of a node. `counted` is moved on as far as they were taken.
+    pub async fn count(
+        &self,
+        node: &str,
+        total: Tallies,
+        counted: &mut Tallies,
+    ) -> Result<(), Error> {
+        let mut redis = self.broker.redis();
+        for (key, total, counted) in [
+            (COMPLETED, total.completed, &mut counted.completed),
+            (FAILED, total.failed, &mut counted.failed),
+            (STALLED, total.stalled, &mut counted.stalled),
+        ] {
+            let more = total.saturating_sub(*counted);
+            let _: i64 =
+                cmd("HINCRBY").arg(key).arg(node).arg(more).query_async(&mut redis).await?;
+            *counted = total;
         }
-        let mut call = ANNOUNCE_WORKER.prepare_invoke();
-        call.key(worker_key(&worker.id)).key(WORKERS);
-        for key in WORKER_HASHES.iter().chain(&COUNTERS) {
-            call.key(*key);
+        Ok(())
+    }
+
+    /// Adds up the counts of nodes that are gone under `(departed)`; `there` are those that are not.
+    pub async fn settle_counters(&self, there: &[String]) -> Result<(), Error> {
+        for key in [COMPLETED, FAILED, STALLED] {
+            let _: () = SETTLE.key(key).arg(there).invoke_async(&mut self.broker.redis()).await?;
         }
-        call.arg(&worker.id).arg(&worker.incarnation).arg(self.lives_ms());
-        call.arg(object(&active)).arg(object(&heartbeat)).arg(&worker.node);
-        call.arg(done.completed).arg(done.failed).arg(done.stalled);
-        Ok(call.invoke_async(&mut self.broker.redis()).await?)
+        Ok(())
     }
 
     /// A worker is gone.
     pub async fn forget_worker(&self, id: &str, incarnation: &str) -> Result<(), Error> {
-        let mut call = FORGET.prepare_invoke();
-        call.key(worker_key(id)).key(WORKERS).key(WORKER_HASHES[0]).key(WORKER_HASHES[1]);
-        call.key(left_key(id)).arg(id).arg(incarnation).arg(0);
-        Ok(call.invoke_async(&mut self.broker.redis()).await?)
+        self.forget(ACTIVE, id, incarnation).await?;
+        self.forget(HEARTBEAT, id, incarnation).await
     }
 
     /// The nodes that are there, by name.
     pub async fn nodes(&self) -> Result<Vec<NodeEntry>, Error> {
-        let entries = self.entries(NODES, NODE_HASHES).await?;
-        let entry = |(name, stats, queue, age_ms): Entry| NodeEntry {
+        let mut queues = self.read(METRICS).await?;
+        let nodes = self.read(STATS).await?;
+        let entry = |(name, (stats, age)): (String, (Value, Duration))| NodeEntry {
+            queue: queues.remove(&name).map(|(queue, _)| queue).unwrap_or_default(),
             name,
-            stats: parse(&stats),
-            queue: parse(&queue),
-            age: Duration::from_millis(age_ms),
+            stats,
+            age,
         };
-        Ok(entries.into_iter().map(entry).collect())
+        Ok(nodes.into_iter().map(entry).collect())
     }
 
     /// The workers that are there, by name.
     pub async fn workers(&self) -> Result<Vec<WorkerEntry>, Error> {
-        let entries = self.entries(WORKERS, WORKER_HASHES).await?;
-        let entry = |(id, active, heartbeat, age_ms): Entry| WorkerEntry {
+        let mut active = self.read(ACTIVE).await?;
+        let heartbeats = self.read(HEARTBEAT).await?;
+        let entry = |(id, (heartbeat, age)): (String, (Value, Duration))| WorkerEntry {
+            active: active.remove(&id).map(|(active, _)| active).unwrap_or_default(),
             id,
-            active: parse(&active),
-            heartbeat: parse(&heartbeat),
-            age: Duration::from_millis(age_ms),
+            heartbeat,
+            age,
         };
-        Ok(entries.into_iter().map(entry).collect())
+        Ok(heartbeats.into_iter().map(entry).collect())
     }
 
     /// Jobs that ended on each node; what nodes did that are gone stands under `(departed)`.
     pub async fn counters(&self) -> Result<BTreeMap<String, Tallies>, Error> {
-        let mut pipe = redis::pipe();
-        for key in COUNTERS {
-            pipe.hgetall(key);
-        }
-        let [completed, failed, stalled]: [BTreeMap<String, u64>; 3] =
-            pipe.query_async(&mut self.broker.redis()).await?;
         let mut all: BTreeMap<String, Tallies> = BTreeMap::new();
-        for (name, n) in completed {
-            all.entry(name).or_default().completed = n;
-        }
-        for (name, n) in failed {
-            all.entry(name).or_default().failed = n;
-        }
-        for (name, n) in stalled {
-            all.entry(name).or_default().stalled = n;
+        for key in [COMPLETED, FAILED, STALLED] {
+            let mut redis = self.broker.redis();
+            let counts: BTreeMap<String, u64> =
+                cmd("HGETALL").arg(key).query_async(&mut redis).await?;
+            for (name, count) in counts {
+                let tallies = all.entry(name).or_default();
+                *match key {
+                    COMPLETED => &mut tallies.completed,
+                    FAILED => &mut tallies.failed,
+                    _ => &mut tallies.stalled,
+                } = count;
+            }
         }
         Ok(all)
     }
 
-    async fn entries(&self, set: &str, hashes: [&str; 2]) -> Result<Vec<Entry>, Error> {
-        let texts: Vec<String> = ENTRIES
-            .key(set)
-            .key(hashes[0])
-            .key(hashes[1])
+    async fn announce(
+        &self,
+        (key, time): Hash,
+        field: &str,
+        value: &Value,
+        sweep: Sweep,
+    ) -> Result<usize, Error> {
+        let others: usize = ANNOUNCE
+            .key(key)
+            .arg(field)
+            .arg(object(value))
             .arg(self.lives_ms())
+            .arg(time)
+            .arg(sweep.word())
             .invoke_async(&mut self.broker.redis())
             .await?;
-        let mut entries: Vec<Entry> = texts
-            .chunks_exact(4)
-            .map(|e| (e[0].clone(), e[1].clone(), e[2].clone(), e[3].parse().unwrap_or(0)))
-            .collect();
-        entries.sort();
-        Ok(entries)
+        Ok(others)
+    }
+
+    async fn forget(&self, (key, _): Hash, field: &str, incarnation: &str) -> Result<(), Error> {
+        let start = json!({ "incarnation": incarnation }).to_string();
+        let start = start.trim_matches(['{', '}']);
+        let _: () =
+            FORGET.key(key).arg(field).arg(start).invoke_async(&mut self.broker.redis()).await?;
+        Ok(())
+    }
+
+    async fn read(&self, hash: Hash) -> Result<BTreeMap<String, (Value, Duration)>, Error> {
+        let texts = self.entries(hash, Sweep::Nothing).await?;
+        let entries = texts.chunks_exact(3).map(|entry| {
+            let age = Duration::from_millis(entry[2].parse().unwrap_or(0));
+            let value = serde_json::from_str(&entry[1]).unwrap_or(Value::Null);
+            (entry[0].clone(), (value, age))
+        });
+        Ok(entries.collect())
+    }
+
+    async fn entries(&self, (key, time): Hash, sweep: Sweep) -> Result<Vec<String>, Error> {
+        Ok(ENTRIES
+            .key(key)
+            .arg(self.lives_ms())
+            .arg(time)
+            .arg(sweep.word())
+            .invoke_async(&mut self.broker.redis())
+            .await?)
     }
 }
 
-type Entry = (String, String, String, u64);
+/// Whether to remove entries that are too old on the way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sweep {
+    Old,
+    Nothing,
+}
 
-fn parse(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or(Value::Null)
+impl Sweep {
+    fn word(self) -> &'static str {
+        if self == Self::Old { "sweep" } else { "" }
+    }
+}
+
+/// One object with the fields of another added.
+fn with(value: &Value, more: Value) -> Value {
+    let mut sum = value.as_object().cloned().unwrap_or_default();
+    if let Value::Object(more) = more {
+        sum.extend(more);
+    }
+    sum.into()
 }
 
 fn node_key(name: &str) -> String {
     format!("stampede:node:{name}")
-}
-
-fn worker_key(id: &str) -> String {
-    format!("stampede:worker:{id}")
 }
 
 fn left_key(name: &str) -> String {

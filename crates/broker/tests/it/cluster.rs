@@ -50,8 +50,12 @@ async fn who_does_not_announce_itself_vanishes_alone_and_its_counts_stay() {
         start_time: 5,
         pid: 9,
     };
-    let done = Tallies { completed: 12, failed: 1, stalled: 0 };
-    registry.announce_worker(&worker, "running", &json!({ "busy": 2 }), done).await.unwrap();
+    let (done, mut counted) =
+        (Tallies { completed: 12, failed: 1, stalled: 0 }, Tallies::default());
+    registry.announce_worker(&worker, "running", &json!({ "busy": 2 })).await.unwrap();
+    for _ in 0..2 {
+        registry.count("a", done, &mut counted).await.unwrap();
+    }
     let names = || async {
         let nodes = registry.nodes().await.unwrap();
         nodes.into_iter().map(|node| node.name).collect::<Vec<_>>()
@@ -62,13 +66,16 @@ async fn who_does_not_announce_itself_vanishes_alone_and_its_counts_stay() {
     // Only b goes on: a and its worker vanish, from the hashes too.
     eventually(PATIENCE, || async {
         registry.announce_node("b", &holder("b"), &stats, None, None).await.unwrap();
+        registry.sweep_workers().await.unwrap();
         let fields = cli(&redis, &["HKEYS", "workers:stats"]);
         if fields == "b" { Ok(()) } else { Err(fields) }
     })
     .await;
     assert_eq!(names().await, ["b"]);
     assert_eq!(cli(&redis, &["HKEYS", "workers:active"]), "");
+    registry.settle_counters(&["b".to_owned()]).await.unwrap();
     assert_eq!(cli(&redis, &["HGET", "stats:completed", "(departed)"]), "12");
+    assert_eq!(cli(&redis, &["HGET", "stats:completed", "a"]), "");
     let sum: u64 = registry.counters().await.unwrap().values().map(|t| t.completed).sum();
     assert_eq!(sum, 12, "what was done stays done");
     // And when nobody is left to remove anything, all of it goes.
@@ -151,6 +158,7 @@ async fn one_that_does_not_lead_any_more_changes_nothing() {
     let lease = broker.coordinator_lease("a", "1", PATIENCE);
     let (leader, _) = lease.hold().await.unwrap().unwrap();
     let decision = json!({ "action": "scale_up", "nodeId": "n" });
+    assert!(decisions.begin(&leader).await.unwrap());
     assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Unheard);
     assert!(decisions.history().await.unwrap().0.is_empty(), "what nobody heard is not history");
     let mut node = broker.subscribe(&Decisions::command_channels("n")).await.unwrap();
@@ -161,14 +169,17 @@ async fn one_that_does_not_lead_any_more_changes_nothing() {
     lease.release(&leader).await.unwrap();
     let other = broker.coordinator_lease("b", "2", PATIENCE);
     let (new, _) = other.hold().await.unwrap().unwrap();
+    assert!(decisions.begin(&new).await.unwrap() && !decisions.begin(&leader).await.unwrap());
     let alert = Alert { kind: "node-dead", subject: "x".to_owned(), message: "gone".to_owned() };
     let alerts = std::slice::from_ref(&alert);
     assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Fenced);
-    assert!(!decisions.survey(&leader, &json!({ "by": "old" }), alerts).await.unwrap());
+    assert!(!decisions.survey(&leader, &json!({ "by": "old" })).await.unwrap());
+    assert!(!decisions.alert(&leader, alerts).await.unwrap());
     assert_eq!(cli(&redis, &["EXISTS", "cluster:stats", "cluster:alerts"]), "0");
     assert_eq!(decisions.history().await.unwrap().0.len(), 1);
 
-    assert!(decisions.survey(&new, &json!({ "by": "new" }), alerts).await.unwrap());
+    assert!(decisions.survey(&new, &json!({ "by": "new" })).await.unwrap());
+    assert!(decisions.alert(&new, alerts).await.unwrap());
     assert_eq!(decisions.stats().await.unwrap().unwrap()["by"], "new");
     assert_eq!(decisions.alerts().await.unwrap()[0]["kind"], "node-dead");
     for _ in 0..120 {

@@ -26,9 +26,12 @@ pub(crate) struct NodeView {
 }
 
 impl NodeView {
-    /// From what a node says of itself; `None` for one that runs no workers or says too little.
+    /// From what a node says of itself; `None` for one that runs no workers, stops, or says too little.
     pub(crate) fn read(name: &str, stats: &Value) -> Option<Self> {
         let number = |value: &Value| value.as_u64().map(|n| n as usize);
+        if stats["stopping"] == true {
+            return None;
+        }
         let states = &stats["states"];
         let average = stats["load"].as_f64().unwrap_or(0.0);
         Some(Self {

@@ -4,6 +4,7 @@
 //! order and measures it from outside; `processes.rs` reads what each process used.
 
 pub(crate) mod engine;
+pub(crate) mod idle;
 mod processes;
 pub(crate) mod queue;
 pub(crate) mod render;
@@ -32,7 +33,7 @@ const START_PATIENCE: Duration = Duration::from_secs(60);
 const STEP_SAMPLE: usize = 2_000;
 
 pub(crate) async fn run(options: BenchTickets) -> Result<()> {
-    let server = Server::start(&options).await?;
+    let server = Server::start(options.workers, options.slots).await?;
     let event = server.client.post("/api/events", &sample_event()).await?;
     server.order(&event, WARM_UP).await?;
 
@@ -62,7 +63,7 @@ struct Server {
 }
 
 impl Server {
-    async fn start(options: &BenchTickets) -> Result<Self> {
+    async fn start(workers: Option<u32>, slots: Option<u32>) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("stampede-bench-").tempdir()?;
         let (port, key) = (free_port()?, hex::encode(rand::random::<[u8; 16]>()));
         let mut command = Command::new(std::env::current_exe()?);
@@ -81,10 +82,11 @@ impl Server {
             .env("LOG_LEVEL", "warn")
             .stdout(Stdio::null())
             .kill_on_drop(true);
-        if let Some(workers) = options.workers {
-            command.env("WORKER_COUNT", workers.to_string());
-        }
-        if let Some(slots) = options.slots {
+        // Always set: their number must not change while it is measured.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = workers.map_or(cores, |workers| workers as usize);
+        command.env("WORKER_COUNT", workers.to_string());
+        if let Some(slots) = slots {
             command.env("JOB_CONCURRENCY", slots.to_string());
         }
         let mut child = command.spawn()?;

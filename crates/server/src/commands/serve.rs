@@ -59,18 +59,24 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     let store = ground.store.clone();
 
     let mut parts = JoinSet::new();
-    let mut supervisor = None;
+    let (mut supervisor, drained) = (None, CancellationToken::new());
     if settings.fleet.roles.worker {
         let template = ground.template_snapshot.as_deref();
         let config = cluster::supervisor_config(&settings, &ground.redis_url, template)?;
         let supervising = Supervisor::new(config, ground.broker.clone());
         supervisor = Some(supervising.handle());
-        parts.spawn(supervising.run(stop.clone()));
+        let running = supervising.run(stop.clone());
+        let drained = drained.clone().drop_guard();
+        parts.spawn(async move {
+            running.await;
+            drop(drained);
+        });
     }
     let latency = LatencyMeter::default();
+    let drained = if supervisor.is_some() { drained } else { stop.clone() };
     let node = Node::new(ground.membership, supervisor, latency.clone());
     let handle = node.handle();
-    parts.spawn(node.run(stop.clone()));
+    parts.spawn(node.run(stop.clone(), drained));
     parts.spawn(Reconciler::new(store.clone(), ground.broker.clone()).run(stop.clone()));
     if let Some(listener) = ground.listener {
         // Now that nothing can fail any more: a key that is shown once must not be lost on the way.

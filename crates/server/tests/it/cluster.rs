@@ -3,6 +3,7 @@
 mod burst;
 mod coordination;
 mod crash_loop;
+mod making_way;
 mod names;
 mod partition;
 mod redis_cli;

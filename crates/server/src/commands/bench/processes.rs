@@ -1,4 +1,4 @@
-//! CPU time of a process and all below it, from /proc.
+//! CPU time and memory of a process and all below it, from /proc.
 
 use std::collections::BTreeMap;
 
@@ -60,6 +60,30 @@ impl CpuTimes {
         }
         sums
     }
+}
+
+/// Memory of several processes, in bytes.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Memory {
+    /// Shared pages count once.
+    pub(super) proportional: u64,
+    /// Shared pages count for each process.
+    pub(super) resident: u64,
+}
+
+/// Memory of the process `root` and all its descendants.
+pub(super) fn memory_of_tree(root: u32) -> Memory {
+    let mut sum = Memory::default();
+    for pid in CpuTimes::of_tree(root).by_pid.into_keys() {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+        let field = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+        };
+        sum.proportional += field("Pss:").unwrap_or(0) << 10;
+        sum.resident += field("Rss:").unwrap_or(0) << 10;
+    }
+    sum
 }
 
 /// Parent and CPU seconds of a process.

@@ -1,0 +1,26 @@
+-- Writes one entry of a hash with the time, and lets those vanish that are too old. See registry.rs.
+-- KEYS[1] the hash. ARGV[1] field; ARGV[2] a JSON object; ARGV[3] milliseconds to live;
+-- ARGV[4] the name of the time in it: "last_heartbeat" is in seconds, others in milliseconds;
+-- ARGV[5] 'sweep' to look for old entries. Returns the sum of "workers" over all other entries.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local unit = ARGV[4] == 'last_heartbeat' and 1000 or 1
+local comma = ARGV[2] == '{}' and '' or ','
+local stamp = string.format('%s"%s":%.0f}', comma, ARGV[4], math.floor(now / unit))
+redis.call('HSET', KEYS[1], ARGV[1], string.sub(ARGV[2], 1, -2) .. stamp)
+-- When nobody is left to remove entries, all of them are too old together.
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+local others = 0
+if ARGV[5] == 'sweep' then
+  local all = redis.call('HGETALL', KEYS[1])
+  for i = 1, #all, 2 do
+    -- It stands at the end; what others write without it is theirs to remove.
+    local written = string.match(all[i + 1], '"' .. ARGV[4] .. '":(%d+)}$')
+    if written and written * unit + ARGV[3] < now then
+      redis.call('HDEL', KEYS[1], all[i])
+    elseif all[i] ~= ARGV[1] then
+      others = others + (string.match(all[i + 1], '"workers":(%d+)') or 0)
+    end
+  end
+end
+return others
