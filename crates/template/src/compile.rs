@@ -16,6 +16,7 @@ use typst_layout::{Page, PagedDocument};
 use typst_pdf::PdfOptions;
 
 use crate::bundle::MAIN_FILE;
+use crate::clusters::joined;
 use crate::extract::{Extracted, extract};
 use crate::prelude::{LINES_BEFORE, Mode};
 use crate::repack::{self, Repacked};
@@ -157,11 +158,11 @@ fn stamped(
     let title = info.title.take().map(|title| title.to_string());
     let with_frames = document.pages().iter().zip(pages);
     let mut all: EcoVec<Page> =
-        with_frames.map(|(page, frame)| Page { frame, ..page.clone() }).collect();
+        with_frames.map(|(page, frame)| Page { frame: joined(&frame), ..page.clone() }).collect();
     let Some(pattern) = document.pages().first() else {
         return Err(vec![Diagnostic::error(Some(MAIN_FILE), "the template has no page")]);
     };
-    all.extend(overlays.iter().map(|overlay| bare(pattern, overlay.frame.clone())));
+    all.extend(overlays.iter().map(|overlay| bare(pattern, joined(&overlay.frame))));
     let rest = PagedDocument::new(all, info);
     let pdf = typst_pdf::pdf(&rest, &options("static")).map_err(refused)?;
     let Repacked { lang, base, pages, forms } =

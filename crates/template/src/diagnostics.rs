@@ -11,33 +11,6 @@ use typst::syntax::{DiagSpan, DiagSpanKind, FileId, Lines};
 
 use crate::prelude;
 
-/// Why a ticket could not be rendered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// The template refused this ticket or has a mistake.
-    #[error("{message}")]
-    Template {
-        /// All diagnostics, as in `template.typ:12:5: no such seat (hint: …)`.
-        message: String,
-    },
-    /// The code does not fit the largest QR symbol.
-    #[error("the ticket's code has {length} bytes, too many for a QR code")]
-    CodeTooLong {
-        /// Bytes it has.
-        length: usize,
-    },
-}
-
-impl Error {
-    /// Joins the diagnostics into one message; the world tells their lines and columns.
-    pub(crate) fn template(world: &dyn World, diagnostics: &[SourceDiagnostic]) -> Self {
-        let all: Vec<Diagnostic> =
-            diagnostics.iter().map(|one| Diagnostic::of(world, one, 0)).collect();
-        Self::Template { message: join(&all) }
-    }
-}
-
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

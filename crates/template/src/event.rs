@@ -77,16 +77,4 @@ impl EventData {
             secondary: self.secondary.clone(),
         }
     }
-
-    /// The event as a ticket names it.
-    pub fn of(ticket: &TicketDocument) -> Self {
-        Self {
-            name: ticket.event.clone(),
-            location: ticket.location.clone(),
-            starts: ticket.starts.clone(),
-            primary: ticket.primary.clone(),
-            secondary: ticket.secondary.clone(),
-            ..Self::sample()
-        }
-    }
 }

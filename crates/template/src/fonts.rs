@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, LazyLock};
 
-use sha2::{Digest, Sha256};
 use stampede_render::compiled::FontSource;
 use stampede_render::fonts::shipped;
 use typst::foundations::Bytes;
@@ -20,7 +19,7 @@ pub(crate) struct Fonts {
 }
 
 /// Parsed once per process: constant data, only too large to parse for every template.
-pub(crate) static SHIPPED: LazyLock<Arc<Fonts>> = LazyLock::new(|| {
+static SHIPPED: LazyLock<Arc<Fonts>> = LazyLock::new(|| {
     let faces: Vec<Font> =
         shipped().iter().flat_map(|font| Font::iter(Bytes::new(font.bytes))).collect();
     Arc::new(Fonts { book: LazyHash::new(FontBook::from_fonts(faces.iter())), faces })
@@ -68,15 +67,6 @@ impl Fonts {
         })
     }
 }
-
-/// SHA-256 over all shipped fonts.
-pub(crate) static DIGEST: LazyLock<[u8; 32]> = LazyLock::new(|| {
-    let mut hash = Sha256::new();
-    for font in shipped() {
-        hash.update(font.sha256);
-    }
-    hash.finalize().into()
-});
 
 #[cfg(test)]
 mod tests {

@@ -7,10 +7,9 @@
 //!
 //! Nothing here reads a file, the network, the clock or the system's fonts, so equal input gives equal
 //! bytes on every node. Values typed by people are data, never part of Typst source.
-//!
-//! [`Template`] and [`Typesetter`] are the older way: one file, always typeset.
 
 mod bundle;
+mod clusters;
 mod compile;
 mod designs;
 mod diagnostics;
@@ -23,20 +22,17 @@ mod preview;
 mod qr;
 mod repack;
 pub mod sandbox;
-mod template;
-mod ticket_world;
 mod typeset;
-mod typesetter;
+mod version;
 mod world;
 
 pub use bundle::{Bundle, MAIN_FILE};
 pub use compile::{Published, compile};
 pub use designs::{Design, shipped};
-pub use diagnostics::{Diagnostic, Error, Severity};
+pub use diagnostics::{Diagnostic, Severity};
 pub use event::EventData;
 pub use glyphs::missing_glyphs;
 pub use preview::png as preview_png;
 pub use sandbox::{Sandbox, sandbox_main};
-pub use template::{Template, version};
 pub use typeset::{typeset, typeset_compiled};
-pub use typesetter::Typesetter;
+pub use version::version;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use stampede_render::qr::Encoder;
 
-use crate::Error;
+use crate::Diagnostic;
 
 /// Modules of white on every side that scanners need (ISO/IEC 18004).
 const QUIET_ZONE: usize = 4;
@@ -17,9 +17,12 @@ pub(crate) struct Symbol {
 
 impl Symbol {
     /// Encodes the text at level M.
-    pub(crate) fn of(code: &str) -> Result<Self, Error> {
-        let symbol =
-            Encoder::new().encode(code).map_err(|_| Error::CodeTooLong { length: code.len() })?;
+    pub(crate) fn of(code: &str) -> Result<Self, Diagnostic> {
+        let symbol = Encoder::new().encode(code).map_err(|_| {
+            let length = code.len();
+            let message = format!("the ticket's code has {length} bytes, too many for a QR code");
+            Diagnostic::error(None, message)
+        })?;
         let mut path = String::new();
         symbol.runs(|x, y, length| {
             let (left, top) = (x + QUIET_ZONE, y + QUIET_ZONE);

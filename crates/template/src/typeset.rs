@@ -5,8 +5,9 @@
 
 use stampede_model::TicketDocument;
 use stampede_render::compiled::{Stamped, Typeset};
-use typst_layout::PagedDocument;
+use typst_layout::{Page, PagedDocument};
 
+use crate::clusters::joined;
 use crate::compile::{lay_out, options, refused, without_fields};
 use crate::prelude::Mode;
 use crate::world::TemplateWorld;
@@ -31,7 +32,10 @@ pub fn typeset_compiled(
 fn document(template: &Typeset, ticket: &TicketDocument) -> Result<PagedDocument, Vec<Diagnostic>> {
     let (bundle, event) = parts(template)?;
     let world = TemplateWorld::new(&bundle, &event, ticket, Mode::Typeset)?;
-    Ok(lay_out(&world)?.0)
+    let (mut document, _) = lay_out(&world)?;
+    let info = std::mem::take(document.info_mut());
+    let whole = |page: &Page| Page { frame: joined(&page.frame), ..page.clone() };
+    Ok(PagedDocument::new(document.pages().iter().map(whole).collect(), info))
 }
 
 /// The bundle and the event a compiled template was made of.
@@ -46,7 +50,7 @@ fn parts(template: &Typeset) -> Result<(Bundle, EventData), Vec<Diagnostic>> {
 }
 
 /// Gives the document a title if its template sets none.
-pub(crate) fn titled(mut pages: PagedDocument, ticket: &TicketDocument) -> PagedDocument {
+fn titled(mut pages: PagedDocument, ticket: &TicketDocument) -> PagedDocument {
     let title = &mut pages.info_mut().title;
     if title.is_none() {
         *title = Some(format!("{} – {}", ticket.event, ticket.name).into());

@@ -50,8 +50,7 @@ impl TemplateWorld {
             };
             names.iter().map(broken).collect::<Vec<_>>()
         })?;
-        let symbol = qr::Symbol::of(&ticket.code)
-            .map_err(|error| vec![Diagnostic::error(None, error.to_string())])?;
+        let symbol = qr::Symbol::of(&ticket.code).map_err(|mistake| vec![mistake])?;
         let main = file_id(MAIN_FILE);
         let mut sources = HashMap::from([(prelude::file(), prelude::source())]);
         let mut files = HashMap::new();

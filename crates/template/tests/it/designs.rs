@@ -3,47 +3,37 @@
 use stampede_model::TicketDocument;
 use stampede_template::{Bundle, Design, EventData, Published, compile, shipped, typeset};
 
-use crate::{readers, slow, stamp_ticket, stamped, ticket};
+use crate::{NAMES, named, readers, slow, stamp_ticket, stamped, ticket};
 
-/// Names in every script a ticket can be printed in, very short and very long ones.
-const NAMES: &[&str] = &[
-    "Amelia Hartmann",
-    "Ян Ли",
-    "Мария-Антуанетта Белосельская-Белозерская",
-    "Άννα Παπαδοπούλου",
-    "محمد عبد الله الهاشمي",
-    "יוסי כהן",
-    "अमिताभ बच्चन",
-    "สมชาย ใจดี",
-    "王小明",
-    "김민준",
-    "Zoë 🎉 O’Brien",
-    "Li",
-    "Maximiliane Featherstonehaugh-Cholmondeley von und zu Hohenlohe-Waldenburg-Schillingsfürst, the Third of That Name",
-    "Wolfeschlegelsteinhausenbergerdorffwelchevoralternwarengewissenhaft",
-];
-
-/// What a person cannot see: at 150 dpi, no more than this part of the pixels may differ by a quarter of
-/// the range (letters moved by part of a pixel), and none of it anywhere else.
-const MOST_DIFFERENT: f64 = 0.003;
+/// What a person cannot see. Poppler puts every letter on a whole pixel, so that one whose place is
+/// between two may be on either, a 150th of an inch apart: a stem of it then differs. Seen were one letter
+/// of a headline and one of a name (265 of 2.2 million pixels); edges of shapes differed by at most 38.
+const MOST_DIFFERENT: f64 = 0.0002;
 const VISIBLY: u8 = 64;
+/// Over all pixels and colours, of 255.
+const MEAN_DIFFERENCE: f64 = 0.03;
 
 fn published(design: &Design) -> Published {
     compile(&design.bundle, &EventData::sample()).unwrap_or_else(|e| panic!("{e:#?}"))
 }
 
-fn named(name: &str) -> TicketDocument {
-    TicketDocument { name: name.into(), ..EventData::sample().sample_ticket() }
-}
-
 fn assert_looks_the_same(what: &str, fast: &[u8], slow: &[u8]) {
     let (fast, slow) = (readers::picture(fast, 150), readers::picture(slow, 150));
     assert_eq!((fast.width, fast.height), (slow.width, slow.height), "{what}");
-    let pairs = fast.pixels.chunks(3).zip(slow.pixels.chunks(3));
-    let visible =
-        pairs.filter(|(a, b)| a.iter().zip(*b).any(|(a, b)| a.abs_diff(*b) > VISIBLY)).count();
+    let (mut visible, mut sum) = (0, 0);
+    // Most of a page is the same: whole rows are compared first.
+    let rows = fast.pixels.chunks(fast.width * 3).zip(slow.pixels.chunks(fast.width * 3));
+    for (a, b) in rows.filter(|(a, b)| a != b) {
+        for (a, b) in a.chunks(3).zip(b.chunks(3)).filter(|(a, b)| a != b) {
+            let apart = [a[0].abs_diff(b[0]), a[1].abs_diff(b[1]), a[2].abs_diff(b[2])];
+            visible += usize::from(apart.iter().any(|apart| *apart > VISIBLY));
+            sum += apart.iter().map(|apart| u64::from(*apart)).sum::<u64>();
+        }
+    }
     let share = visible as f64 / (fast.width * fast.height) as f64;
+    let mean = sum as f64 / fast.pixels.len() as f64;
     assert!(share <= MOST_DIFFERENT, "{what}: {visible} pixels differ, {share:.5} of all");
+    assert!(mean <= MEAN_DIFFERENCE, "{what}: the mean difference is {mean:.3}");
 }
 
 fn compare(bundle: &Bundle, published: &Published, what: &str, ticket: &TicketDocument) {
@@ -94,26 +84,6 @@ fn optional_labels_are_there_only_with_their_value() {
     let without = TicketDocument { seat: None, ..ticket() };
     let text = readers::text(&stamp_ticket(&published, &without));
     assert!(!text.contains("SEAT") && text.contains("PRICE"), "{text}");
-}
-
-#[test]
-fn every_design_is_a_sound_pdf_whose_texts_and_code_are_read_in_every_script() {
-    for design in shipped() {
-        let published = published(design);
-        for name in NAMES.iter().take(12) {
-            let ticket = named(name);
-            let pdf = stamp_ticket(&published, &ticket);
-            readers::check(&pdf);
-            // Lines are wrapped in words, too; words that run leftwards come in the order of the page.
-            let drawn = readers::unwrapped_text(&pdf);
-            let text = readers::unmarked_text(&pdf);
-            let letters: String = name.split_whitespace().collect();
-            let whole =
-                drawn.contains(&letters) || name.split_whitespace().all(|word| text.contains(word));
-            assert!(whole, "{} {name}: {text}", design.name);
-            assert_eq!(readers::scan_at(&pdf, 100), ticket.code, "{} {name}", design.name);
-        }
-    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod failures;
 mod fields;
 mod page;
 mod readers;
+mod reading;
 mod stability;
 mod texts;
 
@@ -17,7 +18,27 @@ use std::sync::Arc;
 use stampede_model::TicketDocument;
 use stampede_render::compiled::{Compiled, Stamped, Typeset};
 use stampede_render::{Prepared, Values, blob, stamp};
-use stampede_template::{Bundle, EventData, Published, Template, Typesetter, compile};
+use stampede_template::{
+    Bundle, Design, Diagnostic, EventData, Published, compile, shipped, typeset,
+};
+
+/// Names in every script a ticket can be printed in, very short and very long ones.
+const NAMES: &[&str] = &[
+    "Amelia Hartmann",
+    "Ян Ли",
+    "Мария-Антуанетта Белосельская-Белозерская",
+    "Άννα Παπαδοπούλου",
+    "محمد عبد الله الهاشمي",
+    "יוסי כהן",
+    "अमिताभ बच्चन",
+    "สมชาย ใจดี",
+    "王小明",
+    "김민준",
+    "Zoë 🎉 O’Brien",
+    "Li",
+    "Maximiliane Featherstonehaugh-Cholmondeley von und zu Hohenlohe-Waldenburg-Schillingsfürst, the Third of That Name",
+    "Wolfeschlegelsteinhausenbergerdorffwelchevoralternwarengewissenhaft",
+];
 
 /// A ticket with everything on it.
 fn ticket() -> TicketDocument {
@@ -36,14 +57,39 @@ fn ticket() -> TicketDocument {
     }
 }
 
-/// Renders with the older shipped template.
-fn pdf(document: &TicketDocument) -> Vec<u8> {
-    Typesetter::new(Template::default_ticket()).render(document).unwrap()
+/// A ticket of this guest, with a code as long as a signed token.
+fn named(name: &str) -> TicketDocument {
+    TicketDocument { name: name.into(), ..EventData::sample().sample_ticket() }
 }
 
-/// A typesetter for a template written in a test.
-fn typesetter(source: &str) -> Typesetter {
-    Typesetter::new(Template::from_source(source.to_owned()))
+/// The event that a ticket names.
+fn event_of(ticket: &TicketDocument) -> EventData {
+    EventData {
+        name: ticket.event.clone(),
+        location: ticket.location.clone(),
+        starts: ticket.starts.clone(),
+        primary: ticket.primary.clone(),
+        secondary: ticket.secondary.clone(),
+        ..EventData::sample()
+    }
+}
+
+/// The ticket in a design, stamped and by the slow path: everything must hold for both.
+fn both_ways(design: &Design, ticket: &TicketDocument) -> [Vec<u8>; 2] {
+    let event = event_of(ticket);
+    let published = compile(&design.bundle, &event).unwrap_or_else(|all| panic!("{all:#?}"));
+    let typeset = typeset(&slow_for(&design.bundle, &event), ticket);
+    [stamp_ticket(&published, ticket), typeset.unwrap_or_else(|all| panic!("{all:#?}"))]
+}
+
+/// The ticket in the A4 design, stamped and by the slow path.
+fn a4(ticket: &TicketDocument) -> [Vec<u8>; 2] {
+    both_ways(&shipped()[0], ticket)
+}
+
+/// The ticket by the slow path of a template written in a test.
+fn typeset_source(source: &str, ticket: &TicketDocument) -> Result<Vec<u8>, Vec<Diagnostic>> {
+    typeset(&slow(&Bundle::of_source(source).unwrap()), ticket)
 }
 
 /// Compiles a template for the sample event.
@@ -70,8 +116,13 @@ fn stamp_ticket(published: &Published, ticket: &TicketDocument) -> Vec<u8> {
 
 /// A template as the slow path has it, whether it needs that path or not.
 fn slow(bundle: &Bundle) -> Typeset {
+    slow_for(bundle, &EventData::sample())
+}
+
+/// The same for this event.
+fn slow_for(bundle: &Bundle, event: &EventData) -> Typeset {
     let mut files: Vec<(String, Vec<u8>)> =
         bundle.files().iter().map(|(name, bytes)| (name.clone(), bytes.clone())).collect();
-    files.push(("event.json".into(), serde_json::to_vec(&EventData::sample()).unwrap()));
+    files.push(("event.json".into(), serde_json::to_vec(event).unwrap()));
     Typeset { reason: "a test".into(), files }
 }

@@ -19,14 +19,6 @@ pub(crate) fn unwrapped_text(pdf: &[u8]) -> String {
     text.chars().filter(|c| !c.is_whitespace() && *c != '\u{200b}').collect()
 }
 
-/// The text of a PDF without the marks that poppler puts around words that run leftwards.
-pub(crate) fn unmarked_text(pdf: &[u8]) -> String {
-    text(pdf)
-        .chars()
-        .filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{200e}' | '\u{200f}'))
-        .collect()
-}
-
 /// A line of `pdfinfo`, such as `Pages`.
 pub(crate) fn info(pdf: &[u8], key: &str) -> Option<String> {
     let folder = folder_with(pdf);
@@ -48,13 +40,34 @@ pub(crate) fn boxes(pdf: &[u8]) -> Vec<(f64, f64, f64, f64, String)> {
     html.lines().filter_map(|line| line.trim().strip_prefix("<word ")).map(word_box).collect()
 }
 
-/// What a scanner reads from the page printed at 150 dpi.
-pub(crate) fn scan(pdf: &[u8]) -> String {
+/// A part of a page in points from its top left corner.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    /// From 0.
+    pub(crate) page: u32,
+    pub(crate) left: f32,
+    pub(crate) top: f32,
+    pub(crate) right: f32,
+    pub(crate) bottom: f32,
+}
+
+/// What is read in a part of a page, in reading order, as a person would copy it: lines and words are
+/// separated by one space, and poppler's direction marks are left out.
+pub(crate) fn text_in(pdf: &[u8], part: Part) -> String {
     let folder = folder_with(pdf);
-    let page = ["-r", "150", "-png", "-singlefile", "ticket.pdf", "page"];
-    run("poppler-utils", "pdftoppm", &page, folder.path());
-    let read = run("zbar-tools", "zbarimg", &["--quiet", "--raw", "page.png"], folder.path());
-    read.trim_end().to_owned()
+    // Whole numbers only: tenths of a point.
+    let tenths = |points: f32| (points * 10.0).round().max(0.0) as u32;
+    let (x, y) = (tenths(part.left), tenths(part.top));
+    let (w, h) = (tenths(part.right) - x, tenths(part.bottom) - y);
+    let page = part.page + 1;
+    let options = format!("-r 720 -f {page} -l {page} -x {x} -y {y} -W {w} -H {h} ticket.pdf -");
+    let options: Vec<&str> = options.split(' ').collect();
+    let text = run("poppler-utils", "pdftotext", &options, folder.path());
+    let unmarked: String = text
+        .chars()
+        .filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{200e}' | '\u{200f}'))
+        .collect();
+    unmarked.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn word_box(line: &str) -> (f64, f64, f64, f64, String) {
