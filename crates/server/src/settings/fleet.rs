@@ -233,4 +233,39 @@ mod tests {
             assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text}");
         }
     }
+
+    #[test]
+    fn the_profiles_that_ship_are_understood() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/profiles");
+        let expected = [
+            ("development", Mode::Both, (2, 1, 4)),
+            ("api-main", Mode::Api, (0, 0, 0)),
+            ("worker-n", Mode::Worker, (8, 4, 16)),
+            ("hybrid", Mode::Auto, (4, 0, 8)),
+        ];
+        for (name, mode, numbers) in expected {
+            let text = std::fs::read_to_string(format!("{folder}/{name}.env")).unwrap();
+            let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+            let variables: std::collections::BTreeMap<&str, &str> =
+                lines.map(|line| line.split_once('=').unwrap()).collect();
+            let variable = |name: &str| variables.get(name).map(|value| (*value).to_owned());
+            let args = SettingArgs {
+                worker_mode: variable("WORKER_MODE"),
+                worker_count: variable("WORKER_COUNT"),
+                min_workers: variable("MIN_WORKERS"),
+                max_workers: variable("MAX_WORKERS"),
+                is_coordinator: variable("IS_COORDINATOR"),
+                ..SettingArgs::default()
+            };
+            let mut reader = Reader::new(&variable);
+            let fleet = read_fleet(&mut reader, &args, 2);
+            super::super::scaling::read_scaling(&mut reader);
+            assert!(reader.mistakes.is_empty(), "{name}: {:?}", reader.mistakes);
+            assert_eq!(
+                (fleet.mode, (fleet.count, fleet.min, fleet.max)),
+                (mode, numbers),
+                "{name}"
+            );
+        }
+    }
 }

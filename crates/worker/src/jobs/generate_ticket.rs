@@ -47,7 +47,6 @@ impl Jobs {
             Err(error) => return Outcome::Discard(error.to_string()),
         };
         let mut steps = Steps::start();
-        slow_down().await;
         let environment = &self.environment;
 
         let (ticket, event) = match self.loads.load(ticket_id).await {
@@ -58,6 +57,7 @@ impl Jobs {
         if ticket.status == TicketStatus::Void {
             return skipped("void");
         }
+        slow_down().await;
         steps.done("load");
 
         let token = match environment.store.token(&ticket).await {

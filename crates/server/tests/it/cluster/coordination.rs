@@ -74,3 +74,44 @@ async fn nodes_that_may_not_coordinate_scale_by_themselves() {
     assert!(history.contains("\"by\":\"node\""), "{history}");
     node_becomes(&client, "alone", |node| node["states"]["target"] == 1).await;
 }
+
+#[tokio::test]
+async fn a_queue_in_which_nothing_moves_raises_an_alert() {
+    let app = start(&[("WORKER_MODE", "api"), ("STUCK_QUEUE_AFTER", "2")]).await;
+    let client = app.admin();
+    let event = super::event_at(&client).await;
+    let order = json!({ "target": event, "quantity": 3, "name": "Nobody makes these" });
+    client.post("/api/tickets", &order).await.expect(200);
+    let alert = eventually(NOTICED, || async {
+        let alerts = client.try_get("/api/cluster").await?.body["alerts"].take();
+        let stuck = alerts.as_array().into_iter().flatten().find(|a| a["kind"] == "queue-stuck");
+        stuck.cloned().ok_or_else(|| alerts.to_string())
+    })
+    .await;
+    assert_eq!(alert["subject"], "tickets");
+    assert!(alert["message"].as_str().unwrap().contains("3 jobs wait"), "{alert}");
+    assert!(app.log().contains("queue tickets is stuck"), "{}", app.log());
+    let (told, table) = app.command(&["nodes", "cluster"]);
+    assert!(told && table.contains("queue-stuck"), "{table}");
+}
+
+#[tokio::test]
+async fn only_administrators_see_and_command_the_cluster() {
+    let app = start(&[("WORKER_MODE", "api"), ("SERVER_NAME", "only")]).await;
+    let (_, key) = app.command(&["token", "create", "--role", "organiser"]);
+    let key = key.split_whitespace().find(|word| word.starts_with("stp_")).unwrap().to_owned();
+    for path in ["/api/nodes", "/api/cluster", "/api/scaling/history"] {
+        app.stranger().get(path).await.expect(401);
+        app.client(&key).get(path).await.expect(403);
+        app.admin().get(path).await.expect(200);
+    }
+    let command = json!({ "action": "scale_up" });
+    let path = "/api/nodes/only/commands";
+    app.stranger().post(path, &command).await.expect(401);
+    app.client(&key).post(path, &command).await.expect(403);
+    let nonsense = app.admin().post(path, &json!({ "action": "explode" })).await.expect(422);
+    assert!(nonsense["error"].as_str().unwrap().contains("scale_down"), "{nonsense}");
+    app.admin().post("/api/nodes/nobody/commands", &command).await.expect(404);
+    let deaf = app.admin().post(path, &command).await.expect(409);
+    assert!(deaf["error"].as_str().unwrap().contains("runs no workers"), "{deaf}");
+}

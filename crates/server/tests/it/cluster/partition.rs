@@ -9,10 +9,10 @@ use tokio::time::Instant;
 use super::{Cluster, NOTICED, all_made, event_at, made, node_becomes, nodes};
 use crate::{PATIENCE, text};
 
-/// How long nothing goes through; less with `STAMPEDE_PARTITION_SECONDS`.
+/// How long nothing goes through; another time with `STAMPEDE_PARTITION_SECONDS`.
 fn partition() -> Duration {
     let asked = std::env::var("STAMPEDE_PARTITION_SECONDS").ok();
-    Duration::from_secs(asked.and_then(|n| n.parse().ok()).unwrap_or(60))
+    Duration::from_secs(asked.and_then(|n| n.parse().ok()).unwrap_or(40))
 }
 
 #[tokio::test]

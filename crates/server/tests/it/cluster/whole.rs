@@ -55,7 +55,7 @@ async fn a_cluster_that_loses_a_worker_node_an_api_node_and_its_coordinator_make
  {
     let cluster = Cluster::start().await;
     // Slow enough that everything happens in the middle.
-    let slow = [("STAMPEDE_SLOW_TICKETS", "150")];
+    let slow = [("STAMPEDE_SLOW_TICKETS", "60")];
     // The first one leads.
     let mut worker_3 = cluster.node("worker-3", "worker", &slow).await;
     let (api_1, mut api_2, mut worker_1, _worker_2) = tokio::join!(
@@ -86,11 +86,16 @@ async fn a_cluster_that_loses_a_worker_node_an_api_node_and_its_coordinator_make
     made(&client, &batch_id, total / 5).await;
     worker_3.kill_everything();
     let killed = Instant::now();
-    let leader = coordinator_other_than(&client, "worker-3").await;
-    let took = killed.elapsed();
+    let succession = async {
+        let leader = coordinator_other_than(&client, "worker-3").await;
+        (leader, killed.elapsed())
+    };
+    let (_worker_4, (leader, took)) =
+        tokio::join!(cluster.node("worker-4", "worker", &slow), succession);
     assert!(took < Duration::from_secs(10), "{leader} took over after {took:?}");
-    let _worker_4 = cluster.node("worker-4", "worker", &slow).await;
     node_becomes(&client, "worker-4", |node| node["workers"] == 1).await;
+    let joined = made(&client, &batch_id, 0).await;
+    assert_eq!(joined["status"], "processing", "a new node joins in the middle: {joined}");
 
     all_made(&client, &batch_id, total).await;
     enough.store(true, Ordering::Relaxed);
