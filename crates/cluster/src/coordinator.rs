@@ -180,7 +180,7 @@ impl Coordinator {
             term.unsettled = false;
         }
         let view = ClusterView {
-            nodes: nodes.iter().filter_map(|n| NodeView::read(&n.name, &n.stats)).collect(),
+            nodes: nodes.iter().filter_map(|n| NodeView::read(&n.name, &n.stats, n.age)).collect(),
             demand: Demand {
                 waiting: levels.iter().filter(|l| !l.paused).map(|l| l.waiting).sum(),
                 active: levels.iter().map(|l| l.active).sum(),

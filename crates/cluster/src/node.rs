@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use stampede_broker::{Announced, Broker, ClaimNode, Holder, Leadership};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -165,8 +165,9 @@ impl Node {
     pub async fn run(self, stop: CancellationToken, drained: CancellationToken) {
         let shared = self.shared;
         let mut tasks = JoinSet::new();
-        tasks.spawn(shared.clone().announce(stop.clone(), drained));
-        if shared.supervisor.is_some() {
+        tasks.spawn(shared.clone().announce(stop.clone(), drained.clone()));
+        if let Some(supervisor) = &shared.supervisor {
+            tasks.spawn(shared.clone().watch(supervisor.changes(), drained.clone()));
             tasks.spawn(scaling::listen(shared.clone(), stop.clone()));
             tasks.spawn(scaling::carry_out(shared.clone(), stop.clone()));
             tasks.spawn(scaling::scale(shared.clone(), stop.clone()));
@@ -218,6 +219,16 @@ impl Shared {
             "crashLooping": count(WorkerState::CrashLooping),
             "cannotStart": count(WorkerState::CannotStart),
         })
+    }
+
+    /// Whatever becomes of a worker is news, until `drained`.
+    async fn watch(self: Arc<Self>, mut changes: watch::Receiver<u64>, drained: CancellationToken) {
+        loop {
+            tokio::select! {
+                Ok(()) = changes.changed() => self.news.notify_one(),
+                () = drained.cancelled() => return,
+            }
+        }
     }
 
     /// Says that this node is there, every few seconds and when there is news, until `drained`.

@@ -125,6 +125,11 @@ impl SupervisorHandle {
         self.shared.restart_problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Changes when a worker changes its state.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.board.changes()
+    }
+
     /// What is known about the workers.
     pub fn workers(&self) -> Vec<WorkerStatus> {
         self.shared.board.all()
@@ -176,9 +181,11 @@ impl Supervisor {
     /// Keeps the workers alive until `stop`, then drains them; returns when all have ended.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut target = self.shared.target.subscribe();
+        let mut changes = self.shared.board.changes();
         let mut seats = Seats::new(self.shared.clone(), stop.clone());
         let mut rolling: Option<Rolling> = None;
         while !stop.is_cancelled() {
+            changes.mark_unchanged();
             let extra = seats.advance(&mut rolling);
             seats.fit(*target.borrow_and_update(), extra);
             let deadline = match &rolling {
@@ -190,7 +197,7 @@ impl Supervisor {
                 Ok(()) = target.changed() => {}
                 Some(()) = self.restarts.recv(), if rolling.is_none() => rolling = seats.roll(),
                 Some(gone) = seats.tasks.join_next() => seats.gone(gone.ok()),
-                () = self.shared.board.changed() => {}
+                Ok(()) = changes.changed() => {}
                 () = tokio::time::sleep_until(deadline) => {}
                 () = stop.cancelled() => {}
             }

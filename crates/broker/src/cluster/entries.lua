@@ -10,7 +10,8 @@ local entries = {}
 for i = 1, #all, 2 do
   local written = string.match(all[i + 1], '"' .. ARGV[2] .. '":(%d+)}$')
   local age = written and now - written * unit
-  if age and age <= tonumber(ARGV[1]) then
+  -- One from the future was written before the clock was set back, and says as little.
+  if age and math.abs(age) <= tonumber(ARGV[1]) then
     entries[#entries + 1] = all[i]
     entries[#entries + 1] = all[i + 1]
     entries[#entries + 1] = string.format('%.0f', math.max(0, age))

@@ -104,6 +104,23 @@ async fn times_are_those_of_redis_and_texts_stay_json() {
 }
 
 #[tokio::test]
+async fn an_entry_from_before_the_clock_was_set_back_vanishes_too() {
+    let (redis, broker) = connect().await;
+    let registry = broker.registry(SHORT);
+    let seconds: u64 = cli(&redis, &["TIME"]).lines().next().unwrap().parse().unwrap();
+    let future = format!("{{\"workers\":5,\"timestamp\":{}}}", (seconds + 3600) * 1000);
+    cli(&redis, &["HSET", "workers:stats", "ghost", &future, "foreign", "not ours"]);
+    assert!(registry.nodes().await.unwrap().is_empty());
+    let claim = registry.announce_node("a", &holder("a"), &json!({}), None, None).await.unwrap();
+    let ClaimNode::Ours(announced) = claim else { panic!("the name is free") };
+    assert_eq!(announced.other_workers, 0);
+    let fields = cli(&redis, &["HKEYS", "workers:stats"]);
+    let mut fields: Vec<&str> = fields.lines().collect();
+    fields.sort_unstable();
+    assert_eq!(fields, ["a", "foreign"], "what others write is theirs");
+}
+
+#[tokio::test]
 async fn a_name_belongs_to_one_process_until_that_is_gone() {
     let (_redis, broker) = connect().await;
     let registry = broker.registry(SHORT);

@@ -26,8 +26,8 @@ pub(crate) struct NodeView {
 }
 
 impl NodeView {
-    /// From what a node says of itself; `None` for one that runs no workers, stops, or says too little.
-    pub(crate) fn read(name: &str, stats: &Value) -> Option<Self> {
+    /// From what a node said of itself so long ago; `None` for one that runs no workers, stops, or says too little.
+    pub(crate) fn read(name: &str, stats: &Value, age: Duration) -> Option<Self> {
         let number = |value: &Value| value.as_u64().map(|n| n as usize);
         if stats["stopping"] == true {
             return None;
@@ -45,7 +45,7 @@ impl NodeView {
             cores: number(&stats["cores"])?.max(1),
             min: number(&stats["min"])?,
             max: number(&stats["max"])?,
-            changed: stats["changedMsAgo"].as_u64().map(Duration::from_millis),
+            changed: stats["changedMsAgo"].as_u64().map(|ms| Duration::from_millis(ms) + age),
         })
         .filter(|node| node.max > 0 || node.workers > 0)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 /// Where a worker is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -52,7 +52,8 @@ pub struct WorkerStatus {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Board {
     workers: Arc<Mutex<BTreeMap<usize, WorkerStatus>>>,
-    changed: Arc<Notify>,
+    /// How often a worker has changed its state.
+    changes: watch::Sender<u64>,
 }
 
 impl Board {
@@ -65,7 +66,7 @@ impl Board {
             let important = status.state != before;
             drop(workers);
             if important {
-                self.changed.notify_one();
+                self.changed();
             }
         }
     }
@@ -86,16 +87,20 @@ impl Board {
 
     pub(super) fn take_down(&self, number: usize) {
         self.lock().remove(&number);
-        self.changed.notify_one();
+        self.changed();
     }
 
     pub(super) fn state(&self, number: usize) -> Option<WorkerStatus> {
         self.lock().get(&number).cloned()
     }
 
-    /// Returns when a worker has changed its state.
-    pub(super) async fn changed(&self) {
-        self.changed.notified().await;
+    fn changed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Changes when a worker changes its state.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// What is known about all of them.
