@@ -137,7 +137,8 @@ pub(super) async fn scale(shared: Arc<Shared>, stop: CancellationToken) {
         if shared.config.yields {
             make_way(&shared, &supervisor).await;
         }
-        if shared.coordinator().is_none() {
+        // One that lost its name does not count as a node; it only keeps what it has.
+        if shared.coordinator().is_none() && !shared.known().ousted {
             scale_alone(&shared, &supervisor).await;
         }
     }

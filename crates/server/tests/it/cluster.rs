@@ -7,6 +7,7 @@ mod making_way;
 mod names;
 mod partition;
 mod redis_cli;
+mod replaced_binary;
 mod stopping;
 mod whole;
 
