@@ -1,4 +1,4 @@
-//! Keeps worker processes alive: as many as wanted, one seat each (`seat.rs`).
+//! Keeps worker processes alive: as many as wanted (`seats.rs`), one seat each (`seat.rs`).
 //!
 //! - *Up*: a new seat with the smallest free number. *Down*: a seat is told to leave, one that does
 //!   not work first, else the one with the highest number; it drains and is gone.
@@ -12,27 +12,26 @@
 mod backoff;
 mod program;
 mod seat;
+mod seats;
 mod status;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use stampede_broker::{Broker, Channel};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use self::program::Program;
-use self::seat::Seat;
+use self::seats::{Rolling, Seats};
 use self::status::Board;
 pub use self::status::{WorkerState, WorkerStatus};
 use crate::ENTRY_LIVES;
 
-/// How long a worker may take until it says that it is ready, while others are being replaced.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+/// The seats are looked at this often even if nothing has happened.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Names of the variables through which a worker learns who it is.
 pub struct WorkerEnv;
@@ -136,28 +135,6 @@ impl SupervisorHandle {
     }
 }
 
-/// A rolling restart under way.
-struct Rolling {
-    program: Program,
-    /// Seats that are still to be replaced.
-    left: VecDeque<usize>,
-    now: Step,
-}
-
-enum Step {
-    Next,
-    /// A new one was started for an old one, and has to be ready by then.
-    Trying {
-        new: usize,
-        old: usize,
-        until: Instant,
-    },
-    /// The old one drains.
-    Leaving {
-        old: usize,
-    },
-}
-
 impl Supervisor {
     /// Nothing is started before [`Supervisor::run`].
     pub fn new(config: SupervisorConfig, broker: Broker) -> Self {
@@ -188,10 +165,8 @@ impl Supervisor {
             changes.mark_unchanged();
             let extra = seats.advance(&mut rolling);
             seats.fit(*target.borrow_and_update(), extra);
-            let deadline = match &rolling {
-                Some(Rolling { now: Step::Trying { until, .. }, .. }) => *until,
-                _ => Instant::now() + READY_WITHIN,
-            };
+            let deadline = rolling.as_ref().and_then(Rolling::deadline);
+            let deadline = deadline.unwrap_or_else(|| Instant::now() + LOOK_AGAIN);
             tokio::select! {
                 // We hold the other end.
                 Ok(()) = target.changed() => {}
@@ -203,145 +178,6 @@ impl Supervisor {
             }
         }
         seats.tasks.join_all().await;
-    }
-}
-
-/// All seats of a node.
-struct Seats {
-    shared: Arc<Shared>,
-    program: Program,
-    stop: CancellationToken,
-    tasks: JoinSet<usize>,
-    /// Every seat there is, until its process is gone; those that leave have a cancelled token.
-    leave: BTreeMap<usize, CancellationToken>,
-}
-
-impl Seats {
-    fn new(shared: Arc<Shared>, stop: CancellationToken) -> Self {
-        let program = shared.config.program.clone();
-        Self { shared, program, stop, tasks: JoinSet::new(), leave: BTreeMap::new() }
-    }
-
-    fn start(&mut self, program: Program) -> usize {
-        let taken = |number: &usize| self.leave.contains_key(number);
-        let number = (0..).find(|number| !taken(number)).unwrap_or_default();
-        let id = format!("{}-worker-{number}", self.shared.config.node);
-        let leave = self.stop.child_token();
-        self.leave.insert(number, leave.clone());
-        self.shared.board.put_up(number, &id);
-        let seat = Seat { shared: self.shared.clone(), number, id, program, leave };
-        self.tasks.spawn(seat.keep_alive());
-        number
-    }
-
-    fn staying(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
-        self.leave.iter().filter(|(_, leave)| !leave.is_cancelled()).map(|(number, _)| *number)
-    }
-
-    fn dismiss(&self, number: usize) {
-        if let Some(leave) = self.leave.get(&number) {
-            leave.cancel();
-        }
-    }
-
-    fn gone(&mut self, number: Option<usize>) {
-        match number {
-            Some(number) => drop(self.leave.remove(&number)),
-            // A seat that panicked: its number is not known, but its place must not stay taken.
-            None => {
-                tracing::error!("a seat ended in an unexpected way");
-                let known: Vec<usize> = self.leave.keys().copied().collect();
-                for number in known.into_iter().filter(|n| self.shared.board.state(*n).is_none()) {
-                    self.leave.remove(&number);
-                }
-            }
-        }
-    }
-
-    /// Makes the seats as many as wanted, besides the one that is tried out.
-    fn fit(&mut self, target: usize, tried: Option<usize>) {
-        let count = |seats: &Self| seats.staying().filter(|n| Some(*n) != tried).count();
-        while count(self) < target {
-            self.start(self.program.clone());
-        }
-        while count(self) > target {
-            let works = |number: &usize| {
-                let state = self.shared.board.state(*number).map(|status| status.state);
-                matches!(state, Some(WorkerState::Running | WorkerState::Starting))
-            };
-            let candidates = || self.staying().filter(|n| Some(*n) != tried).rev();
-            let number = candidates().find(|n| !works(n)).or_else(|| candidates().next());
-            let Some(number) = number else { return };
-            self.dismiss(number);
-        }
-    }
-
-    /// Begins a rolling restart.
-    fn roll(&self) -> Option<Rolling> {
-        match self.program.renewed() {
-            Ok(program) => {
-                let newer = !program.is(&self.program);
-                tracing::info!(newer, program = %program.path().display(), "rolling restart begins");
-                Some(Rolling { program, left: self.staying().collect(), now: Step::Next })
-            }
-            Err(error) => {
-                let path = self.program.path().display();
-                self.give_up(format!("{path}: {error}"));
-                None
-            }
-        }
-    }
-
-    fn give_up(&self, problem: String) {
-        tracing::error!(problem, "rolling restart given up; the old workers stay");
-        self.note_problem(Some(problem));
-    }
-
-    fn note_problem(&self, problem: Option<String>) {
-        let noted = &self.shared.restart_problem;
-        *noted.lock().unwrap_or_else(PoisonError::into_inner) = problem;
-    }
-
-    /// Takes a rolling restart as far as it can go now; returns the seat that is being tried out.
-    fn advance(&mut self, rolling: &mut Option<Rolling>) -> Option<usize> {
-        while let Some(Rolling { program, left, now }) = rolling {
-            match *now {
-                Step::Next => {
-                    let present = |number: &usize| self.staying().any(|n| n == *number);
-                    let Some(old) = std::iter::from_fn(|| left.pop_front()).find(present) else {
-                        tracing::info!("rolling restart done");
-                        self.note_problem(None);
-                        *rolling = None;
-                        return None;
-                    };
-                    let new = self.start(program.clone());
-                    *now = Step::Trying { new, old, until: Instant::now() + READY_WITHIN };
-                }
-                Step::Trying { new, old, until } => {
-                    let status = self.shared.board.state(new);
-                    match status.as_ref().map(|status| (status.state, status.deaths)) {
-                        Some((WorkerState::Running, 0)) => {
-                            self.program = program.clone();
-                            self.dismiss(old);
-                            *now = Step::Leaving { old };
-                        }
-                        Some((WorkerState::Starting, 0)) if Instant::now() < until => {
-                            return Some(new);
-                        }
-                        _ => {
-                            let problem = status.and_then(|status| status.problem);
-                            let problem = problem.unwrap_or_else(|| "not ready in time".to_owned());
-                            self.give_up(format!("the new worker does not start: {problem}"));
-                            self.dismiss(new);
-                            *rolling = None;
-                        }
-                    }
-                }
-                Step::Leaving { old } if self.leave.contains_key(&old) => return None,
-                Step::Leaving { .. } => *now = Step::Next,
-            }
-        }
-        None
     }
 }
 

@@ -249,6 +249,9 @@ fn read_host(value: &str) -> Result<IpAddr, String> {
 
 fn read_name(value: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if value == "all" {
+        return Err("means all nodes in commands; choose another name".to_owned());
+    }
     if value.len() <= 63 && value.chars().all(fits) {
         return Ok(value.to_owned());
     }
@@ -286,6 +289,9 @@ mod tests {
             database_url: Some("mysql://x".into()),
             redis_url: Some("localhost:6379".into()),
             engine_fsync: Some("sometimes".into()),
+            server_name: Some("all".into()),
+            min_workers: Some("many".into()),
+            is_coordinator: Some("perhaps".into()),
             ..SettingArgs::default()
         };
         let environment = |name: &str| (name == "STORAGE_TYPE").then(|| "ftp".to_owned());
@@ -299,10 +305,13 @@ mod tests {
             "REDIS_URL=localhost:6379",
             "STORAGE_TYPE=ftp",
             "ENGINE_FSYNC=sometimes: must be always, everysec or never",
+            "SERVER_NAME=all: means all nodes",
+            "MIN_WORKERS=many: must be a whole number from 0 to 1024",
+            "IS_COORDINATOR=perhaps: must be true or false",
         ] {
             assert!(text.contains(part), "{part} is not in:\n{text}");
         }
-        assert_eq!(mistakes.len(), 7);
+        assert_eq!(mistakes.len(), 10);
     }
 
     #[test]

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::ANNOUNCE_EVERY;
 use crate::autoscaler::{Demand, Limits, is_over};
+
+/// A node that said nothing for this long is probably dead.
+const STALE: Duration = ANNOUNCE_EVERY.saturating_mul(2);
 
 /// A node as its coordinator sees it.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,10 +30,11 @@ pub(crate) struct NodeView {
 }
 
 impl NodeView {
-    /// From what a node said of itself so long ago; `None` for one that runs no workers, stops, or says too little.
+    /// From what a node said of itself so long ago; `None` for one that runs no workers, stops, says too
+    /// little, or has missed an announcement: nothing is decided on old data.
     pub(crate) fn read(name: &str, stats: &Value, age: Duration) -> Option<Self> {
         let number = |value: &Value| value.as_u64().map(|n| n as usize);
-        if stats["stopping"] == true {
+        if stats["stopping"] == true || age > STALE {
             return None;
         }
         let states = &stats["states"];
@@ -201,6 +206,22 @@ mod tests {
         let mut lately = cluster(vec![node("a", 4)], 0);
         lately.since_down = Some(Duration::from_secs(59));
         assert_eq!(decided(&lately), []);
+    }
+
+    #[test]
+    fn nothing_is_decided_about_nodes_that_stop_or_are_silent() {
+        let stats = serde_json::json!({
+            "workers": 2, "busy": 0, "slots": 32, "load": 0.5, "busyCores": 1.5, "cores": 2, "min": 1,
+            "max": 4, "changedMsAgo": 1_000, "states": { "target": 2, "draining": 0 },
+        });
+        let node = NodeView::read("n", &stats, Duration::from_secs(3)).unwrap();
+        assert_eq!((node.load, node.changed), (1.5, Some(Duration::from_secs(4))));
+        assert_eq!(NodeView::read("n", &stats, Duration::from_secs(11)), None);
+        let mut stopping = stats.clone();
+        stopping["stopping"] = true.into();
+        assert_eq!(NodeView::read("n", &stopping, Duration::ZERO), None);
+        let api = serde_json::json!({ "workers": 0, "max": 0, "states": { "target": 0 } });
+        assert_eq!(NodeView::read("n", &api, Duration::ZERO), None);
     }
 
     #[test]
