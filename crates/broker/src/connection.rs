@@ -143,6 +143,11 @@ impl Broker {
         self.state.now()
     }
 
+    /// Whether this is a Cluster, in which a publisher is not told how many listen.
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.opener.is_cluster
+    }
+
     /// Where this is connected to, without the password.
     pub fn shown_url(&self) -> &str {
         &self.shown_url

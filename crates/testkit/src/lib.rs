@@ -6,7 +6,6 @@
 //! Adding a server? Start it through `Guarded`, so that it dies with the test.
 
 mod app;
-mod chaos;
 mod client;
 mod eventually;
 mod guarded;
@@ -19,7 +18,6 @@ mod redis;
 mod sentinel;
 
 pub use app::{ADMIN_KEY, App, kill};
-pub use chaos::ChaosProxy;
 pub use client::{Answer, Client, send};
 pub use eventually::{Outcome, eventually};
 pub use guarded::free_port;

@@ -1,4 +1,4 @@
-//! A way to a server that breaks when it is told to: resets, lost answers, a change of servers.
+//! A way to a server that breaks when it is told to: resets, lost answers, silence, a change of servers.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 /// Forwards connections to a port of this machine.
@@ -25,6 +25,8 @@ struct Shared {
     swallow: AtomicBool,
     /// What breaks each connection, by number.
     open: Mutex<HashMap<u64, Arc<Notify>>>,
+    /// Nothing goes through.
+    silent: watch::Sender<bool>,
 }
 
 impl Proxy {
@@ -41,6 +43,28 @@ impl Proxy {
     /// The address for clients of a Redis behind it.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The address of the server behind it, with the proxy in its place.
+    pub fn instead_of(&self, url: &str) -> String {
+        let target = self.shared.target.load(Ordering::SeqCst);
+        url.replace(&format!(":{target}"), &format!(":{}", self.port))
+    }
+
+    /// Nothing goes through any more, in no direction, and nobody is told: what a pulled cable does.
+    /// Connections stay open, new ones hang. What was sent arrives when the silence ends.
+    pub fn silence(&self) {
+        self.shared.silent.send_replace(true);
+    }
+
+    /// Everything goes through again.
+    pub fn mend(&self) {
+        self.shared.silent.send_replace(false);
     }
 
     /// From now on, new connections lead to another server.
@@ -86,19 +110,34 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut number = 0;
     while let Ok((client, _)) = listener.accept().await {
         let target = shared.target.load(Ordering::SeqCst);
-        let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await else { continue };
         number += 1;
         let broken = Arc::new(Notify::new());
         shared.open().insert(number, broken.clone());
         let shared = shared.clone();
         tokio::spawn(async move {
-            forward(client, server, &broken, &shared.swallow).await;
+            let connecting = async {
+                spoken(&mut shared.silent.subscribe()).await;
+                TcpStream::connect(("127.0.0.1", target)).await
+            };
+            let server = tokio::select! {
+                server = connecting => server.ok(),
+                () = broken.notified() => None,
+            };
+            if let Some(server) = server {
+                forward(client, server, &broken, &shared).await;
+            }
             shared.open().remove(&number);
         });
     }
 }
 
-async fn forward(client: TcpStream, server: TcpStream, broken: &Notify, swallow: &AtomicBool) {
+/// Returns when there is no silence.
+async fn spoken(silent: &mut watch::Receiver<bool>) {
+    // The proxy is there as long as its connections are.
+    let _ = silent.wait_for(|silent| !silent).await;
+}
+
+async fn forward(client: TcpStream, server: TcpStream, broken: &Notify, shared: &Shared) {
     for stream in [&client, &server] {
         stream.set_nodelay(true).ok();
         // Closed with a reset, whatever is still on its way.
@@ -107,18 +146,74 @@ async fn forward(client: TcpStream, server: TcpStream, broken: &Notify, swallow:
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let never = AtomicBool::new(false);
+    let silent = || shared.silent.subscribe();
     tokio::select! {
         () = broken.notified() => {}
-        () = pass_on(from_client, to_server, &never) => {}
-        () = pass_on(from_server, to_client, swallow) => {}
+        () = pass_on(from_client, to_server, &never, silent()) => {}
+        () = pass_on(from_server, to_client, &shared.swallow, silent()) => {}
     }
 }
 
-async fn pass_on(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, swallow: &AtomicBool) {
+async fn pass_on(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    swallow: &AtomicBool,
+    mut silent: watch::Receiver<bool>,
+) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        spoken(&mut silent).await;
         if swallow.swap(false, Ordering::SeqCst) || to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
+    }
+    // A connection that ends is noticed no sooner than what it said.
+    spoken(&mut silent).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    async fn echo() -> u16 {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let (mut from, mut to) = stream.split();
+                    let _ = tokio::io::copy(&mut from, &mut to).await;
+                });
+            }
+        });
+        port
+    }
+
+    #[tokio::test]
+    async fn silence_holds_back_and_a_reset_closes() {
+        let proxy = Proxy::start(echo().await).await;
+        let mut stream = TcpStream::connect(("127.0.0.1", proxy.port())).await.unwrap();
+        let mut answer = [0; 2];
+        stream.write_all(b"a1").await.unwrap();
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"a1");
+
+        proxy.silence();
+        stream.write_all(b"b2").await.unwrap();
+        let short = Duration::from_millis(100);
+        assert!(tokio::time::timeout(short, stream.read_exact(&mut answer)).await.is_err());
+        let mut late = TcpStream::connect(("127.0.0.1", proxy.port())).await.unwrap();
+        late.write_all(b"c3").await.unwrap();
+        assert!(tokio::time::timeout(short, late.read_exact(&mut answer)).await.is_err());
+        proxy.mend();
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"b2", "what was sent arrives later");
+        late.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"c3");
+
+        assert_eq!(proxy.reset(|_| true), 2);
+        assert_eq!(stream.read(&mut answer).await.unwrap_or(0), 0, "closed");
     }
 }

@@ -105,7 +105,7 @@ pub(crate) async fn command(
         }
     }
     let heard = app.broker.decisions().command(&node, &command).await?;
-    if heard == 0 {
+    if heard == Some(0) {
         let detail = "nobody listens: the node runs no workers, or is cut off";
         return Err(Problem::new(StatusCode::CONFLICT, detail));
     }

@@ -2,15 +2,15 @@
 -- decisions.rs.
 -- KEYS[1] the fence of KEYS[2], scaling:history.
 -- ARGV[1] token; ARGV[2] channel of the node; ARGV[3] the decision; ARGV[4] how many are remembered;
--- ARGV[5] channel of decisions.
--- Returns -1 if another coordinates, else how many heard it; what nobody heard is not remembered.
+-- ARGV[5] channel of decisions; ARGV[6] 'cluster' in a Cluster, where only those on the same server are counted.
+-- Returns -1 if another coordinates, 0 if nobody heard it, which is not remembered then, else 1.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
 local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local entry = string.sub(ARGV[3], 1, -2) .. ',"timestamp":' .. now .. '}'
 local heard = redis.call('PUBLISH', ARGV[2], entry)
-if heard == 0 then return 0 end
+if heard == 0 and ARGV[6] ~= 'cluster' then return 0 end
 redis.call('LPUSH', KEYS[2], entry)
 redis.call('LTRIM', KEYS[2], 0, ARGV[4] - 1)
 redis.call('PUBLISH', ARGV[5], entry)
-return heard
+return 1

@@ -127,6 +127,7 @@ impl Decisions {
             .arg(object(decision))
             .arg(KEPT)
             .arg(Channel::ScalingDecisions.as_str())
+            .arg(if self.broker.is_cluster() { "cluster" } else { "" })
             .invoke_async(&mut self.broker.redis())
             .await?;
         Ok(match heard {
@@ -173,11 +174,12 @@ impl Decisions {
         Ok(())
     }
 
-    /// Sends a command to a node, or to `all`; returns how many heard it.
-    pub async fn command(&self, node: &str, command: &Value) -> Result<u64, Error> {
+    /// Sends a command to a node, or to `all`; returns how many heard it, if Redis can tell.
+    pub async fn command(&self, node: &str, command: &Value) -> Result<Option<u64>, Error> {
         let text = object(command);
         let mut redis = self.broker.redis();
-        Ok(cmd("PUBLISH").arg(commands_to(node)).arg(text).query_async(&mut redis).await?)
+        let heard = cmd("PUBLISH").arg(commands_to(node)).arg(text).query_async(&mut redis).await?;
+        Ok(Some(heard).filter(|_| !self.broker.is_cluster()))
     }
 
     /// The last decisions, newest first, and the time by Redis' clock.

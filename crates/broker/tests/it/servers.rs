@@ -5,7 +5,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use redis::{FromRedisValue, cmd};
-use stampede_broker::{Broker, Config, ConnectionState, Error, TlsFiles};
+use serde_json::json;
+use stampede_broker::{
+    Alert, Broker, ClaimNode, Config, ConnectionState, Decided, Decisions, Error, Holder, Tallies,
+    TlsFiles, WorkerPresence,
+};
 use stampede_testkit::{Redis, Sentinel, eventually, free_port, temp_dir};
 
 use crate::stage::{SOON, config, connect, job, jobs, play};
@@ -18,7 +22,9 @@ async fn ask<T: FromRedisValue>(redis: &Redis, command: &str) -> T {
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let mut words = command.split(' ');
     let mut command = cmd(words.next().unwrap());
-    words.for_each(|word| drop(command.arg(word)));
+    for word in words {
+        command.arg(word);
+    }
     command.query_async(&mut connection).await.unwrap()
 }
 
@@ -191,6 +197,57 @@ async fn cluster() -> Vec<Redis> {
     nodes.into_iter().map(|(node, _)| node).collect()
 }
 
+/// Everything that nodes and their coordinator say, whatever slots it is in.
+async fn coordinates(broker: &Broker) {
+    let registry = broker.registry(FAILOVER);
+    let me = Holder {
+        incarnation: "1".to_owned(),
+        host: "here".to_owned(),
+        pid: 1,
+        boot: "once".to_owned(),
+    };
+    let (stats, queue) = (json!({ "workers": 2 }), json!({ "waiting": 1 }));
+    let claim = registry.announce_node("n", &me, &stats, Some(&queue), None).await.unwrap();
+    assert!(matches!(claim, ClaimNode::Ours(_)));
+    let worker = WorkerPresence {
+        id: "n-worker-0".to_owned(),
+        node: "n".to_owned(),
+        incarnation: "1".to_owned(),
+        start_time: 1,
+        pid: 2,
+    };
+    registry.announce_worker(&worker, "running", &json!({})).await.unwrap();
+    let done = Tallies { completed: 3, failed: 2, stalled: 1 };
+    registry.count("n", done, &mut Tallies::default()).await.unwrap();
+    registry.sweep_workers().await.unwrap();
+    assert_eq!(registry.nodes().await.unwrap()[0].queue["waiting"], 1);
+    assert_eq!(registry.workers().await.unwrap().len(), 1);
+    registry.settle_counters(&[]).await.unwrap();
+    assert_eq!(registry.counters().await.unwrap()["(departed)"], done);
+
+    let lease = broker.coordinator_lease("n", "1", FAILOVER);
+    let (leader, _) = lease.hold().await.unwrap().unwrap();
+    let decisions = broker.decisions();
+    assert!(decisions.begin(&leader).await.unwrap());
+    let mut node = broker.subscribe(&Decisions::command_channels("n")).await.unwrap();
+    let decision = json!({ "action": "scale_up" });
+    assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Told);
+    assert!(node.next().await.unwrap().contains("scale_up"));
+    decisions.command("all", &json!({ "action": "restart" })).await.unwrap();
+    assert!(node.next().await.unwrap().contains("restart"));
+    assert!(decisions.survey(&leader, &json!({ "nodeCount": 1 })).await.unwrap());
+    let alert = Alert { kind: "node-dead", subject: "x".to_owned(), message: "x".to_owned() };
+    assert!(decisions.alert(&leader, &[alert]).await.unwrap());
+    decisions.step(&json!({ "workers": 2 }), Some(&json!({ "workers": 2 }))).await.unwrap();
+    assert_eq!(decisions.history().await.unwrap().0.len(), 2);
+    assert_eq!(decisions.alerts().await.unwrap().len(), 1);
+    assert_eq!(broker.levels(&["tickets".to_owned()]).await.unwrap()[0].completed, 3);
+    lease.release(&leader).await.unwrap();
+    registry.forget_worker("n-worker-0", "1").await.unwrap();
+    registry.forget_node("n", &me).await.unwrap();
+    assert!(registry.nodes().await.unwrap().is_empty() && registry.has_left("n").await.unwrap());
+}
+
 #[tokio::test]
 async fn a_cluster_keeps_all_queues_in_one_slot() {
     let nodes = cluster().await;
@@ -221,6 +278,8 @@ async fn a_cluster_keeps_all_queues_in_one_slot() {
     })
     .await;
     played.running.stop().await;
+
+    coordinates(&broker).await;
 
     let config = Config { prefix: Some("mine".into()), ..Config::new(&url) };
     let error = refusal(config).await.to_string();

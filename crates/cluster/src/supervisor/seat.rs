@@ -42,7 +42,7 @@ enum Ended {
     /// We wanted it to.
     Told,
     /// It used too much memory, and was drained.
-    TooLarge,
+    TooLarge(String),
 }
 
 pub(super) struct Seat {
@@ -64,11 +64,13 @@ impl Seat {
             let problem = match self.spawn(&token) {
                 Ok(child) => match self.watch(child, &token).await {
                     Ended::Told => break,
-                    Ended::TooLarge => {
+                    // One that grew over time is fresh again; one that needs more from the start
+                    // will need it every time.
+                    Ended::TooLarge(_) if started.elapsed() > HEALTHY_AFTER => {
                         deaths = 0;
                         continue;
                     }
-                    Ended::Died(how) => (WorkerState::Restarting, how),
+                    Ended::Died(how) | Ended::TooLarge(how) => (WorkerState::Restarting, how),
                 },
                 Err(error) => {
                     let program = self.program.path().display();
@@ -173,7 +175,11 @@ impl Seat {
                     } else {
                         self.drain(child).await;
                     }
-                    return if self.leave.is_cancelled() { Ended::Told } else { Ended::TooLarge };
+                    if self.leave.is_cancelled() {
+                        return Ended::Told;
+                    }
+                    let (used, limit) = (mb(used), mb(limit));
+                    return Ended::TooLarge(format!("needs {used} MB, and {limit} MB is its limit"));
                 },
             }
         }

@@ -36,7 +36,10 @@ async fn carry_out(client: &Client, options: &Nodes) -> Result<()> {
         NodesCommand::Workers => print_workers(&answer),
         NodesCommand::Cluster => print_cluster(&answer),
         NodesCommand::History => print_history(&answer),
-        _ => println!("told {}", answer["heard"]),
+        _ => match answer["heard"].as_u64() {
+            Some(1) | None => println!("told"),
+            Some(heard) => println!("told {heard} nodes"),
+        },
     }
     Ok(())
 }

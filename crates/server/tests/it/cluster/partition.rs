@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use stampede_testkit::{ChaosProxy, eventually};
+use stampede_testkit::{Proxy, eventually};
 use tokio::time::Instant;
 
 use super::{Cluster, NOTICED, all_made, event_at, made, node_becomes, nodes};
@@ -19,11 +19,10 @@ fn partition() -> Duration {
 async fn the_jobs_of_a_node_that_is_cut_off_are_done_by_others_and_it_comes_back_by_itself() {
     let cluster = Cluster::start().await;
     let slow = [("STAMPEDE_SLOW_TICKETS", "400"), ("JOB_CONCURRENCY", "4")];
-    let (redis_port, postgres_port) = (cluster.redis.port(), cluster.postgres.port());
-    let to_redis = ChaosProxy::start(redis_port).await;
-    let to_postgres = ChaosProxy::start(postgres_port).await;
-    let redis = to_redis.instead_of(&cluster.redis.url(), redis_port);
-    let database = to_postgres.instead_of(&cluster.database, postgres_port);
+    let to_redis = Proxy::start(cluster.redis.port()).await;
+    let to_postgres = Proxy::start(cluster.postgres.port()).await;
+    let redis = to_redis.instead_of(&cluster.redis.url());
+    let database = to_postgres.instead_of(&cluster.database);
     let api = cluster.node("api", "api", &[]).await;
     let (far, mut near) = tokio::join!(
         cluster.node_through("far", "worker", &redis, &database, &slow),
