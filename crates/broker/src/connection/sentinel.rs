@@ -31,6 +31,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often the Sentinels are asked who the master is.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
+/// How long a connection is held while no master can be reached; those who connect give up after 5 s.
+const HOLD: Duration = Duration::from_secs(4);
+/// How soon a master that cannot be reached is tried again.
+const RETRY: Duration = Duration::from_millis(200);
+
 /// Passes connections on to the present master as long as it lives.
 pub(crate) struct Relay {
     folder: PathBuf,
@@ -146,6 +151,21 @@ async fn follow(sentinels: Sentinels, announce: watch::Sender<String>) {
     }
 }
 
+/// A connection to the master, whoever it is by then. In the middle of a failover nobody is; whoever
+/// connects now is held until there is one, instead of being sent away to try again later and later.
+async fn reach(masters: &mut watch::Receiver<String>) -> TcpStream {
+    loop {
+        let master = masters.borrow_and_update().clone();
+        tokio::select! {
+            connected = TcpStream::connect(&master) => if let Ok(stream) = connected {
+                return stream;
+            },
+            _ = masters.changed() => continue,
+        }
+        let _ = tokio::time::timeout(RETRY, masters.changed()).await;
+    }
+}
+
 async fn accept(listener: UnixListener, masters: watch::Receiver<String>) {
     let masters = Arc::new(masters);
     loop {
@@ -162,9 +182,7 @@ async fn accept(listener: UnixListener, masters: watch::Receiver<String>) {
 /// Connects to the master and passes everything on until one side ends or the master changes. Ours sees
 /// a lost connection then, and connects again.
 async fn pass_on(mut ours: UnixStream, mut masters: watch::Receiver<String>) {
-    let master = masters.borrow_and_update().clone();
-    let connecting = tokio::time::timeout(super::CONNECT_TIMEOUT, TcpStream::connect(&master));
-    let Ok(Ok(mut theirs)) = connecting.await else { return };
+    let Ok(mut theirs) = tokio::time::timeout(HOLD, reach(&mut masters)).await else { return };
     let _ = theirs.set_nodelay(true);
     tokio::select! {
         _ = copy_bidirectional(&mut ours, &mut theirs) => {}

@@ -35,7 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const CHUNK: u32 = 500;
 /// Jobs that are being added one by one at the same time.
 const LANES: u32 = 16;
-const SLOTS: [usize; 3] = [1, 8, 100];
+/// Slots for whole lives and for latency.
+const LIFE_SLOTS: usize = 100;
+const LIFE: &str = "life 100";
 const WARM_UP: u32 = 300;
 
 /// Figures by name, such as `life 100`; jobs a second, or milliseconds.
@@ -63,8 +65,8 @@ async fn compare(options: BenchQueue) -> Result<()> {
                     aof.name(),
                     number + 1,
                     options.rounds,
-                    round.ours["life 100"],
-                    round.node["life 100"],
+                    round.ours[LIFE],
+                    round.node[LIFE],
                 );
             }
             rounds.push(round);
@@ -73,7 +75,7 @@ async fn compare(options: BenchQueue) -> Result<()> {
     }
     let on = results["on"].clone();
     let report = json!({
-        "life_vs_node": on["ratios"]["life 100"],
+        "life_vs_node": on["ratios"][LIFE],
         "p99_vs_node": on["ratios"]["add to start p99 ms"],
         "jobs": options.jobs,
         "rate": options.rate,
@@ -175,17 +177,36 @@ struct Bench<'a> {
     options: &'a BenchQueue,
 }
 
+/// What is measured, each with both sides one right after the other: a machine has moods.
+#[derive(Clone, Copy)]
+enum Measure {
+    Add,
+    Process(usize),
+    Life,
+    Latency,
+}
+
+const MEASURES: [Measure; 6] = [
+    Measure::Add,
+    Measure::Process(1),
+    Measure::Process(8),
+    Measure::Process(100),
+    Measure::Life,
+    Measure::Latency,
+];
+
 impl Bench<'_> {
     async fn run(mut self, number: u32) -> Result<Round> {
         let mut round = Round { ours: Figures::new(), node: Figures::new() };
-        let ours_first = number.is_multiple_of(2);
         self.ours_life("ours-warm", 8, WARM_UP).await?;
         self.node_life("node-warm", 8, WARM_UP).await?;
-        for turn in [ours_first, !ours_first] {
-            if turn {
-                self.all_of_ours(&mut round.ours).await?;
+        for measure in MEASURES {
+            if number.is_multiple_of(2) {
+                self.ours(measure, &mut round.ours).await?;
+                self.node(measure, &mut round.node).await?;
             } else {
-                self.all_of_nodes(&mut round.node).await?;
+                self.node(measure, &mut round.node).await?;
+                self.ours(measure, &mut round.ours).await?;
             }
         }
         self.adder.stop().await?;
@@ -193,63 +214,77 @@ impl Bench<'_> {
         Ok(round)
     }
 
-    async fn all_of_ours(&self, figures: &mut Figures) -> Result<()> {
+    async fn ours(&self, measure: Measure, figures: &mut Figures) -> Result<()> {
         let jobs = self.options.jobs;
-        let broker = ours::connect(&self.url).await?;
         let per_second = |seconds: f64| f64::from(jobs) / seconds;
-        let queue = broker.queue("ours-add").await?;
-        let seconds = ours::add(&queue, jobs, LANES, &self.payload).await?;
-        figures.insert("add".into(), per_second(seconds));
-        for slots in SLOTS {
-            let queue = broker.queue(&format!("ours-work-{slots}")).await?;
-            let seconds = ours::bulk(&queue, jobs, &self.payload).await?;
-            figures.insert("add in bulk".into(), per_second(seconds));
-            let worked = ours::Work::start(queue, slots, jobs).done().await?;
-            let ms = worked.last_ms - worked.first_ms;
-            figures.insert(format!("process {slots}"), per_second(ms / 1000.0));
+        let broker = ours::connect(&self.url).await?;
+        match measure {
+            Measure::Add => {
+                let queue = broker.queue("ours-add").await?;
+                let seconds = ours::add(&queue, jobs, LANES, &self.payload).await?;
+                figures.insert("add".into(), per_second(seconds));
+            }
+            Measure::Process(slots) => {
+                let queue = broker.queue(&format!("ours-work-{slots}")).await?;
+                let seconds = ours::bulk(&queue, jobs, &self.payload).await?;
+                figures.insert("add in bulk".into(), per_second(seconds));
+                let worked = ours::Work::start(queue, slots, jobs).done().await?;
+                let ms = worked.last_ms - worked.first_ms;
+                figures.insert(format!("process {slots}"), per_second(ms / 1000.0));
+            }
+            Measure::Life => {
+                let life = self.ours_life("ours-life", LIFE_SLOTS, jobs).await?;
+                figures.insert(LIFE.into(), life);
+            }
+            Measure::Latency => {
+                let queue = broker.queue("ours-pace").await?;
+                let (rate, seconds) = (self.options.rate, self.options.seconds);
+                let consumer = ours::connect(&self.url).await?.queue("ours-pace").await?;
+                let work = ours::Work::start(consumer, LIFE_SLOTS, rate * seconds);
+                ours::pace(&queue, rate, seconds, &self.payload).await?;
+                waits(figures, work.done().await?.waits_ms);
+            }
         }
-        let life = self.ours_life("ours-life", 100, jobs).await?;
-        figures.insert("life 100".into(), life);
-
-        let queue = broker.queue("ours-pace").await?;
-        let (rate, seconds) = (self.options.rate, self.options.seconds);
-        let consumer = ours::connect(&self.url).await?.queue("ours-pace").await?;
-        let work = ours::Work::start(consumer, 100, rate * seconds);
-        ours::pace(&queue, rate, seconds, &self.payload).await?;
-        waits(figures, work.done().await?.waits_ms);
         Ok(())
     }
 
-    async fn all_of_nodes(&mut self, figures: &mut Figures) -> Result<()> {
+    async fn node(&mut self, measure: Measure, figures: &mut Figures) -> Result<()> {
         let jobs = self.options.jobs;
         let per_second = |answer: &Value| -> Result<f64> {
             Ok(f64::from(jobs) / answer["seconds"].as_f64().context("node gives no time")?)
         };
-        let add = json!({"do": "add", "name": "node-add", "jobs": jobs, "at_once": LANES});
-        figures.insert("add".into(), per_second(&self.adder.ask(add).await?)?);
-        for slots in SLOTS {
-            let name = format!("node-work-{slots}");
-            let bulk = json!({"do": "bulk", "name": name, "jobs": jobs, "chunk": CHUNK});
-            figures.insert("add in bulk".into(), per_second(&self.adder.ask(bulk).await?)?);
-            let work = json!({"do": "work", "name": name, "slots": slots, "jobs": jobs});
-            // The first answer says that it is ready.
-            self.worker.ask(work).await?;
-            let worked = self.worker.answer().await?;
-            let ms = number(&worked["last"])? - number(&worked["first"])?;
-            figures.insert(format!("process {slots}"), f64::from(jobs) * 1000.0 / ms);
+        match measure {
+            Measure::Add => {
+                let add = json!({"do": "add", "name": "node-add", "jobs": jobs, "at_once": LANES});
+                figures.insert("add".into(), per_second(&self.adder.ask(add).await?)?);
+            }
+            Measure::Process(slots) => {
+                let name = format!("node-work-{slots}");
+                let bulk = json!({"do": "bulk", "name": name, "jobs": jobs, "chunk": CHUNK});
+                figures.insert("add in bulk".into(), per_second(&self.adder.ask(bulk).await?)?);
+                let work = json!({"do": "work", "name": name, "slots": slots, "jobs": jobs});
+                // The first answer says that it is ready.
+                self.worker.ask(work).await?;
+                let worked = self.worker.answer().await?;
+                let ms = number(&worked["last"])? - number(&worked["first"])?;
+                figures.insert(format!("process {slots}"), f64::from(jobs) * 1000.0 / ms);
+            }
+            Measure::Life => {
+                let life = self.node_life("node-life", LIFE_SLOTS, jobs).await?;
+                figures.insert(LIFE.into(), life);
+            }
+            Measure::Latency => {
+                let (rate, seconds) = (self.options.rate, self.options.seconds);
+                let (name, count) = ("node-pace", rate * seconds);
+                let work = json!({"do": "work", "name": name, "slots": LIFE_SLOTS, "jobs": count});
+                self.worker.ask(work).await?;
+                let pace = json!({"do": "pace", "name": name, "rate": rate, "seconds": seconds});
+                self.adder.ask(pace).await?;
+                let worked = self.worker.answer().await?;
+                let list = worked["waits"].as_array().context("node gives no waits")?;
+                waits(figures, list.iter().filter_map(Value::as_f64).collect());
+            }
         }
-        let life = self.node_life("node-life", 100, jobs).await?;
-        figures.insert("life 100".into(), life);
-
-        let (rate, seconds) = (self.options.rate, self.options.seconds);
-        let count = rate * seconds;
-        let work = json!({"do": "work", "name": "node-pace", "slots": 100, "jobs": count});
-        self.worker.ask(work).await?;
-        let pace = json!({"do": "pace", "name": "node-pace", "rate": rate, "seconds": seconds});
-        self.adder.ask(pace).await?;
-        let worked = self.worker.answer().await?;
-        let list = worked["waits"].as_array().context("node gives no waits")?;
-        waits(figures, list.iter().filter_map(Value::as_f64).collect());
         Ok(())
     }
 

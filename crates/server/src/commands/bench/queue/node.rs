@@ -8,8 +8,8 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// The version we compare with; the interoperability tests use the same.
-const PACKAGE: &str = "bullmq@6.7.0";
+/// The versions we compare with; the interoperability tests use the same.
+const PACKAGES: [&str; 2] = ["bullmq@6.7.0", "ioredis@6.0.0"];
 
 /// Where npm's package is, installed at the first use.
 pub(super) struct Node {
@@ -26,19 +26,21 @@ impl Node {
             .context("neither HOME nor XDG_CACHE_HOME is set: nowhere to install npm's bullmq")?
             .join("stampede")
             .join("bench")
-            .join(PACKAGE.replace('@', "-"));
-        if !folder.join("node_modules/bullmq/package.json").exists() {
-            eprintln!("Installing {PACKAGE} from npm into {}", folder.display());
+            .join(PACKAGES.join("-").replace('@', "-"));
+        // npm writes this file last.
+        if !folder.join("node_modules/.package-lock.json").exists() {
+            eprintln!("Installing {} from npm into {}", PACKAGES.join(" and "), folder.display());
             std::fs::create_dir_all(&folder)?;
             let install = Command::new("npm")
-                .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", PACKAGE])
+                .args(["install", "--no-audit", "--no-fund", "--ignore-scripts"])
+                .args(PACKAGES)
                 .current_dir(&folder)
                 .stdin(Stdio::null())
                 .output()
                 .await
                 .context("this compares with Node's BullMQ, and npm is not installed: apt-get install nodejs npm")?;
             if !install.status.success() {
-                bail!("npm cannot install {PACKAGE}: {}", String::from_utf8_lossy(&install.stderr));
+                bail!("npm cannot install them: {}", String::from_utf8_lossy(&install.stderr));
             }
         }
         std::fs::write(folder.join("bench.mjs"), include_str!("node.mjs"))?;
