@@ -12,14 +12,22 @@ local now = time[1] * 1000000 + time[2]
 -- beginnings keep to it too.
 local slack = math.max(5000, math.min(50000, per * 25))
 local window = per * 1000 + slack
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - window)
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - window - slack)
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
-local granted = redis.call('ZCARD', KEYS[2])
-if granted < max then
-  redis.call('ZADD', KEYS[2], now, ARGV[3])
+local known = redis.call('ZCARD', KEYS[2])
+if redis.call('ZCOUNT', KEYS[2], '(' .. string.format('%.0f', now - window), '+inf') < max then
+  -- Counted from when it became possible, if that was a moment ago: who asks a little late each time
+  -- would else slow everybody down. It is to be used within the slack from then on.
+  local granted = now
+  if known >= max and max > 0 then
+    local left = redis.call('ZRANGE', KEYS[2], known - max, known - max, 'WITHSCORES')
+    local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')
+    granted = math.min(now, math.max(left[2] + window, last[2], now - slack * 0.6))
+  end
+  redis.call('ZADD', KEYS[2], string.format('%.0f', granted), ARGV[3])
   redis.call('ZREM', KEYS[3], ARGV[4])
-  redis.call('PEXPIRE', KEYS[2], math.ceil(window / 1000))
-  return {0, slack}
+  redis.call('PEXPIRE', KEYS[2], math.ceil((window + slack) / 1000))
+  return {0, math.floor(granted + slack - now)}
 end
 if max < 1 then return {per, 0} end
 -- Who asks again before its time keeps its place.
@@ -28,13 +36,14 @@ if mine > now then return {math.ceil((mine - now) / 1000), 0} end
 -- The n-th who waits is told to come when the n-th grant from now leaves the window.
 local waiting = redis.call('ZCARD', KEYS[3])
 local come
-local leaves = redis.call('ZRANGE', KEYS[2], granted - max + waiting, granted - max + waiting, 'WITHSCORES')
+local nth = known - max + waiting
+local leaves = redis.call('ZRANGE', KEYS[2], nth, nth, 'WITHSCORES')
 if leaves[2] then
   come = leaves[2] + window
 else
   local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
   come = math.max(now, last[2] or now) + window / max
 end
-redis.call('ZADD', KEYS[3], come, ARGV[4])
+redis.call('ZADD', KEYS[3], string.format('%.0f', come), ARGV[4])
 redis.call('PEXPIRE', KEYS[3], math.ceil((come - now) / 1000) + 1)
 return {math.max(1, math.ceil((come - now) / 1000)), 0}

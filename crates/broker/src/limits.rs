@@ -7,7 +7,8 @@
 //!
 //! What is granted by Redis' clock begins a moment later elsewhere. A grant is therefore remembered a
 //! little longer than the window, and is good only for that little while ([`Taken::is_fresh`]): so the
-//! beginnings keep to the window too, however busy the machine is.
+//! beginnings keep to the window too, however busy the machine is. And a grant counts from when it
+//! became possible, not from when somebody came to ask: latency costs no rate.
 //!
 //! Who gets no permit is told when to come again, each at another time, so that a crowd that waits
 //! does not come at once. Coming is no promise: the permit is asked for anew.

@@ -15,7 +15,7 @@ use stampede_model::{Backoff, JobSpec};
 use stampede_testkit::Proxy;
 
 use crate::fleet::{Fleet, Ship, connect_patiently, times};
-use crate::stage::{Stage, job};
+use crate::stage::{Stage, job, raw};
 
 const PROCESSES: usize = 5;
 const LOCK: Duration = Duration::from_millis(1_500);
@@ -89,8 +89,7 @@ async fn make_trouble(fleet: &mut Fleet, proxy: &Proxy, ended: impl Fn() -> bool
 
 /// Reads the events of the queue along; the ends of every job. `ended` tells how many have one.
 async fn watch(url: String, jobs: usize, ended: Arc<AtomicUsize>) -> HashMap<String, Vec<String>> {
-    let client = redis::Client::open(url).unwrap();
-    let mut redis = client.get_multiplexed_async_connection().await.unwrap();
+    let mut redis = raw(&url).await;
     let mut ends: HashMap<String, Vec<String>> = HashMap::new();
     let mut next = "-".to_owned();
     let mut quiet_since = Instant::now();

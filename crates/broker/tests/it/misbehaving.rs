@@ -7,7 +7,7 @@ use serde_json::json;
 use stampede_broker::{Broker, Config, ConsumerConfig, Error, Outcome};
 use stampede_testkit::{Proxy, Redis, eventually};
 
-use crate::stage::{SOON, Stage, config, connect, job, jobs, play, throughout};
+use crate::stage::{SOON, Stage, config, connect, job, jobs, play, raw, throughout};
 
 async fn refusal(url: String) -> Error {
     match Broker::connect(&Config::new(url)).await {
@@ -28,8 +28,7 @@ async fn say(redis: &mut MultiplexedConnection, words: &str) {
 #[tokio::test]
 async fn a_wrong_password_is_called_that_and_not_repeated() {
     let redis = Redis::start().await;
-    let client = redis::Client::open(redis.url()).unwrap();
-    let mut raw = client.get_multiplexed_async_connection().await.unwrap();
+    let mut raw = raw(&redis.url()).await;
     say(&mut raw, "CONFIG SET requirepass open-sesame").await;
     for user in ["", ":wrong-guess@", "nobody:wrong-guess@"] {
         let error = refusal(format!("redis://{user}127.0.0.1:{}", redis.port())).await;
@@ -157,8 +156,7 @@ async fn a_redis_that_has_forgotten_the_scripts_is_taught_them_again() {
 async fn a_failover_to_a_replica_loses_no_job_and_runs_none_twice() {
     let mut stage = Stage::start().await;
     let replica = Redis::start().await;
-    let client = redis::Client::open(replica.url()).unwrap();
-    let mut behind = client.get_multiplexed_async_connection().await.unwrap();
+    let mut behind = raw(&replica.url()).await;
     say(&mut behind, &format!("REPLICAOF 127.0.0.1 {}", stage.redis.port())).await;
 
     let proxy = Proxy::start(stage.redis.port()).await;

@@ -43,8 +43,7 @@ impl Stage {
 
     /// A connection to look behind the scenes.
     pub(crate) async fn raw(&self) -> MultiplexedConnection {
-        let client = redis::Client::open(self.redis.url()).unwrap();
-        client.get_multiplexed_async_connection().await.unwrap()
+        raw(&self.redis.url()).await
     }
 
     /// Runs a command whose words are separated by spaces; `bull:tickets:` is written as `@`.
@@ -90,6 +89,15 @@ impl Stage {
         })
         .await;
     }
+}
+
+/// A connection that bears with a busy machine.
+pub(crate) async fn raw(url: &str) -> MultiplexedConnection {
+    let client = redis::Client::open(url).unwrap();
+    let patient = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(SOON))
+        .set_response_timeout(Some(SOON));
+    client.get_multiplexed_async_connection_with_config(&patient).await.unwrap()
 }
 
 pub(crate) async fn connect(url: &str) -> (Broker, Queue) {
