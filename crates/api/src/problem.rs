@@ -7,8 +7,8 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use stampede_model::Diagnostic;
 use stampede_model::TicketId;
-use stampede_press::Diagnostic;
 
 /// What is wrong with one field of a request.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]

@@ -8,6 +8,7 @@ pub(crate) mod keys;
 pub(crate) mod nodes;
 pub(crate) mod orders;
 pub(crate) mod pdf;
+mod preflight;
 pub(crate) mod queues;
 pub(crate) mod templates;
 pub(crate) mod tickets;
@@ -15,6 +16,7 @@ pub(crate) mod verify;
 
 use http::StatusCode;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 
@@ -34,6 +36,14 @@ pub(crate) struct Paging {
 /// 400 for a parameter of the query.
 fn invalid_param(name: &str) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, format!("{name} in the query is not valid"))
+}
+
+/// An object with further entries.
+fn extended(mut body: Value, more: Map<String, Value>) -> Value {
+    if let Some(body) = body.as_object_mut() {
+        body.extend(more);
+    }
+    body
 }
 
 impl Paging {

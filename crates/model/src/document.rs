@@ -29,6 +29,8 @@ pub struct TicketDocument {
     pub location: String,
     /// When it begins, as printed.
     pub starts: Option<String>,
+    /// BCP 47 language of its labels.
+    pub lang: String,
     /// First colour of the gradient.
     pub primary: String,
     /// Second colour of the gradient.
@@ -49,6 +51,7 @@ impl TicketDocument {
             event: details.name.clone(),
             location: details.location.clone(),
             starts: details.printed_start(),
+            lang: details.lang.clone().unwrap_or_default().to_string(),
             primary: details.branding.primary.to_string(),
             secondary: details.branding.secondary.to_string(),
         }
@@ -137,6 +140,7 @@ mod tests {
             event: "Night".into(),
             location: "Hall".into(),
             starts: Some("Monday".into()),
+            lang: "en".into(),
             primary: "#000000".into(),
             secondary: "#000000".into(),
         };

@@ -1,5 +1,7 @@
 //! Events: what tickets are for.
 
+mod dates;
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
@@ -7,7 +9,7 @@ use std::sync::LazyLock;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::{Deserialize, Serialize};
 
-use crate::{Currency, EventId, TemplateChoice, Timestamp};
+use crate::{Currency, EventId, Lang, TemplateChoice, Timestamp};
 
 /// An event as it is stored and sent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,17 +44,20 @@ pub struct EventDetails {
     pub currency: Currency,
     /// Colours of its tickets.
     pub branding: Branding,
+    /// Language of its tickets; `None` is English.
+    pub lang: Option<Lang>,
     /// What its tickets are made with; `None` is the default design.
     pub template: Option<TemplateChoice>,
 }
 
 impl EventDetails {
-    /// The start as printed on a ticket: `Saturday, 21 November 2026, 19:30`.
+    /// The start as printed on a ticket, in its language: `Saturday, 21 November 2026, 19:30`.
     pub fn printed_start(&self) -> Option<String> {
         let zoned = self.starts_at?.to_zoned(time_zone(&self.time_zone)?);
-        let printed = zoned.strftime("%A, %-d %B %Y, %H:%M");
+        let language = self.lang.as_ref().map_or("en", Lang::language);
+        let printed = dates::written(&zoned, language);
         // Everybody knows the local time of a place, but nobody lives in UTC: then it is said.
-        Some(if self.time_zone == "UTC" { format!("{printed} UTC") } else { printed.to_string() })
+        Some(if self.time_zone == "UTC" { format!("{printed} UTC") } else { printed })
     }
 }
 
@@ -153,9 +158,28 @@ mod tests {
             time_zone: "Europe/Moscow".into(),
             currency: Currency::USD,
             branding: Branding::default(),
+            lang: None,
             template: None,
         };
         assert_eq!(details.printed_start().unwrap(), "Saturday, 21 November 2026, 19:30");
+        for (lang, printed) in [
+            ("en-GB", "Saturday, 21 November 2026, 19:30"),
+            ("ru", "суббота, 21 ноября 2026, 19:30"),
+            ("uk", "субота, 21 листопада 2026, 19:30"),
+            ("de-AT", "Samstag, 21. November 2026, 19:30 Uhr"),
+            ("fr", "samedi 21 novembre 2026, 19:30"),
+            ("es-419", "sábado, 21 de noviembre de 2026, 19:30"),
+            ("ar", "السبت، 21 نوفمبر 2026، 19:30"),
+            ("he", "יום שבת, 21 בנובמבר 2026, 19:30"),
+            ("zh-Hant-TW", "2026年11月21日 星期六 19:30"),
+            ("hi", "शनिवार, 21 नवंबर 2026, 19:30"),
+            ("th", "วันเสาร์ที่ 21 พฤศจิกายน 2569 เวลา 19:30 น."),
+            ("tlh", "Saturday, 21 November 2026, 19:30"),
+        ] {
+            let lang = Some(lang.parse().unwrap());
+            let details = EventDetails { lang, ..details.clone() };
+            assert_eq!(details.printed_start().unwrap(), printed);
+        }
         let utc = EventDetails { time_zone: "UTC".into(), ..details };
         assert_eq!(utc.printed_start().unwrap(), "Saturday, 21 November 2026, 16:30 UTC");
     }

@@ -6,10 +6,12 @@
 
 mod access;
 mod batch;
+mod diagnostic;
 mod document;
 mod event;
 mod id;
 mod job;
+mod lang;
 mod money;
 mod template;
 mod text;
@@ -18,10 +20,12 @@ mod token;
 
 pub use access::{KeyHash, Principal, Role};
 pub use batch::{Batch, BatchStatus};
+pub use diagnostic::{Diagnostic, Severity};
 pub use document::{Fingerprint, TicketDocument};
 pub use event::{Branding, Event, EventDetails, HexColor, time_zone};
 pub use id::{BatchId, EventId, KeyId, ParseIdError, TemplateId, TicketId};
 pub use job::{Backoff, GenerateTicket, JobSpec, PayloadError};
+pub use lang::Lang;
 pub use money::{Currency, Money, MoneyError};
 pub use template::{
     FilesError, MAIN_FILE, Template, TemplateChoice, TemplateFiles, TemplateRevision,

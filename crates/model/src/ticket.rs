@@ -162,6 +162,12 @@ pub struct Order {
     pub created_at: Timestamp,
 }
 
+impl AsRef<[Ticket]> for Order {
+    fn as_ref(&self) -> &[Ticket] {
+        &self.tickets
+    }
+}
+
 /// How a client marks an order that it may send twice, and how a different one is noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {

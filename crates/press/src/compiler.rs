@@ -3,10 +3,10 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use stampede_model::{Event, TemplateFiles, TicketDocument};
+use stampede_model::{Diagnostic, Event, TemplateFiles, TicketDocument};
 use stampede_render::compiled::{Stamped, Typeset};
 
-use crate::{Diagnostic, Error};
+use crate::Error;
 
 /// What a compiler's work ends in.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;

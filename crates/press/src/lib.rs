@@ -23,7 +23,7 @@ mod ready;
 pub mod sample;
 
 pub use compiler::{Answer, Compiler, Design, Picture, Published};
-pub use error::{Diagnostic, Error, Severity};
+pub use error::Error;
 pub use merger::Merger;
 pub use preflight::{Warning, preflight};
 pub use press::Press;

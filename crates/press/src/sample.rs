@@ -19,6 +19,7 @@ pub fn event() -> Event {
             time_zone: "Europe/Berlin".to_owned(),
             currency: "EUR".parse().unwrap_or(Currency::USD),
             branding: Branding::default(),
+            lang: None,
             template: None,
         },
         created_at: Timestamp::UNIX_EPOCH,

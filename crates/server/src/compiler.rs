@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use stampede_model::{Event, TemplateFiles, TicketDocument};
-use stampede_press::{Answer, Compiler, Design, Diagnostic, Error, Picture, Published, Severity};
+use stampede_press::{Answer, Compiler, Design, Error, Picture, Published};
 use stampede_render::compiled::{Stamped, Typeset};
 use stampede_template::sandbox::{self, Limits};
 use stampede_template::{Bundle, EventData, Sandbox};
@@ -52,11 +52,11 @@ impl Compiler for Typst {
 
     fn compile<'a>(&'a self, files: &'a TemplateFiles, event: &'a Event) -> Answer<'a, Published> {
         Box::pin(async move {
-            let bundle = Bundle::new(files.clone().into_map()).map_err(refused)?;
+            let bundle = Bundle::new(files.clone().into_map()).map_err(Error::Template)?;
             let made = self.sandbox.compile(&bundle, &EventData::from(event)).await;
             let made = made.map_err(failed)?;
-            let warnings = made.warnings.into_iter().map(diagnostic).collect();
-            Ok(Published { blob: made.blob, warnings, pages: made.pages, fields: made.fields })
+            let stampede_template::Published { blob, warnings, pages, fields, .. } = made;
+            Ok(Published { blob, warnings, pages, fields })
         })
     }
 
@@ -88,27 +88,9 @@ impl Compiler for Typst {
 
 fn failed(error: sandbox::Error) -> Error {
     match error {
-        sandbox::Error::Template(diagnostics) => refused(diagnostics),
+        sandbox::Error::Template(diagnostics) => Error::Template(diagnostics),
         sandbox::Error::Unavailable(reason) => Error::Unavailable(reason),
         // Out of time or memory, or crashed.
         stopped => Error::Stopped(stopped.to_string()),
-    }
-}
-
-fn refused(diagnostics: Vec<stampede_template::Diagnostic>) -> Error {
-    Error::Template(diagnostics.into_iter().map(diagnostic).collect())
-}
-
-fn diagnostic(told: stampede_template::Diagnostic) -> Diagnostic {
-    Diagnostic {
-        severity: match told.severity {
-            stampede_template::Severity::Error => Severity::Error,
-            stampede_template::Severity::Warning => Severity::Warning,
-        },
-        file: told.file,
-        line: told.line,
-        column: told.column,
-        message: told.message,
-        hints: told.hints,
     }
 }

@@ -29,8 +29,8 @@ impl Store {
             sqlx::query(
                 "INSERT INTO events (id, owner, name, location, starts_at, time_zone, currency, \
                  primary_color, secondary_color, created_at, updated_at, template_design, \
-                 template_id, template_revision) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+                 template_id, template_revision, lang) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
             )
             .bind(event.id.to_string())
             .bind(event.owner.as_str())
@@ -46,6 +46,7 @@ impl Store {
             .bind(template.design)
             .bind(template.id)
             .bind(template.revision)
+            .bind(details.lang.as_ref().map(ToString::to_string))
             .execute(&mut *db)
             .await?;
             insert_key(db, vault, event.id, 1, event.created_at).await?;
@@ -81,7 +82,7 @@ impl Store {
         let sql = format!(
             "UPDATE events SET name = $2, location = $3, starts_at = $4, time_zone = $5, \
              currency = $6, primary_color = $7, secondary_color = $8, updated_at = {}, \
-             template_design = $11, template_id = $12, template_revision = $13 \
+             template_design = $11, template_id = $12, template_revision = $13, lang = $14 \
              WHERE id = $1 AND updated_at = $10",
             self.dialect.later("$9", "updated_at")
         );
@@ -102,6 +103,7 @@ impl Store {
                 .bind(template.design)
                 .bind(template.id)
                 .bind(template.revision)
+                .bind(details.lang.as_ref().map(ToString::to_string))
                 .execute(db)
                 .await?;
             Ok(done.rows_affected() > 0)

@@ -13,8 +13,8 @@ use stampede_model::{
 
 /// The columns [`event`] reads.
 pub(crate) const EVENT: &str = "id, owner, name, location, starts_at, time_zone, currency, \
-     primary_color, secondary_color, template_design, template_id, template_revision, created_at, \
-     updated_at";
+     primary_color, secondary_color, lang, template_design, template_id, template_revision, \
+     created_at, updated_at";
 
 /// The columns [`batch`] reads.
 pub(crate) const BATCH: &str =
@@ -47,6 +47,7 @@ pub(crate) fn event(row: &AnyRow) -> sqlx::Result<Event> {
                 primary: parsed(row, "primary_color")?,
                 secondary: parsed(row, "secondary_color")?,
             },
+            lang: optional_parsed(row, "lang")?,
             template: template_choice(row)?,
         },
         created_at: time(row, "created_at")?,
@@ -142,6 +143,15 @@ pub(crate) fn public_key(row: &AnyRow) -> sqlx::Result<PublicKey> {
 pub(crate) fn parsed<T: FromStr<Err: Display>>(row: &AnyRow, column: &str) -> sqlx::Result<T> {
     let text: String = value(row, column)?;
     text.parse().map_err(|error| damaged(row, column, error))
+}
+
+/// Reads one value that is kept as text, if there is one.
+fn optional_parsed<T: FromStr<Err: Display>>(
+    row: &AnyRow,
+    column: &str,
+) -> sqlx::Result<Option<T>> {
+    let text: Option<String> = value(row, column)?;
+    text.map(|text| text.parse().map_err(|error| damaged(row, column, error))).transpose()
 }
 
 /// Reads one whole number.

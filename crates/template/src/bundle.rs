@@ -100,7 +100,7 @@ impl TryFrom<Files> for Bundle {
     type Error = String;
 
     fn try_from(files: Files) -> Result<Self, String> {
-        Self::new(files).map_err(|mistakes| crate::diagnostics::join(&mistakes))
+        Self::new(files).map_err(|mistakes| stampede_model::Diagnostic::join(&mistakes))
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
             files.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
         Bundle::new(files)
             .map(|_| String::new())
-            .unwrap_or_else(|all| crate::diagnostics::join(&all))
+            .unwrap_or_else(|all| stampede_model::Diagnostic::join(&all))
     }
 
     #[test]

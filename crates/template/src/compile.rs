@@ -6,6 +6,8 @@
 //!       └ looked at ticket   └ a field no stamper could draw ──▶ typeset for every ticket
 //! ```
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde::{Deserialize, Serialize};
 use stampede_render::compiled::{Compiled, Field, FieldKind, ImageChoice, Stamped, Typeset};
 use typst::diag::Warned;
@@ -17,11 +19,18 @@ use typst_pdf::PdfOptions;
 
 use crate::bundle::MAIN_FILE;
 use crate::clusters::joined;
+use crate::diagnostics::told;
 use crate::extract::{Extracted, extract};
-use crate::prelude::{LINES_BEFORE, Mode};
+use crate::prelude::{self, LINES_BEFORE, Mode};
 use crate::repack::{self, Repacked};
 use crate::world::TemplateWorld;
 use crate::{Bundle, Diagnostic, EventData, typeset};
+
+/// After this many compilations the cache is swept.
+const SWEEP_EVERY: usize = 8;
+
+/// A cached result goes at the second sweep in a row that finds it unused.
+const SWEEPS_SURVIVED: usize = 2;
 
 /// A ticket is a few pages, not a book.
 const MOST_PAGES: usize = 20;
@@ -73,6 +82,11 @@ pub(crate) fn outcome(bundle: &Bundle, event: &EventData) -> Result<Outcome, Vec
     let ticket = event.sample_ticket();
     let world = TemplateWorld::new(bundle, event, &ticket, Mode::Stamp)?;
     let (document, mut warnings) = lay_out(&world)?;
+    if world.uses_labels() && !prelude::speaks(&event.lang) {
+        let message =
+            format!("there are no labels in the language {:?}: they are in English", event.lang);
+        warnings.push(Diagnostic::warning(message).hint("write them as texts instead of label(…)"));
+    }
     let pages = page_sizes(&document);
     let found = extract(&document, world.fonts());
     let reason = if world.looked_at_ticket() {
@@ -108,16 +122,25 @@ pub(crate) fn outcome(bundle: &Bundle, event: &EventData) -> Result<Outcome, Vec
     Ok(Outcome { compiled: Compiled::Stamped(Box::new(stamped)), warnings, pages })
 }
 
+/// Now and then throws out of Typst's cache, which belongs to the whole process, what no recent ticket
+/// needed: looking through it takes a fifteenth of the time that a ticket takes.
+fn sweep() {
+    static COMPILED: AtomicUsize = AtomicUsize::new(0);
+    if COMPILED.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
+        comemo::evict(SWEEPS_SURVIVED);
+    }
+}
+
 /// Runs Typst; gives the pages and its warnings.
 pub(crate) fn lay_out(
     world: &TemplateWorld,
 ) -> Result<(PagedDocument, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let told = |all: &[typst::diag::SourceDiagnostic]| -> Vec<Diagnostic> {
-        all.iter().map(|one| Diagnostic::of(world, one, LINES_BEFORE)).collect()
+    let all_told = |all: &[typst::diag::SourceDiagnostic]| -> Vec<Diagnostic> {
+        all.iter().map(|one| told(world, one, LINES_BEFORE)).collect()
     };
     let Warned { output, warnings } = typst::compile::<PagedDocument>(world);
-    comemo::evict(10);
-    let document = output.map_err(|errors| told(&errors))?;
+    sweep();
+    let document = output.map_err(|errors| all_told(&errors))?;
     let count = document.pages().len();
     if count > MOST_PAGES {
         let message = format!("the template has {count} pages, more than {MOST_PAGES}");
@@ -132,7 +155,7 @@ pub(crate) fn lay_out(
             return Err(vec![Diagnostic::error(Some(MAIN_FILE), message).hint(hint)]);
         }
     }
-    Ok((document, told(&warnings)))
+    Ok((document, all_told(&warnings)))
 }
 
 /// Pages as PDF, without anything that differs between two runs.

@@ -23,13 +23,17 @@ pub struct EventData {
     pub primary: String,
     /// Second colour of the brand, `#rrggbb`.
     pub secondary: String,
-    /// BCP 47 language of its tickets.
+    /// Language of its tickets, without its region: `pt`.
     pub lang: String,
+    /// Region of the language, if one was named: `BR`.
+    #[serde(default)]
+    pub region: Option<String>,
 }
 
 impl From<&Event> for EventData {
     fn from(event: &Event) -> Self {
         let details = &event.details;
+        let lang = details.lang.clone().unwrap_or_default();
         Self {
             name: details.name.clone(),
             location: details.location.clone(),
@@ -39,7 +43,8 @@ impl From<&Event> for EventData {
             currency: details.currency.to_string(),
             primary: details.branding.primary.to_string(),
             secondary: details.branding.secondary.to_string(),
-            lang: "en".into(),
+            lang: lang.language().to_owned(),
+            region: lang.region().map(str::to_owned),
         }
     }
 }
@@ -57,6 +62,7 @@ impl EventData {
             primary: "#667eea".into(),
             secondary: "#764ba2".into(),
             lang: "en".into(),
+            region: None,
         }
     }
 
@@ -73,6 +79,7 @@ impl EventData {
             event: self.name.clone(),
             location: self.location.clone(),
             starts: self.starts.clone(),
+            lang: self.lang.clone(),
             primary: self.primary.clone(),
             secondary: self.secondary.clone(),
         }

@@ -5,20 +5,21 @@
 //! the page (with rotation and scale), how large, and in which style its sample letter was set.
 //! Whatever a stamper could not draw the same way is told as an obstacle; such a template is typeset.
 
+mod around;
 mod fill;
 mod geometry;
+mod labels;
 mod samples;
 mod spec;
 
 use stampede_render::compiled::{Field, FieldKind, FontSource, TextField};
-use typst::foundations::Label;
 use typst::layout::{Abs, Frame, FrameItem, GroupItem, Point, Size, Transform};
 use typst::text::TextItem;
-use typst::utils::PicoStr;
-use typst::visualize::Curve;
 use typst_layout::PagedDocument;
 
+use self::around::{Around, clipped};
 use self::geometry::{Area, covers, matrix};
+use self::labels::Labels;
 use self::samples::{collect_choices, samples_in, spec_in};
 use self::spec::{CodeSpec, ImageSpec, TextSpec};
 use crate::fonts::Fonts;
@@ -63,48 +64,6 @@ pub(crate) fn extract(document: &PagedDocument, fonts: &Fonts) -> Extracted {
         walk.page += 1;
     }
     walk.found
-}
-
-/// What surrounds an item.
-#[derive(Clone)]
-struct Around {
-    /// To the page.
-    transform: Transform,
-    /// The nearest frame that gradients of texts stretch over.
-    container: Transform,
-    container_size: Size,
-    /// Clips, with the transform of their own coordinates to the page.
-    clips: Vec<(Transform, Curve)>,
-    /// The value of the `only-with` around it.
-    only: Option<String>,
-}
-
-impl Around {
-    fn page(size: Size) -> Self {
-        Self {
-            transform: Transform::identity(),
-            container: Transform::identity(),
-            container_size: size,
-            clips: Vec::new(),
-            only: None,
-        }
-    }
-
-    fn inside(&self, pos: Point, group: &GroupItem) -> Self {
-        let mut inner = self.clone();
-        inner.transform = self
-            .transform
-            .pre_concat(Transform::translate(pos.x, pos.y))
-            .pre_concat(group.transform);
-        if let Some(clip) = &group.clip {
-            inner.clips.push((inner.transform, clip.clone()));
-        }
-        if group.frame.kind().is_hard() {
-            inner.container = inner.transform;
-            inner.container_size = group.frame.size();
-        }
-        inner
-    }
 }
 
 struct Walk<'a> {
@@ -337,6 +296,10 @@ impl<'a> Walk<'a> {
             let Some(face) = self.fonts.book.select(&family.to_lowercase(), variant) else {
                 continue;
             };
+            if let Some(file) = self.fonts.variable(face) {
+                let problem = format!("has the variable font {file}: use a file for each weight");
+                self.obstacle(&spec.name, &problem);
+            }
             let known = self.used.iter().find(|(used, _)| *used == face).map(|(_, index)| *index);
             let index = match known {
                 Some(index) => index,
@@ -389,40 +352,4 @@ impl<'a> Walk<'a> {
             self.found.obstacles.push(obstacle);
         }
     }
-}
-
-struct Labels {
-    text: Label,
-    qr: Label,
-    image: Label,
-    choice: Label,
-    only: Label,
-}
-
-impl Labels {
-    fn new() -> Self {
-        let label = |name| Label::new(PicoStr::intern(name)).expect("a label is not empty");
-        Self {
-            text: label("stampede-text"),
-            qr: label("stampede-qr"),
-            image: label("stampede-image"),
-            choice: label("stampede-choice"),
-            only: label("stampede-only"),
-        }
-    }
-}
-
-/// The group inside the clips that were around it on the page.
-fn clipped(group: GroupItem, clips: &[(Transform, Curve)]) -> GroupItem {
-    clips.iter().rev().fold(group, |inner, (transform, clip)| {
-        let Some(back) = transform.invert() else { return inner };
-        let size = inner.frame.size();
-        let mut frame = Frame::soft(size);
-        let placed = GroupItem { transform: back.pre_concat(inner.transform), ..inner };
-        frame.push(Point::zero(), FrameItem::Group(placed));
-        let mut outer = GroupItem::new(frame);
-        outer.transform = *transform;
-        outer.clip = Some(clip.clone());
-        outer
-    })
 }

@@ -16,13 +16,19 @@ pub(crate) struct Fonts {
     pub(crate) book: LazyHash<FontBook>,
     /// The fonts, in the order of the book; the shipped ones first.
     pub(crate) faces: Vec<Font>,
+    /// Files of the bundle that the faces after the shipped ones are in.
+    files: Vec<String>,
 }
 
 /// Parsed once per process: constant data, only too large to parse for every template.
 static SHIPPED: LazyLock<Arc<Fonts>> = LazyLock::new(|| {
     let faces: Vec<Font> =
         shipped().iter().flat_map(|font| Font::iter(Bytes::new(font.bytes))).collect();
-    Arc::new(Fonts { book: LazyHash::new(FontBook::from_fonts(faces.iter())), faces })
+    Arc::new(Fonts {
+        book: LazyHash::new(FontBook::from_fonts(faces.iter())),
+        faces,
+        files: Vec::new(),
+    })
 });
 
 /// Families of the shipped fonts, in the order in which they stand in for each other.
@@ -43,19 +49,28 @@ impl Fonts {
             return Ok(Arc::clone(&SHIPPED));
         }
         let mut faces = SHIPPED.faces.clone();
-        let mut broken = Vec::new();
+        let (mut files, mut broken) = (Vec::new(), Vec::new());
         for (name, bytes) in bundle.fonts() {
             let before = faces.len();
             faces.extend(Font::iter(Bytes::new(bytes.to_vec())));
             if faces.len() == before {
                 broken.push(name.to_owned());
             }
+            files.resize(files.len() + faces.len() - before, name.to_owned());
         }
         if !broken.is_empty() {
             return Err(broken);
         }
         let book = LazyHash::new(FontBook::from_fonts(faces.iter()));
-        Ok(Arc::new(Self { book, faces }))
+        Ok(Arc::new(Self { book, faces, files }))
+    }
+
+    /// The file of a face that can be varied: Typst varies it, the stamper has only its default.
+    pub(crate) fn variable(&self, index: usize) -> Option<&str> {
+        let file = self.files.get(index.checked_sub(shipped().len())?)?;
+        let face = self.faces.get(index)?;
+        let face = ttf_parser::RawFace::parse(face.data(), face.index()).ok()?;
+        face.table(ttf_parser::Tag::from_bytes(b"fvar")).map(|_| file.as_str())
     }
 
     /// How a compiled template names the face.

@@ -29,6 +29,16 @@ static SOURCE: LazyLock<Source> = LazyLock::new(|| {
     Source::new(file(), text.to_owned())
 });
 
+/// Whether there are words in the language.
+pub(crate) fn speaks(lang: &str) -> bool {
+    static LANGUAGES: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let words: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(WORDS).unwrap_or_default();
+        words.into_iter().map(|(lang, _)| lang).collect()
+    });
+    LANGUAGES.iter().any(|known| known == lang)
+}
+
 /// What the fields of a template do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -72,7 +82,7 @@ mod tests {
     fn every_language_has_every_word() {
         let words: serde_json::Value = serde_json::from_str(WORDS).unwrap();
         let english: Vec<&String> = words["en"].as_object().unwrap().keys().collect();
-        for lang in ["en", "ru", "de", "es", "fr", "ar", "he", "hi", "th", "zh"] {
+        for lang in ["en", "ru", "uk", "de", "es", "fr", "ar", "he", "hi", "th", "zh"] {
             let keys: Vec<&String> = words[lang].as_object().unwrap().keys().collect();
             assert_eq!(keys, english, "{lang}");
         }

@@ -40,7 +40,7 @@ const MOST_REQUESTS: u32 = 500;
 #[non_exhaustive]
 pub enum Error {
     /// It has mistakes; these tell where.
-    #[error("{}", crate::diagnostics::join(.0))]
+    #[error("{}", stampede_model::Diagnostic::join(.0))]
     Template(Vec<Diagnostic>),
     /// It did not come to an end.
     #[error(

@@ -97,6 +97,12 @@ impl TemplateWorld {
         self.looked_at_ticket.load(Ordering::Relaxed)
     }
 
+    /// Whether the template asks for words in the event's language.
+    pub(crate) fn uses_labels(&self) -> bool {
+        let mut sources = self.sources.iter().filter(|(id, _)| **id != prelude::file());
+        sources.any(|(_, source)| source.text().contains("label("))
+    }
+
     /// Its fonts.
     pub(crate) fn fonts(&self) -> &Fonts {
         &self.fonts

@@ -18,8 +18,8 @@ use crate::problem::Problem;
 use crate::routes::{CHANGE_TRIES, Paging, templates};
 
 /// What PATCH can change.
-const CHANGEABLE: [&str; 7] =
-    ["name", "location", "startsAt", "timeZone", "currency", "branding", "template"];
+const CHANGEABLE: [&str; 8] =
+    ["name", "location", "startsAt", "timeZone", "currency", "branding", "lang", "template"];
 
 pub(crate) async fn create(
     State(app): State<App>,
@@ -38,6 +38,7 @@ pub(crate) async fn create(
         time_zone: "UTC".to_owned(),
         currency: Currency::USD,
         branding: Branding::default(),
+        lang: None,
         template: None,
     };
     let mut details = read_details(&mut fields, blank);
@@ -206,6 +207,13 @@ pub(crate) fn read_details(fields: &mut Fields<'_>, details: EventDetails) -> Ev
             .read("currency", |value| as_text(value)?.parse().map_err(|e| format!("{e}")))
             .unwrap_or(details.currency),
         branding,
+        lang: if fields.is_cleared("lang") {
+            None
+        } else {
+            fields
+                .read("lang", |value| as_text(value)?.parse().map_err(str::to_owned))
+                .or(details.lang)
+        },
         template: details.template,
     }
 }

@@ -1,7 +1,5 @@
 //! `POST /api/tickets`: an order becomes a batch of tickets, at once.
 
-mod preflight;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,8 +17,8 @@ use crate::app::{App, now};
 use crate::auth::Caller;
 use crate::input::{Body, Fields};
 use crate::problem::Problem;
-use crate::routes::events;
-use crate::routes::orders::preflight::{Strictness, Warnings};
+use crate::routes::preflight::{self, Strictness, Warnings};
+use crate::routes::{events, extended};
 
 /// More mistakes than this help nobody.
 const MAX_MISTAKES: usize = 100;
@@ -46,11 +44,7 @@ pub(crate) async fn create(
     let idempotency_key = read_idempotency_key(&headers)?;
     let mut fields = Fields::new(&body);
     let lines = read_lines(&mut fields, event.details.currency, app.limits.quantity);
-    let strictness = fields.read("strict", |value| match value.as_bool() {
-        Some(true) => Ok(Strictness::Strict),
-        Some(false) => Ok(Strictness::Lenient),
-        None => Err("must be true or false"),
-    });
+    let strictness = Strictness::read(&mut fields);
     let lines = fields.finish(lines)?;
     let order = assemble(
         &event,
@@ -58,7 +52,7 @@ pub(crate) async fn create(
         idempotency_key.map(|key| Idempotency { key, request: request_hash(&body) }),
     );
     let order = Arc::new(order);
-    let warnings = preflight::check(&app, event, &order, strictness.unwrap_or_default()).await?;
+    let warnings = preflight::check(&app, event, &order, strictness).await?;
     // In a task of its own: a client that hangs up does not separate the commit from the enqueueing.
     match tokio::spawn(place(app, Arc::unwrap_or_clone(order), warnings)).await {
         Ok(result) => result,
@@ -92,11 +86,8 @@ fn request_hash(body: &Map<String, Value>) -> String {
 }
 
 fn answer(batch: BatchId, tickets: &[TicketId], warnings: &Warnings) -> Json<Value> {
-    let mut body = json!({ "success": true, "batchId": batch, "tickets": tickets });
-    if let Some(body) = body.as_object_mut() {
-        body.extend(warnings.shown(tickets));
-    }
-    Json(body)
+    let body = json!({ "success": true, "batchId": batch, "tickets": tickets });
+    Json(extended(body, warnings.shown(tickets)))
 }
 
 /// The event an order is for: 422 when it is not named, 404 when there is no such event.

@@ -21,7 +21,7 @@ use crate::app::{App, now};
 use crate::auth::Caller;
 use crate::input::{Body, Fields, Id, Ids, Params, as_text};
 use crate::problem::Problem;
-use crate::routes::{CHANGE_TRIES, Paging};
+use crate::routes::{CHANGE_TRIES, Paging, extended};
 
 /// Longest note to a revision.
 const NOTE: Limit = Limit(500);
@@ -73,9 +73,7 @@ pub(crate) async fn create(
             .wrong("files", "is missing: an object with file names and contents, or name a design");
     }
     let (name, files) = fields.finish(name.zip(read))?;
-    let turn = app.turns.take(&caller.0.user).await;
-    let (published, ready) = app.press.try_out(&files, &sample::event()).await?;
-    drop(turn);
+    let outcome = tried_out(&app, &caller, &files).await?;
     let now = now();
     let owner = caller.0.user;
     let template = Template {
@@ -88,7 +86,7 @@ pub(crate) async fn create(
     };
     let revision = NewRevision { files, author: owner, note };
     app.store.insert_template(&template, &revision).await?;
-    let body = with_outcome(json!(template), &published, &ready);
+    let body = extended(json!(template), outcome);
     Ok(tagged(StatusCode::CREATED, template.revision, body))
 }
 
@@ -141,9 +139,7 @@ pub(crate) async fn update(
         Some(files) => files,
         None => latest_files(&app, &template).await?,
     };
-    let turn = app.turns.take(&caller.0.user).await;
-    let (published, ready) = app.press.try_out(&files, &sample::event()).await?;
-    drop(turn);
+    let outcome = tried_out(&app, &caller, &files).await?;
     let revision = NewRevision { files, author: caller.0.user.clone(), note };
     for _ in 0..CHANGE_TRIES {
         must_match(&headers, template.revision)?;
@@ -151,7 +147,7 @@ pub(crate) async fn update(
         let seen = template.updated_at;
         match app.store.revise_template(id, name, &revision, seen, now()).await? {
             Revised::New(template) | Revised::Same(template) => {
-                let body = with_outcome(json!(template), &published, &ready);
+                let body = extended(json!(template), outcome);
                 return Ok(tagged(StatusCode::OK, template.revision, body));
             }
             Revised::TooMany => {
@@ -222,13 +218,15 @@ async fn latest_files(app: &App, template: &Template) -> Result<TemplateFiles, P
     found.map(|(_, files)| files).ok_or_else(|| Problem::not_found("Template"))
 }
 
-/// What the compiler said, beside what is kept.
-fn with_outcome(mut body: Value, published: &Published, ready: &Ready) -> Value {
-    let outcome = outcome(published, ready);
-    if let Some(body) = body.as_object_mut() {
-        body.extend(outcome);
-    }
-    body
+/// Compiles what is to be kept, when it is the caller's turn; says what the compiler said.
+async fn tried_out(
+    app: &App,
+    caller: &Caller,
+    files: &TemplateFiles,
+) -> Result<Map<String, Value>, Problem> {
+    let _turn = app.turns.take(&caller.0.user).await;
+    let (published, ready) = app.press.try_out(files, &sample::event()).await?;
+    Ok(outcome(&published, &ready))
 }
 
 /// `mode` is how its tickets are printed: stamped in microseconds, or typeset one by one, and why.

@@ -1,5 +1,7 @@
 //! `/api/tickets`: list, read, update, issue anew, withdraw, delete. Ordering is in `orders.rs`.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
@@ -12,7 +14,8 @@ use crate::app::{App, now};
 use crate::auth::Caller;
 use crate::input::{Body, Fields, Id, Params, as_text};
 use crate::problem::Problem;
-use crate::routes::{CHANGE_TRIES, Paging, events, invalid_param};
+use crate::routes::preflight::{self, Strictness};
+use crate::routes::{CHANGE_TRIES, Paging, events, extended, invalid_param};
 
 /// What PATCH can change.
 const CHANGEABLE: [&str; 5] = ["name", "email", "seat", "price", "status"];
@@ -55,7 +58,7 @@ pub(crate) async fn read(
     Ok(Json(shown(&ticket)))
 }
 
-/// Changes what is printed (its PDF is then made anew), or withdraws it with `{"status": "void"}`.
+/// Changes what is printed (its PDF is then made anew; with warnings as for orders), or withdraws it with `{"status": "void"}`.
 pub(crate) async fn update(
     State(app): State<App>,
     caller: Caller,
@@ -65,20 +68,22 @@ pub(crate) async fn update(
     for _ in 0..CHANGE_TRIES {
         let ticket = find(&app, id).await?;
         caller.must_change(&ticket.owner)?;
-        let currency = events::find(&app, ticket.event_id).await?.details.currency;
-        let edit = match read_change(&body, &ticket, currency)? {
+        let event = events::find(&app, ticket.event_id).await?;
+        let (edit, strictness) = match read_change(&body, &ticket, event.details.currency)? {
             Change::Void => return void(&app, id).await,
-            Change::Edit(edit) => edit,
+            Change::Edit(edit, strictness) => (edit, strictness),
         };
         let same = edit.holder == ticket.holder && edit.price == ticket.price;
         if same && ticket.status == TicketStatus::Completed {
             return Ok(Json(shown(&ticket)));
         }
+        let edited = Ticket { holder: edit.holder.clone(), price: edit.price, ..ticket.clone() };
+        let warnings = preflight::check(&app, event, &Arc::new([edited]), strictness).await?;
         match app.store.edit_ticket(id, &edit, ticket.updated_at, now()).await? {
             Edited::Changed(ticket, batch) => {
                 app.mirror(&batch).await;
                 app.enqueue_again(&ticket).await;
-                return Ok(Json(shown(&ticket)));
+                return Ok(Json(extended(shown(&ticket), warnings.shown(&[id]))));
             }
             Edited::Void => {
                 let detail = "the ticket is void and cannot be changed";
@@ -113,7 +118,7 @@ pub(crate) async fn reissue(
 }
 
 enum Change {
-    Edit(TicketEdit),
+    Edit(TicketEdit, Strictness),
     Void,
 }
 
@@ -149,7 +154,8 @@ fn read_change(
     if body.contains_key("price") {
         price = fields.money("price", currency);
     }
-    fields.finish(Some(Change::Edit(TicketEdit { holder, price })))
+    let strictness = Strictness::read(&mut fields);
+    fields.finish(Some(Change::Edit(TicketEdit { holder, price }, strictness)))
 }
 
 async fn void(app: &App, id: TicketId) -> Result<Json<Value>, Problem> {

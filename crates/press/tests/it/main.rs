@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use stampede_model::{
-    Event, Template, TemplateChoice, TemplateFiles, TemplateId, TicketDocument, Timestamp,
+    Diagnostic, Event, Template, TemplateChoice, TemplateFiles, TemplateId, TicketDocument,
+    Timestamp,
 };
-use stampede_press::{
-    Answer, Compiler, Design, Diagnostic, Error, Picture, Press, Published, sample,
-};
+use stampede_press::{Answer, Compiler, Design, Error, Picture, Press, Published, sample};
 use stampede_render::compiled::{Compiled, Stamped, Typeset};
 use stampede_store::{Config, NewRevision, Revised, Store};
 use stampede_testkit::{TempDir, temp_dir};
@@ -52,7 +51,7 @@ impl Compiler for Counting {
             tokio::task::yield_now().await;
             let text = String::from_utf8(files.get("template.typ").unwrap().to_vec()).unwrap();
             match text.as_str() {
-                "broken" => return Err(Error::Template(vec![Diagnostic::general("broken")])),
+                "broken" => return Err(Error::Template(vec![Diagnostic::error(None, "broken")])),
                 "away" => return Err(Error::Unavailable("no more processes".into())),
                 _ => {}
             }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use stampede_model::{Event, TemplateFiles, TicketDocument};
-use stampede_press::{Compiler, Diagnostic, Error, Picture, Ready, preflight};
+use stampede_model::{Diagnostic, Event, TemplateFiles, TicketDocument};
+use stampede_press::{Compiler, Error, Picture, Ready, preflight};
 
 use crate::cli::{Template, TemplatePreview, TemplateSource};
 use crate::compiler;

@@ -147,3 +147,32 @@ async fn names_in_other_scripts_are_printed_or_refused_but_never_broken() {
         "{printed}"
     );
 }
+
+#[tokio::test]
+async fn hostile_names_are_refused_with_a_reason_or_printed_as_they_are() {
+    let app = start(&[]).await;
+    let event = create_event(&app).await;
+    let json_type = Some("application/json");
+    for name in ["\\ud800", "Ann \\udc00\\ud800", "\\ud800\\ud800"] {
+        // Half a character is no text, and never reaches a template.
+        let body = format!("{{\"target\":\"{event}\",\"name\":\"{name}\"}}");
+        raw(&app, json_type, body).await.expect(400);
+    }
+    for name in [
+        format!("a{}", "\u{301}".repeat(5_000)),
+        format!("a{}", "\u{301}".repeat(100)),
+        "a\0b".to_owned(),
+        "a\u{1b}[31m".to_owned(),
+    ] {
+        let order = json!({ "target": event, "name": name });
+        let refused = app.admin().post("/api/tickets", &order).await.expect(422);
+        assert_eq!(fields(&refused), ["name"], "{refused}");
+    }
+    for name in [") Tj ET Q endstream", "#panic(1) $a$ *b*", "<script>alert(1)</script>"] {
+        let order = app.order(json!({ "target": event, "name": name })).await;
+        batch_ended(&app, &text(&order["batchId"])).await;
+        let path = format!("/api/tickets/{}/pdf", text(&order["tickets"][0]));
+        let printed = pdf_text(&app.admin().get(&path).await.bytes);
+        assert!(printed.contains(name), "{printed}");
+    }
+}

@@ -24,6 +24,7 @@ pub(crate) fn event(owner: &str) -> Event {
             time_zone: "Europe/Moscow".into(),
             currency: Currency::USD,
             branding: Branding::default(),
+            lang: Some("pt-BR".parse().unwrap()),
             template: None,
         },
         created_at: at(0),

@@ -194,3 +194,73 @@ fn links_to_the_web_stay_and_others_are_dropped() {
     let pages = stamped(&published).pages;
     assert!(pages[0].entries.contains("/Annots["), "{:?}", pages[0].entries);
 }
+
+/// A table of names in which `Inter` is `Wavyy`.
+fn renamed(mut table: Vec<u8>) -> Vec<u8> {
+    for at in 0..table.len() - 10 {
+        if table[at..at + 10] == *b"\0I\0n\0t\0e\0r" {
+            table[at..at + 10].copy_from_slice(b"\0W\0a\0v\0y\0y");
+        }
+    }
+    table
+}
+
+/// A font that says it can be varied in weight, under a name of its own.
+fn variable_font() -> Vec<u8> {
+    let font = stampede_render::fonts::shipped()[0].bytes;
+    let word = |at: usize| u32::from_be_bytes(font[at..at + 4].try_into().unwrap());
+    let count = usize::from(u16::from_be_bytes(font[4..6].try_into().unwrap()));
+    let entries = (0..count).map(|index| 12 + 16 * index);
+    let mut tables: Vec<(Vec<u8>, Vec<u8>)> = entries
+        .map(|at| {
+            let (start, length) = (word(at + 8) as usize, word(at + 12) as usize);
+            let table = font[start..start + length].to_vec();
+            (
+                font[at..at + 4].to_vec(),
+                if &font[at..at + 4] == b"name" { renamed(table) } else { table },
+            )
+        })
+        .collect();
+    let mut fvar = vec![0, 1, 0, 0, 0, 16, 0, 2, 0, 1, 0, 20, 0, 0, 0, 8];
+    fvar.extend(b"wght");
+    for value in [400_u32, 400, 900] {
+        fvar.extend((value << 16).to_be_bytes());
+    }
+    fvar.extend([0, 0, 1, 0]);
+    tables.push((b"fvar".to_vec(), fvar));
+    tables.sort();
+    let mut file = vec![0, 1, 0, 0];
+    file.extend((tables.len() as u16).to_be_bytes());
+    file.extend([0; 6]);
+    let mut start = 12 + 16 * tables.len();
+    for (tag, bytes) in &tables {
+        file.extend(tag);
+        file.extend([0; 4]);
+        file.extend((start as u32).to_be_bytes());
+        file.extend((bytes.len() as u32).to_be_bytes());
+        start += bytes.len().next_multiple_of(4);
+    }
+    for (_, bytes) in &tables {
+        file.extend(bytes);
+        file.resize(file.len().next_multiple_of(4), 0);
+    }
+    file
+}
+
+#[test]
+fn a_field_in_a_variable_font_is_typeset_and_the_file_is_named() {
+    let with = |source: &str| {
+        let files = BTreeMap::from([
+            ("template.typ".to_owned(), source.as_bytes().to_vec()),
+            ("fonts/wavy.ttf".to_owned(), variable_font()),
+        ]);
+        compile(&Bundle::new(files).unwrap(), &EventData::sample()).unwrap()
+    };
+    let published = with("#qr(20mm) #set text(font: \"Wavyy\")\n#field(\"name\")");
+    let because = published.slow_because.unwrap();
+    assert!(because.contains("variable font fonts/wavy.ttf"), "{because}");
+    assert!(published.warnings.iter().any(|warning| warning.message.contains("fonts/wavy.ttf")));
+    // Texts that are the same on every ticket are no obstacle: Typst sets them.
+    let fixed = with("#qr(20mm) #field(\"name\")\n#text(font: \"Wavyy\")[Welcome]");
+    assert_eq!(fixed.slow_because, None);
+}

@@ -52,6 +52,7 @@ fn ticket() -> TicketDocument {
         event: "Midsummer Night Festival".into(),
         location: "Tempelhofer Feld, Berlin".into(),
         starts: Some("Saturday, 20 June 2026, 19:30".into()),
+        lang: "en".into(),
         primary: "#667eea".into(),
         secondary: "#764ba2".into(),
     }

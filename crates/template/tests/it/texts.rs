@@ -58,6 +58,30 @@ fn names_that_look_like_markup_are_printed_literally() {
 }
 
 #[test]
+fn names_that_want_to_be_something_else_give_a_sound_pdf() {
+    let marks = format!("a{}", "\u{301}".repeat(5_000));
+    let joiners = "\u{200d}".repeat(5_000);
+    for name in [
+        "Ann\0 Example\u{1}\u{1b}[31m",
+        marks.as_str(),
+        joiners.as_str(),
+        ") Tj ET Q endstream endobj 1 0 obj <</Type/Catalog>> trailer",
+        "%PDF-1.7 startxref 0 %%EOF",
+        "\u{202e}gnp.exe\u{2066}\u{2067} unclosed",
+        "\u{301}\u{302} only marks",
+        "line\nbreak\u{2028}and\u{85}more",
+    ] {
+        let what: String = name.chars().take(20).collect();
+        for pdf in a4(&named(name)) {
+            readers::check(&pdf);
+            assert_eq!(readers::info(&pdf, "Pages").as_deref(), Some("1"), "{what:?}");
+            let text = readers::text(&pdf);
+            assert!(text.contains("Row C, Seat 14"), "{what:?}: {text}");
+        }
+    }
+}
+
+#[test]
 fn long_texts_stay_inside_the_card() {
     let long = |text: &str, length: usize| -> String {
         text.chars().cycle().take(length).collect::<String>().trim().to_owned()

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use stampede_model::TemplateFiles;
-use stampede_press::{Diagnostic, Severity, Warning};
+use stampede_model::{Diagnostic, Severity, TemplateFiles};
+use stampede_press::Warning;
 
 /// Most mistakes shown; the first is usually the cause of the others.
 const SHOWN: usize = 20;
@@ -20,7 +20,7 @@ pub(super) fn diagnostics(diagnostics: &[Diagnostic], files: &TemplateFiles) {
 
 /// A warning about the sample ticket, which is about no line of the template.
 pub(super) fn of_ticket(warning: &Warning) -> Diagnostic {
-    Diagnostic { severity: Severity::Warning, ..Diagnostic::general(warning.message.clone()) }
+    Diagnostic::warning(warning.message.clone())
 }
 
 pub(super) fn mistakes(count: usize) -> &'static str {
@@ -75,7 +75,7 @@ mod tests {
             line: Some(2),
             column: Some(10),
             hints: vec!["is it name?".into()],
-            ..Diagnostic::general("unknown variable: nam")
+            ..Diagnostic::error(None, "unknown variable: nam")
         };
         let expected = "error: unknown variable: nam\n --> template.typ:2:10\n  |\n2 | \tПривет #nam\n  | \t        ^\n  hint: is it name?\n";
         assert_eq!(drawn(&diagnostic, &files), expected);

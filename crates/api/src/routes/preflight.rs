@@ -1,24 +1,25 @@
-//! Before an order is accepted: what would not come out well on which ticket.
+//! Before tickets are ordered or changed: what would not come out well on which of them.
 //!
-//! Normally these are warnings in the answer; an order with `"strict": true` is refused with all of
+//! Normally these are warnings in the answer; a request with `"strict": true` is refused with all of
 //! them instead.
 
 use std::sync::Arc;
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
-use stampede_model::{Event, Order, TicketDocument, TicketId};
+use stampede_model::{Event, Ticket, TicketDocument, TicketId};
 use stampede_press::{Error, Warning, preflight, sample};
 
 use crate::app::App;
+use crate::input::Fields;
 use crate::problem::Problem;
 
 /// Tickets listed with their warnings; more are only counted.
 const LISTED: usize = 1_000;
 
-/// What becomes of an order with warnings.
+/// What becomes of a request with warnings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Strictness {
+pub(crate) enum Strictness {
     /// It is accepted, and the warnings are told.
     #[default]
     Lenient,
@@ -26,33 +27,46 @@ pub(super) enum Strictness {
     Strict,
 }
 
-/// Tickets with warnings, by their place in the order.
-#[derive(Default)]
-pub(super) struct Warnings(Vec<(usize, Vec<Warning>)>);
+impl Strictness {
+    /// `strict`: true or false.
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Self {
+        let strict = fields.read("strict", |value| match value.as_bool() {
+            Some(true) => Ok(Self::Strict),
+            Some(false) => Ok(Self::Lenient),
+            None => Err("must be true or false"),
+        });
+        strict.unwrap_or_default()
+    }
+}
 
-/// Looks at all tickets of an order.
-pub(super) async fn check(
+/// Tickets with warnings, by their place in the request.
+#[derive(Default)]
+pub(crate) struct Warnings(Vec<(usize, Vec<Warning>)>);
+
+/// Looks at all tickets of a request.
+pub(crate) async fn check<T: AsRef<[Ticket]> + Send + Sync + 'static>(
     app: &App,
     event: Event,
-    order: &Arc<Order>,
+    tickets: &Arc<T>,
     strictness: Strictness,
 ) -> Result<Warnings, Problem> {
     let ready = match app.press.ready(&event).await {
         Ok(ready) => ready,
         // Compiling may be out of order for a while; orders are not.
         Err(error @ Error::Unavailable(_)) if strictness == Strictness::Lenient => {
-            tracing::warn!(%error, batch = %order.batch_id, "an order was not checked");
+            tracing::warn!(%error, event = %event.id, "tickets were not checked");
             return Ok(Warnings::default());
         }
         Err(error) => return Err(error.into()),
     };
-    let (order, press) = (Arc::clone(order), app.press.clone());
+    let (tickets, press) = (Arc::clone(tickets), app.press.clone());
     let checking = tokio::task::spawn_blocking(move || {
         // Serials and keys are given out later; the code of a sample is as long.
         let token = sample::token(&event);
-        let documents = order.tickets.iter().map(|ticket| {
+        let documents = (*tickets).as_ref().iter().map(|ticket| {
             let document = TicketDocument::new(&event, ticket, &token);
-            TicketDocument { index: ticket.index, ..document }
+            let index = if ticket.serial == 0 { ticket.index } else { ticket.serial };
+            TicketDocument { index, ..document }
         });
         preflight(press.compiler(), &ready, documents)
     });
@@ -65,7 +79,7 @@ pub(super) async fn check(
 
 impl Warnings {
     /// What is added to the answer, with the ids that the tickets got.
-    pub(super) fn shown(&self, tickets: &[TicketId]) -> Map<String, Value> {
+    pub(crate) fn shown(&self, tickets: &[TicketId]) -> Map<String, Value> {
         let mut shown = Map::new();
         if !self.0.is_empty() {
             shown.insert("warnings".to_owned(), self.list(|place| json!(tickets.get(place))));
@@ -79,7 +93,7 @@ impl Warnings {
         let first =
             first.map(|(place, warning)| format!("ticket {}: {}", place + 1, warning.message));
         let detail = format!(
-            "{} tickets would not come out well, and the order is strict; {}",
+            "{} tickets would not come out well, and the request is strict; {}",
             self.0.len(),
             first.unwrap_or_default()
         );
@@ -88,7 +102,7 @@ impl Warnings {
             .with("ticketsWithWarnings", json!(self.0.len()))
     }
 
-    /// One entry for each warning: the ticket's place in the order, from 1, and its id if it has one.
+    /// One entry for each warning: the ticket's place in the request, from 1, and its id if it has one.
     fn list(&self, id: impl Fn(usize) -> Value) -> Value {
         let entries = self.0.iter().take(LISTED).flat_map(|(place, warnings)| {
             let id = id(*place);
