@@ -6,6 +6,7 @@
 //!       └ looked at ticket   └ a field no stamper could draw ──▶ typeset for every ticket
 //! ```
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ use crate::diagnostics::told;
 use crate::extract::{Extracted, extract};
 use crate::prelude::{self, LINES_BEFORE, Mode};
 use crate::repack::{self, Repacked};
-use crate::world::TemplateWorld;
+use crate::world::{Kit, TemplateWorld};
 use crate::{Bundle, Diagnostic, EventData, typeset};
 
 /// After this many compilations the cache is swept.
@@ -80,7 +81,8 @@ pub fn compile(bundle: &Bundle, event: &EventData) -> Result<Published, Vec<Diag
 /// Compiles a template for an event.
 pub(crate) fn outcome(bundle: &Bundle, event: &EventData) -> Result<Outcome, Vec<Diagnostic>> {
     let ticket = event.sample_ticket();
-    let world = TemplateWorld::new(bundle, event, &ticket, Mode::Stamp)?;
+    let kit = Kit::new(bundle, event, Mode::Stamp)?;
+    let world = TemplateWorld::new(Arc::new(kit), &ticket)?;
     let (document, mut warnings) = lay_out(&world)?;
     if world.uses_labels() && !prelude::speaks(&event.lang) {
         let message =

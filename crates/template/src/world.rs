@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use serde::Serialize;
 use stampede_model::TicketDocument;
 use typst::diag::{FileError, FileResult};
 use typst::foundations::{Bytes, Datetime, Duration};
@@ -24,23 +25,18 @@ use crate::{Bundle, Diagnostic, EventData, qr};
 /// Typst's standard library: constant, only too large to make and hash for every ticket.
 static LIBRARY: LazyLock<LazyHash<Library>> = LazyLock::new(|| LazyHash::new(Library::default()));
 
-/// What one compilation of a template sees.
-pub(crate) struct TemplateWorld {
+/// What a template brings along, and what it sees of its event: the same for all tickets.
+pub(crate) struct Kit {
     fonts: Arc<Fonts>,
-    main: FileId,
     sources: HashMap<FileId, Source>,
     files: HashMap<FileId, Bytes>,
-    /// Files that tell about the ticket.
-    ticket: HashMap<FileId, Bytes>,
-    looked_at_ticket: AtomicBool,
 }
 
-impl TemplateWorld {
-    /// The world of a template for one event and, in its eyes, one ticket.
+impl Kit {
+    /// Parses sources and fonts.
     pub(crate) fn new(
         bundle: &Bundle,
         event: &EventData,
-        ticket: &TicketDocument,
         mode: Mode,
     ) -> Result<Self, Vec<Diagnostic>> {
         let fonts = Fonts::with_bundle(bundle).map_err(|names| {
@@ -50,7 +46,6 @@ impl TemplateWorld {
             };
             names.iter().map(broken).collect::<Vec<_>>()
         })?;
-        let symbol = qr::Symbol::of(&ticket.code).map_err(|mistake| vec![mistake])?;
         let main = file_id(MAIN_FILE);
         let mut sources = HashMap::from([(prelude::file(), prelude::source())]);
         let mut files = HashMap::new();
@@ -64,6 +59,28 @@ impl TemplateWorld {
             }
             files.insert(id, Bytes::new(bytes.clone()));
         }
+        files.extend([
+            (file_id("stampede.json"), Bytes::from_string(prelude::setup(mode))),
+            (file_id("words.json"), Bytes::from_string(prelude::WORDS.to_owned())),
+            (file_id("event.json"), json(event)),
+        ]);
+        Ok(Self { fonts, sources, files })
+    }
+}
+
+/// What one compilation of a template sees.
+pub(crate) struct TemplateWorld {
+    kit: Arc<Kit>,
+    main: FileId,
+    /// Files that tell about the ticket.
+    ticket: HashMap<FileId, Bytes>,
+    looked_at_ticket: AtomicBool,
+}
+
+impl TemplateWorld {
+    /// The world of a template and, in its eyes, one ticket.
+    pub(crate) fn new(kit: Arc<Kit>, ticket: &TicketDocument) -> Result<Self, Vec<Diagnostic>> {
+        let symbol = qr::Symbol::of(&ticket.code).map_err(|mistake| vec![mistake])?;
         let values: serde_json::Map<_, _> = ticket
             .fields()
             .into_iter()
@@ -74,22 +91,15 @@ impl TemplateWorld {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), pieces(&value).into()))
             .collect();
-        let text = |text: String| Bytes::from_string(text);
-        // Serialising structs of strings cannot fail.
-        let json = |value: serde_json::Result<String>| text(value.unwrap_or_default());
-        files.extend([
-            (file_id("stampede.json"), text(prelude::setup(mode))),
-            (file_id("words.json"), text(prelude::WORDS.to_owned())),
-            (file_id("event.json"), json(serde_json::to_string(event))),
-        ]);
         let ticket = HashMap::from([
-            (file_id("ticket.json"), json(serde_json::to_string(ticket))),
-            (file_id("values.json"), json(serde_json::to_string(&values))),
-            (file_id("pieces.json"), json(serde_json::to_string(&pieces))),
-            (file_id("qr.json"), text(symbol.json())),
-            (file_id("qr.svg"), text(symbol.svg())),
+            (file_id("ticket.json"), json(ticket)),
+            (file_id("values.json"), json(&values)),
+            (file_id("pieces.json"), json(&pieces)),
+            (file_id("qr.json"), Bytes::from_string(symbol.json())),
+            (file_id("qr.svg"), Bytes::from_string(symbol.svg())),
         ]);
-        Ok(Self { fonts, main, sources, files, ticket, looked_at_ticket: AtomicBool::new(false) })
+        let main = file_id(MAIN_FILE);
+        Ok(Self { kit, main, ticket, looked_at_ticket: AtomicBool::new(false) })
     }
 
     /// Whether anything of the ticket was read.
@@ -99,19 +109,19 @@ impl TemplateWorld {
 
     /// Whether the template asks for words in the event's language.
     pub(crate) fn uses_labels(&self) -> bool {
-        let mut sources = self.sources.iter().filter(|(id, _)| **id != prelude::file());
+        let mut sources = self.kit.sources.iter().filter(|(id, _)| **id != prelude::file());
         sources.any(|(_, source)| source.text().contains("label("))
     }
 
     /// Its fonts.
     pub(crate) fn fonts(&self) -> &Fonts {
-        &self.fonts
+        &self.kit.fonts
     }
 
     /// Where the template asks for the ticket, for people: the first place that names it.
     pub(crate) fn where_ticket_is_read(&self) -> Option<String> {
         let mut places: Vec<String> = Vec::new();
-        for (id, source) in self.sources.iter().filter(|(id, _)| **id != prelude::file()) {
+        for (id, source) in self.kit.sources.iter().filter(|(id, _)| **id != prelude::file()) {
             let before = if *id == self.main { prelude::LINES_BEFORE } else { 0 };
             let name = id.get().vpath().get_without_slash().to_owned();
             for (line, text) in source.text().lines().enumerate().skip(before) {
@@ -137,7 +147,7 @@ impl World for TemplateWorld {
     }
 
     fn book(&self) -> &LazyHash<FontBook> {
-        &self.fonts.book
+        &self.kit.fonts.book
     }
 
     fn main(&self) -> FileId {
@@ -145,7 +155,7 @@ impl World for TemplateWorld {
     }
 
     fn source(&self, id: FileId) -> FileResult<Source> {
-        self.sources.get(&id).cloned().ok_or_else(|| refusal(id))
+        self.kit.sources.get(&id).cloned().ok_or_else(|| refusal(id))
     }
 
     fn file(&self, id: FileId) -> FileResult<Bytes> {
@@ -153,16 +163,21 @@ impl World for TemplateWorld {
             self.looked_at_ticket.store(true, Ordering::Relaxed);
             return Ok(bytes.clone());
         }
-        self.files.get(&id).cloned().ok_or_else(|| refusal(id))
+        self.kit.files.get(&id).cloned().ok_or_else(|| refusal(id))
     }
 
     fn font(&self, index: usize) -> Option<Font> {
-        self.fonts.faces.get(index).cloned()
+        self.kit.fonts.faces.get(index).cloned()
     }
 
     fn today(&self, _: Option<Duration>) -> Option<Datetime> {
         None
     }
+}
+
+fn json(value: &impl Serialize) -> Bytes {
+    // Serialising structs and maps of strings cannot fail.
+    Bytes::from_string(serde_json::to_string(value).unwrap_or_default())
 }
 
 /// The text as it is printed, cut where a line may be broken: as the stamper does it.
