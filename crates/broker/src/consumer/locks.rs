@@ -117,8 +117,10 @@ pub(super) async fn renew<H: Handler>(shared: Arc<Shared<H>>, ended: Cancellatio
         }
         if let Err(error) = renew_all(&shared, &held).await {
             tracing::warn!(%error, jobs = held.len(), "cannot renew locks");
-            shared.outages.note();
+            shared.outages.failed();
             wait = PAUSE.1.min(period);
+        } else {
+            shared.outages.worked();
         }
         // The message may have been lost with a connection.
         let ids: Vec<&str> = held.keys().map(String::as_str).collect();
@@ -155,15 +157,18 @@ pub(super) async fn rescue_stalled<H: Handler>(shared: Arc<Shared<H>>, stop: Can
             () = tokio::time::sleep(wait) => {}
             () = stop.cancelled() => return,
         }
-        if let Some(grace) = shared.outages.grace_left(shared.config.lock) {
+        if let Some(grace) = shared.outages.grace_left() {
             wait = grace;
             continue;
         }
         wait = shared.config.stalled_interval;
         shared.look_for_limit().await;
-        if let Err(error) = rescue(&shared).await {
-            tracing::debug!(%error, "cannot look for stalled jobs");
-            shared.outages.note();
+        match rescue(&shared).await {
+            Ok(()) => shared.outages.worked(),
+            Err(error) => {
+                tracing::debug!(%error, "cannot look for stalled jobs");
+                shared.outages.failed();
+            }
         }
     }
 }
