@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -151,18 +152,26 @@ async fn renew_all<H: Handler>(
 
 /// Puts jobs without a holder back to wait: at start, and again and again. Ends with `stop`.
 pub(super) async fn rescue_stalled<H: Handler>(shared: Arc<Shared<H>>, stop: CancellationToken) {
-    let mut wait = std::time::Duration::ZERO;
+    let mut wait = Duration::ZERO;
     loop {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = stop.cancelled() => return,
         }
+        wait = shared.config.stalled_interval;
+        // Also to see whether Redis is there: the check itself must not be what waits for it to come
+        // back, for then it would be the first to act.
+        let asked = Instant::now();
+        if let Err(error) = shared.look_for_limit().await {
+            tracing::debug!(%error, "cannot look for stalled jobs");
+            shared.outages.failed();
+            continue;
+        }
+        shared.outages.worked_since(asked);
         if let Some(grace) = shared.outages.grace_left() {
             wait = grace;
             continue;
         }
-        wait = shared.config.stalled_interval;
-        shared.look_for_limit().await;
         match rescue(&shared).await {
             Ok(()) => shared.outages.worked(),
             Err(error) => {

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// How long holders need to come back: their longest pause between two tries, and some more.
 const GRACE: Duration = Duration::from_secs(3);
 
+/// A call that takes longer may have waited for Redis to come back.
+const SLOW: Duration = Duration::from_millis(200);
+
 /// What is known of outages.
 pub(super) struct Outages {
     /// One that is shorter lets no lock expire.
@@ -32,12 +35,20 @@ impl Outages {
 
     /// Redis has just answered.
     pub(super) fn worked(&self) {
-        self.worked_at(Instant::now());
+        let now = Instant::now();
+        self.worked_at(now, now);
     }
 
-    fn worked_at(&self, now: Instant) {
+    /// Redis has just answered what it was asked then. A call does not always fail in an outage: it
+    /// may wait for the connection to be mended, and succeed right after.
+    pub(super) fn worked_since(&self, asked: Instant) {
+        self.worked_at(asked, Instant::now());
+    }
+
+    fn worked_at(&self, asked: Instant, now: Instant) {
         let mut state = self.state();
-        if state.failing && now.duration_since(state.worked) >= self.harmless {
+        let was_away = state.failing || now.duration_since(asked) >= SLOW;
+        if was_away && now.duration_since(state.worked) >= self.harmless {
             state.grace_until = Some(now + GRACE);
         }
         state.failing = false;
@@ -55,12 +66,7 @@ impl Outages {
     }
 
     fn grace_left_at(&self, now: Instant) -> Option<Duration> {
-        let state = self.state();
-        if state.failing && now.duration_since(state.worked) >= self.harmless {
-            // It is not known yet how long it lasts.
-            return Some(GRACE);
-        }
-        let left = state.grace_until?.saturating_duration_since(now);
+        let left = self.state().grace_until?.saturating_duration_since(now);
         (!left.is_zero()).then_some(left)
     }
 
@@ -78,16 +84,19 @@ mod tests {
         let outages = Outages::new(Duration::from_secs(15));
         let start = Instant::now();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
-        outages.worked_at(at(0));
+        outages.worked_at(at(0), at(0));
         outages.failed();
-        assert_eq!(outages.grace_left_at(at(1)), None);
-        outages.worked_at(at(1));
+        outages.worked_at(at(1), at(1));
         assert_eq!(outages.grace_left_at(at(1)), None, "a hiccup");
 
         outages.failed();
-        assert_eq!(outages.grace_left_at(at(9)), Some(GRACE), "still away");
-        outages.worked_at(at(11));
+        outages.worked_at(at(11), at(11));
         assert_eq!(outages.grace_left_at(at(12)), Some(Duration::from_secs(2)));
         assert_eq!(outages.grace_left_at(at(14)), None);
+
+        outages.worked_at(at(20), at(20));
+        assert_eq!(outages.grace_left_at(at(20)), None, "idle, not away");
+        outages.worked_at(at(21), at(30));
+        assert_eq!(outages.grace_left_at(at(30)), Some(GRACE), "it has waited for Redis");
     }
 }
