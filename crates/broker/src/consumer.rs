@@ -147,7 +147,7 @@ impl<H: Handler> Consumer<H> {
         panics::keep_traces();
         let shared = Shared {
             held: HeldLocks::default(),
-            outages: Outages::default(),
+            outages: Outages::new(config.lock),
             events: Events::new(),
             slots: watch::Sender::new(config.slots.max(1)),
             quiet: CancellationToken::new(),
@@ -264,17 +264,19 @@ impl<H: Handler> Shared<H> {
             {
                 match self.fetch(slot).await {
                     Ok(Taking::Job(admitted)) => {
+                        self.outages.worked();
                         pause = PAUSE.0;
                         busy.spawn(self.clone().work(slot.number, admitted));
                         slots.free.pop();
                         continue;
                     }
                     Ok(Taking::Nothing(until)) => {
+                        self.outages.worked();
                         pause = PAUSE.0;
                         idle = until;
                     }
                     Err(error) => {
-                        self.outages.note();
+                        self.outages.failed();
                         tracing::warn!(%error, retry_in = ?pause, "cannot take jobs");
                         tokio::select! {
                             () = tokio::time::sleep(pause) => {}

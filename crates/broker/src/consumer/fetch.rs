@@ -103,11 +103,11 @@ impl<H: Handler> Shared<H> {
     }
 
     /// Looks whether somebody has set or lifted a limit meanwhile.
-    pub(super) async fn look_for_limit(&self) {
+    pub(super) async fn look_for_limit(&self) -> Result<(), Error> {
         let limits = self.queue.broker().limits();
-        if let Ok(is_set) = limits.is_set(&queue_limit(self.queue.name())).await {
-            self.limited.store(is_set || self.config.limit.is_some(), Ordering::Relaxed);
-        }
+        let is_set = limits.is_set(&queue_limit(self.queue.name())).await?;
+        self.limited.store(is_set || self.config.limit.is_some(), Ordering::Relaxed);
+        Ok(())
     }
 }
 

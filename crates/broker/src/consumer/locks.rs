@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -117,8 +118,10 @@ pub(super) async fn renew<H: Handler>(shared: Arc<Shared<H>>, ended: Cancellatio
         }
         if let Err(error) = renew_all(&shared, &held).await {
             tracing::warn!(%error, jobs = held.len(), "cannot renew locks");
-            shared.outages.note();
+            shared.outages.failed();
             wait = PAUSE.1.min(period);
+        } else {
+            shared.outages.worked();
         }
         // The message may have been lost with a connection.
         let ids: Vec<&str> = held.keys().map(String::as_str).collect();
@@ -149,21 +152,32 @@ async fn renew_all<H: Handler>(
 
 /// Puts jobs without a holder back to wait: at start, and again and again. Ends with `stop`.
 pub(super) async fn rescue_stalled<H: Handler>(shared: Arc<Shared<H>>, stop: CancellationToken) {
-    let mut wait = std::time::Duration::ZERO;
+    let mut wait = Duration::ZERO;
     loop {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = stop.cancelled() => return,
         }
-        if let Some(grace) = shared.outages.grace_left(shared.config.lock) {
+        wait = shared.config.stalled_interval;
+        // Also to see whether Redis is there: the check itself must not be what waits for it to come
+        // back, for then it would be the first to act.
+        let asked = Instant::now();
+        if let Err(error) = shared.look_for_limit().await {
+            tracing::debug!(%error, "cannot look for stalled jobs");
+            shared.outages.failed();
+            continue;
+        }
+        shared.outages.worked_since(asked);
+        if let Some(grace) = shared.outages.grace_left() {
             wait = grace;
             continue;
         }
-        wait = shared.config.stalled_interval;
-        shared.look_for_limit().await;
-        if let Err(error) = rescue(&shared).await {
-            tracing::debug!(%error, "cannot look for stalled jobs");
-            shared.outages.note();
+        match rescue(&shared).await {
+            Ok(()) => shared.outages.worked(),
+            Err(error) => {
+                tracing::debug!(%error, "cannot look for stalled jobs");
+                shared.outages.failed();
+            }
         }
     }
 }

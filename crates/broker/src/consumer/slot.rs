@@ -69,7 +69,9 @@ impl<H: Handler> Shared<H> {
             }
         };
         let after = loop {
-            match self.finish_stubbornly(slot, claim, job, &ending).await {
+            let finished = self.finish_stubbornly(slot, claim, job, &ending).await;
+            self.outages.worked();
+            match finished {
                 Ok(after) => break after,
                 // Only a completion is refused: what comes instead of it is not.
                 Err(outcome) => ending = self.end(job, outcome, None).await,
@@ -199,7 +201,7 @@ impl<H: Handler> Shared<H> {
                 Err(error) => error,
             };
             if error.is_outage() {
-                self.outages.note();
+                self.outages.failed();
                 answer_lost = true;
                 tracing::warn!(job = job.id, %error, retry_in = ?pause, "cannot finish");
             } else {

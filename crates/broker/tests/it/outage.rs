@@ -147,3 +147,42 @@ async fn four_second_jobs_outlive_ten_seconds_without_redis_and_run_once() {
         consumer.stop().await;
     }
 }
+
+#[tokio::test]
+async fn a_holder_whose_lock_expired_in_an_outage_is_not_taken_for_dead() {
+    let mut stage = Stage::start().await;
+    let proxy = Proxy::start(stage.redis.port()).await;
+    let (_broker, queue) = connect(&proxy.url()).await;
+    // Both look ten times a second.
+    let often = |token| {
+        let stalled_interval = Duration::from_millis(100);
+        ConsumerConfig { stalled_interval, ..short_lock(token) }
+    };
+    let mut holder = play(&queue, often("holder"));
+    stage.enqueue(&[job("a")]).await;
+    let run = holder.run().await;
+    let mut eager = stage.play(often("eager"));
+    stage.until_idle(1).await;
+    // As it stands between two renewals.
+    stage.ask::<()>("SADD @stalled a").await;
+    stage.redis.kill();
+    // The holder takes longer to find its way back than the other.
+    proxy.lead_to(1);
+    throughout(Duration::from_millis(1_000), async || {}).await;
+    stage.redis.start_again().await;
+    let stays = async || {
+        assert!(!run.is_dropped());
+        assert_eq!(stage.field("a", "ats").await.as_deref(), Some("1"));
+    };
+    throughout(Duration::from_millis(2_500), stays).await;
+    assert!(!stage.ask::<bool>("EXISTS @a:lock").await, "expired meanwhile");
+    proxy.lead_to(stage.redis.port());
+    eventually(SOON, || async {
+        (stage.ask::<Option<String>>("GET @a:lock").await.as_deref() == Some("holder:0"))
+            .then_some(())
+    })
+    .await;
+    run.completes();
+    stage.until_completed(1).await;
+    eager.runs_nothing_else();
+}
