@@ -59,6 +59,9 @@ fn parse(text: &str) -> Result<Address, String> {
             if scheme.starts_with("redis") && !scheme.contains('+') {
                 let url = Url::parse(text).map_err(|error| error.to_string())?;
                 url.host_str().filter(|host| !host.is_empty()).ok_or("it has no host")?;
+                if url.path().contains('@') || text.contains(['?', '#']) && text.contains('@') {
+                    return Err("signs such as / ? # in a password must be percent-encoded".into());
+                }
             }
             Ok(Address::Single { url: text.to_owned() })
         }
@@ -135,25 +138,34 @@ impl<'a> Parts<'a> {
             let url = Url::parse(&format!("redis://{login}{host}"));
             let sound = url.is_ok_and(|url| url.host_str().is_some() && url.port().is_some());
             if !sound {
-                return Err(format!("{host:?} is not host:port"));
+                // What is in front of an @ further on is a password with a slash in it.
+                return Err(match rest.contains('@') && login.is_empty() {
+                    true => "signs such as / ? # in a password must be percent-encoded".to_owned(),
+                    false => format!("{host:?} is not host:port"),
+                });
             }
         }
         Ok(Self { login, hosts, path, query })
     }
 }
 
-/// The URL as it may be shown in messages and logs.
+/// The URL as it may be shown in messages and logs. A password may hold signs that end it for one reader
+/// and not for another (`/`, `?`, `#`, `@`), so everything up to the last `@` is taken for secret.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "(unreadable URL)".to_owned() };
+    let (login, rest) = match rest.rsplit_once('@') {
+        None => ("", rest),
+        // Only a name that cannot be part of a password is shown.
+        Some((login, rest)) => match login.split_once(':') {
+            Some((user, _)) if user.bytes().all(|b| b.is_ascii_alphanumeric()) => (user, rest),
+            _ => ("…", rest),
+        },
+    };
     // Unix sockets and Sentinels take passwords as parameters.
-    let rest = rest.split('?').next().unwrap_or_default();
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    match authority.rsplit_once('@') {
-        None => format!("{scheme}://{rest}"),
-        Some((login, hosts)) => {
-            let user = login.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}:***@{hosts}{path}")
-        }
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    match login {
+        "" if !url.contains('@') => format!("{scheme}://{rest}"),
+        user => format!("{scheme}://{user}:***@{rest}"),
     }
 }
 
@@ -204,8 +216,18 @@ mod tests {
             "redis-cluster://u:secret@a:1,b:2",
             "redis-sentinel://u:secret@a:1/m?sentinel_password=secret",
             "redis://u:se@secret@h:1",
+            "redis://:se/secret@h:6379",
+            "redis://u:secret?x@h:6379/1",
+            "redis://u:secret#x@h:6379",
+            "redis-cluster://u:se/secret@a:1",
+            "redis-cluster://u:secret/x@a:1",
+            "redis-sentinel://u:secret?x@a:1/m",
+            "redis://user:12/secret@h",
         ] {
             assert!(!without_password(url).contains("secret"), "{url}");
+            if let Err(error) = check_url(url) {
+                assert!(!error.to_string().contains("secret"), "{error}");
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::cluster::ClusterClient;
 use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, Slot, SlotAddr};
 use redis::io::tcp::TcpSettings;
-use redis::io::tcp::socket2::TcpKeepalive;
+use redis::io::tcp::socket2::{SockRef, TcpKeepalive};
 use redis::{Client, Cmd, FromRedisValue, IntoConnectionInfo, RedisResult, TlsCertificates, cmd};
 use serde::Serialize;
 
@@ -75,6 +75,9 @@ pub struct Broker {
 /// A command that has no answer for this long has failed.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// What was sent must be acknowledged within this time. Locks are renewed after a third of their 15 s:
+/// a connection that is dead then must be found out and replaced before they end.
+const UNHEARD: Duration = Duration::from_secs(5);
 /// A silent connection is probed after this long.
 const PROBE_AFTER: Duration = Duration::from_secs(4);
 
@@ -286,6 +289,7 @@ impl Opener {
                 ClusterClient::builder(self.nodes.iter().map(|(url, _)| url.as_str()))
                     .connection_timeout(CONNECT_TIMEOUT)
                     .response_timeout(response_timeout)
+                    .tcp_settings(tcp_settings())
                     .retries(3);
             if let Some(tls) = &self.tls {
                 builder = builder.certs(tls.clone());
@@ -326,17 +330,33 @@ fn read_certificates(files: &TlsFiles) -> Result<Option<TlsCertificates>, Error>
     Ok(Some(TlsCertificates { client_tls, root_cert }))
 }
 
+/// A peer that vanished without a word (power, firewall) answers no probes; without them the connection
+/// would stay, and every command on it would time out.
+fn tcp_settings() -> TcpSettings {
+    let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(probes());
+    #[cfg(target_os = "linux")]
+    let tcp = tcp.set_user_timeout(UNHEARD);
+    tcp
+}
+
+fn probes() -> TcpKeepalive {
+    TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_AFTER / 2)
+}
+
+/// The same for a connection that is not the `redis` crate's.
+fn probe(stream: &tokio::net::TcpStream) {
+    let socket = SockRef::from(stream);
+    // A connection that cannot be probed is still one.
+    let _ = socket.set_tcp_keepalive(&probes());
+    #[cfg(target_os = "linux")]
+    let _ = socket.set_tcp_user_timeout(Some(UNHEARD));
+}
+
 pub(crate) fn open(
     url: impl IntoConnectionInfo,
     tls: Option<TlsCertificates>,
 ) -> RedisResult<Client> {
-    // A peer that vanished without a word (power, firewall) answers no probes; without them the
-    // connection would stay, and every command on it would time out.
-    let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_AFTER / 2);
-    let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(probes);
-    #[cfg(target_os = "linux")]
-    let tcp = tcp.set_user_timeout(RESPONSE_TIMEOUT);
-    let info = url.into_connection_info()?.set_tcp_settings(tcp);
+    let info = url.into_connection_info()?.set_tcp_settings(tcp_settings());
     match tls {
         Some(tls) if matches!(info.addr(), redis::ConnectionAddr::TcpTls { .. }) => {
             Client::build_with_tls(info, tls)

@@ -54,6 +54,11 @@ pub use self::cancel::Cancelled;
 pub use self::context::JobContext;
 pub use self::handle::{ConsumerHandle, Event, EventKind};
 
+/// How long an answer of Redis that is on its way is waited for at the end.
+const LAST_ANSWER: Duration = Duration::from_secs(1);
+/// How long giving jobs back may take at the end; then their locks have to expire.
+const FAREWELL: Duration = Duration::from_secs(3);
+
 /// How long an idle consumer waits for a marker before it looks by itself.
 const IDLE: Duration = Duration::from_secs(5);
 /// Pauses after a failed call: the first, and the longest.
@@ -183,6 +188,9 @@ impl<H: Handler> Consumer<H> {
         tokio::select! {
             () = shared.fill_slots(&mut slots, &stop) => {}
             () = shared.kill.cancelled() => stop.cancel(),
+            // A Redis that hangs does not put off the end; a job in an answer that is lost now is
+            // given back below.
+            () = async { stop.cancelled().await; tokio::time::sleep(LAST_ANSWER).await } => {}
         }
 
         shared.quiet.cancel();
@@ -195,18 +203,23 @@ impl<H: Handler> Consumer<H> {
         slots.shutdown().await;
         // Nobody works on them: jobs that did not end in time, and jobs given to us in a lost answer.
         let ours = |lock: &str| belongs_to(lock, &shared.config.token);
-        match shared.queue.hand_back(ours).await {
-            Ok(jobs) if jobs.is_empty() => {}
-            Ok(jobs) => tracing::warn!(?jobs, "gave back jobs that did not end in time"),
-            Err(error) => {
+        match tokio::time::timeout(FAREWELL, shared.queue.hand_back(ours)).await {
+            Ok(Ok(jobs)) if jobs.is_empty() => {}
+            Ok(Ok(jobs)) => tracing::warn!(?jobs, "gave back jobs that did not end in time"),
+            Ok(Err(error)) => {
                 tracing::error!(%error, "could not give back jobs; their locks will expire")
+            }
+            Err(_) => {
+                tracing::error!("Redis hangs: could not give back jobs; their locks will expire")
             }
         }
         // In a queue that allows no more at a time, others may wait for the places that were ours.
         let _ = tokio::time::timeout(PAUSE.0, shared.queue.set_marker()).await;
         ended.cancel();
         // They end by themselves; a panic in one of them has been reported already.
-        let _ = tokio::join!(renewing, rescuing, listening);
+        let all = async { tokio::join!(renewing, rescuing, listening) };
+        // Those that wait for an answer of Redis end here.
+        let _ = tokio::time::timeout(LAST_ANSWER, all).await;
     }
 }
 
@@ -277,7 +290,9 @@ impl<H: Handler> Shared<H> {
                     }
                     Err(error) => {
                         self.outages.failed();
-                        tracing::warn!(%error, retry_in = ?pause, "cannot take jobs");
+                        if !error.is_outage() {
+                            tracing::warn!(%error, retry_in = ?pause, "cannot take jobs");
+                        }
                         tokio::select! {
                             () = tokio::time::sleep(pause) => {}
                             () = stop.cancelled() => {}

@@ -14,6 +14,10 @@ local slack = math.max(5000, math.min(50000, per * 25))
 local window = per * 1000 + slack
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - window - slack)
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+-- From before the clock was set back: they would block everybody until it is that late again.
+if redis.call('ZREMRANGEBYSCORE', KEYS[2], string.format('(%.0f', now + slack), '+inf') > 0 then
+  redis.call('DEL', KEYS[3])
+end
 local known = redis.call('ZCARD', KEYS[2])
 if redis.call('ZCOUNT', KEYS[2], '(' .. string.format('%.0f', now - window), '+inf') < max then
   -- Counted from when it became possible, if that was a moment ago: who asks a little late each time

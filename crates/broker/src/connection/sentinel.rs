@@ -16,11 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use redis::{AsyncConnectionConfig, Client, cmd};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
+use url::Url;
 use uuid::Uuid;
 
 use crate::Error;
@@ -63,7 +65,8 @@ impl Relay {
         let (announce, masters) = watch::channel(master);
         let tasks =
             [tokio::spawn(follow(sentinels, announce)), tokio::spawn(accept(listener, masters))];
-        let url = url_of(&socket, address);
+        let url = url_of(&socket, address)
+            .ok_or_else(|| unreachable(format!("{} is no path for a socket", socket.display())))?;
         Ok(Self { folder, url, _tasks: tasks.map(AbortOnDropHandle::new) })
     }
 
@@ -80,14 +83,19 @@ impl Drop for Relay {
     }
 }
 
-fn url_of(socket: &Path, address: &SentinelAddress) -> String {
-    let mut url = format!("redis+unix://{}?db={}", socket.display(), address.database);
+fn url_of(socket: &Path, address: &SentinelAddress) -> Option<String> {
+    let mut url = Url::from_file_path(socket).ok()?;
+    url.set_scheme("redis+unix").ok()?;
+    let mut query = url.query_pairs_mut();
+    query.append_pair("db", &address.database.to_string());
     for (name, value) in [("user", &address.user), ("pass", &address.password)] {
         if !value.is_empty() {
-            url.push_str(&format!("&{name}={value}"));
+            // It stood in a URL as user or password, and is a parameter now: other signs are special.
+            query.append_pair(name, &percent_decode_str(value).decode_utf8_lossy());
         }
     }
-    url
+    drop(query);
+    Some(url.into())
 }
 
 /// Those who know.
@@ -104,15 +112,26 @@ impl Sentinels {
         Ok(Self { clients, name: address.master.clone() })
     }
 
-    /// `host:port` of the master, by the first Sentinel that knows; otherwise what each of them said.
+    /// `host:port` of the master, by most of the Sentinels that answer: one that is cut off from the
+    /// others may name the old one. Otherwise what each of them said.
     async fn master(&self) -> Result<String, String> {
+        let asked = self
+            .clients
+            .iter()
+            .map(|(_, client)| tokio::time::timeout(PATIENCE, ask(client, &self.name)));
+        let answers = futures::future::join_all(asked).await;
         let mut complaints = Vec::new();
-        for (url, client) in &self.clients {
-            match tokio::time::timeout(PATIENCE, ask(client, &self.name)).await {
-                Ok(Ok(Some((host, port)))) if host.contains(':') => {
-                    return Ok(format!("[{host}]:{port}"));
+        let mut votes: Vec<(String, usize)> = Vec::new();
+        for ((url, _), answer) in self.clients.iter().zip(answers) {
+            match answer {
+                Ok(Ok(Some((host, port)))) => {
+                    let host = if host.contains(':') { format!("[{host}]") } else { host };
+                    let master = format!("{host}:{port}");
+                    match votes.iter_mut().find(|(other, _)| *other == master) {
+                        Some((_, votes)) => *votes += 1,
+                        None => votes.push((master, 1)),
+                    }
                 }
-                Ok(Ok(Some((host, port)))) => return Ok(format!("{host}:{port}")),
                 Ok(Ok(None)) => {
                     complaints.push(format!("the Sentinel at {url} knows no {:?}", self.name));
                 }
@@ -120,7 +139,9 @@ impl Sentinels {
                 Err(_) => complaints.push(format!("the Sentinel at {url} does not answer")),
             }
         }
-        Err(complaints.join("; "))
+        let most = votes.iter().map(|(_, votes)| *votes).max();
+        let chosen = votes.into_iter().find(|(_, votes)| Some(*votes) == most);
+        chosen.map(|(master, _)| master).ok_or_else(|| complaints.join("; "))
     }
 }
 
@@ -160,9 +181,13 @@ async fn reach(masters: &mut watch::Receiver<String>) -> TcpStream {
             connected = TcpStream::connect(&master) => if let Ok(stream) = connected {
                 return stream;
             },
-            _ = masters.changed() => continue,
+            changed = masters.changed() => match changed {
+                Ok(()) => continue,
+                // Nobody follows the master any more: this is over.
+                Err(_) => std::future::pending().await,
+            },
         }
-        let _ = tokio::time::timeout(RETRY, masters.changed()).await;
+        tokio::time::sleep(RETRY).await;
     }
 }
 
@@ -184,6 +209,7 @@ async fn accept(listener: UnixListener, masters: watch::Receiver<String>) {
 async fn pass_on(mut ours: UnixStream, mut masters: watch::Receiver<String>) {
     let Ok(mut theirs) = tokio::time::timeout(HOLD, reach(&mut masters)).await else { return };
     let _ = theirs.set_nodelay(true);
+    super::probe(&theirs);
     tokio::select! {
         _ = copy_bidirectional(&mut ours, &mut theirs) => {}
         _ = masters.changed() => {}

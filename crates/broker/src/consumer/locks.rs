@@ -104,6 +104,8 @@ impl HeldLocks {
 /// Ends with `ended`.
 pub(super) async fn renew<H: Handler>(shared: Arc<Shared<H>>, ended: CancellationToken) {
     let period = shared.config.lock / 3;
+    // There must be time for a second try before the locks end.
+    let patience = (shared.config.lock / 5).max(Duration::from_secs(1));
     let mut wait = period;
     loop {
         tokio::select! {
@@ -116,12 +118,20 @@ pub(super) async fn renew<H: Handler>(shared: Arc<Shared<H>>, ended: Cancellatio
         if held.is_empty() {
             continue;
         }
-        if let Err(error) = renew_all(&shared, &held).await {
-            tracing::warn!(%error, jobs = held.len(), "cannot renew locks");
-            shared.outages.failed();
-            wait = PAUSE.1.min(period);
-        } else {
-            shared.outages.worked();
+        match tokio::time::timeout(patience, renew_all(&shared, &held)).await {
+            Ok(Ok(())) => shared.outages.worked(),
+            failed => {
+                // The connection tells of outages, once (`connection/state.rs`).
+                match failed {
+                    Ok(Err(error)) if !error.is_outage() => {
+                        tracing::warn!(%error, jobs = held.len(), "cannot renew locks");
+                    }
+                    _ => tracing::debug!(jobs = held.len(), "cannot renew locks"),
+                }
+                shared.outages.failed();
+                wait = PAUSE.1.min(period);
+                continue;
+            }
         }
         // The message may have been lost with a connection.
         let ids: Vec<&str> = held.keys().map(String::as_str).collect();

@@ -203,7 +203,8 @@ impl<H: Handler> Shared<H> {
             if error.is_outage() {
                 self.outages.failed();
                 answer_lost = true;
-                tracing::warn!(job = job.id, %error, retry_in = ?pause, "cannot finish");
+                // The connection tells of the outage, once (`connection/state.rs`).
+                tracing::debug!(job = job.id, %error, retry_in = ?pause, "cannot finish");
             } else {
                 tracing::error!(job = job.id, %error, "cannot be finished; it will run again");
                 // The same would happen at once, and again: it must not spin.
