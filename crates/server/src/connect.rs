@@ -1,9 +1,10 @@
 //! Reaching the database, Redis and the files folder, with patience if asked for.
 
 use std::future::Future;
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use stampede_broker::Broker;
 use stampede_files::Files;
 use stampede_model::{MAIN_FILE, TemplateFiles};
@@ -35,6 +36,19 @@ pub(crate) async fn store(settings: &Settings, durability: Durability) -> Result
         Some(secret) => store.with_ticket_secret(&secret),
         None => store,
     })
+}
+
+/// Connects to a database that exists: a command that looks for a server's must not make one. Tells what
+/// else could be done `instead`.
+pub(crate) async fn existing_store(settings: &Settings, instead: &str) -> Result<Store> {
+    if let Some(file) = settings.database_url.strip_prefix("sqlite:")
+        && !Path::new(file.strip_prefix("//").unwrap_or(file)).exists()
+    {
+        bail!(
+            "there is no database at {file}. Set DATA_DIR or DATABASE_URL as for the server, or {instead}"
+        );
+    }
+    store(settings, Durability::EveryCommit).await
 }
 
 /// Connects to Redis.

@@ -67,7 +67,14 @@ impl Settings {
         let storage = reader.variable("STORAGE_TYPE");
         let nfs_path = reader.variable("NFS_PATH");
         let public_path = match (storage.as_deref(), nfs_path) {
-            (Some("nfs"), Some(path)) => PathBuf::from(path),
+            (Some("nfs"), Some(path)) => {
+                // Made here, it would be a folder of this machine that no other node sees.
+                if !Path::new(&path).is_dir() {
+                    reader
+                        .refuse("NFS_PATH", "is no folder on this machine: is the share mounted?");
+                }
+                PathBuf::from(path)
+            }
             (Some("nfs"), None) => {
                 let right = "needs NFS_PATH, the folder where the share is mounted";
                 reader.mistake("STORAGE_TYPE", "nfs", right);
@@ -92,6 +99,12 @@ impl Settings {
         if fleet.mode == Mode::Worker && redis == Redis::Embedded {
             let right = "a node that only works needs REDIS_URL, where others put jobs, and their \
                          DATABASE_URL";
+            reader.mistake("WORKER_MODE", "worker", right);
+        } else if fleet.mode == Mode::Worker
+            && args.database_url.as_deref().unwrap_or_default().is_empty()
+        {
+            // It would take the others' jobs and find their tickets in no database of its own.
+            let right = "a node that only works needs DATABASE_URL, too: the database of those who put jobs";
             reader.mistake("WORKER_MODE", "worker", right);
         }
         let default_database = format!("sqlite:{}", data_dir.join("stampede.db").display());

@@ -61,7 +61,7 @@ pub(crate) async fn download(
             // Just made, and yet not what we expect: making it again would not change that.
             None => Err(Problem::internal(&format!(
                 "workers make another PDF of ticket {id} than this server expects; do all nodes run \
-                 the same version and TICKET_TEMPLATE?"
+                 the same version and TICKET_TEMPLATE, and write to the same folder (PUBLIC_PATH, NFS_PATH)?"
             ))),
         };
     }

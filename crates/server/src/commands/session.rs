@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Result, bail};
 use stampede_model::{KeyHash, Principal, Role, Timestamp};
-use stampede_store::{Durability, Store};
+use stampede_store::Store;
 
 use crate::cli::ServerArgs;
 use crate::commands::client::Client;
@@ -29,8 +29,10 @@ impl Session {
             Some(key) => (key, None),
             None if server.url.is_some() => bail!("give a --key that the server at {url} knows"),
             None => {
-                let store = connect::store(settings, Durability::EveryCommit).await?;
-                let principal = Principal { user: "demo".to_owned(), role };
+                let store =
+                    connect::existing_store(settings, "give --url and --key of a server elsewhere")
+                        .await?;
+                let principal = Principal { user: "local command line".to_owned(), role };
                 let secret = keys::create(&store, &principal, "a command of this machine").await?;
                 let hash = KeyHash::of(&secret);
                 (secret, Some((store, hash)))

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use stampede_model::{Claims, KeyRing, Refusal, Token};
-use stampede_store::{Durability, Error, Store, Verdict};
+use stampede_store::{Error, Store, Verdict};
 
 use crate::cli::Verify;
 use crate::connect;
@@ -61,17 +61,10 @@ async fn read_texts(ticket: &str) -> Result<Vec<String>> {
     Ok(vec![ticket.trim().to_owned()])
 }
 
-/// Opens a database that exists; looking must not make one.
 async fn open_store(settings: &Settings) -> Result<Store> {
-    if let Some(file) = settings.database_url.strip_prefix("sqlite:")
-        && !Path::new(file.strip_prefix("//").unwrap_or(file)).exists()
-    {
-        bail!(
-            "there is no database at {file}. Set DATA_DIR or DATABASE_URL as for the server, or verify \
-             without a database: --keys FILE, with what GET /api/events/{{id}}/keys answers"
-        );
-    }
-    connect::store(settings, Durability::EveryCommit).await
+    let instead =
+        "verify without a database: --keys FILE, with what GET /api/events/{id}/keys answers";
+    connect::existing_store(settings, instead).await
 }
 
 fn explained(error: Error) -> anyhow::Error {

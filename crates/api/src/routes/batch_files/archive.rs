@@ -3,7 +3,7 @@
 
 use async_zip::base::write::ZipFileWriter;
 use async_zip::error::ZipError;
-use async_zip::{Compression, ZipEntryBuilder};
+use async_zip::{Compression, ZipDateTimeBuilder, ZipEntryBuilder};
 
 /// From so many entries on the archive has the records of ZIP64; older readers do without.
 const ZIP64_FROM: u64 = 65_000;
@@ -21,7 +21,10 @@ impl Archive {
     }
 
     pub(super) async fn add(&mut self, name: String, content: &[u8]) -> Result<Vec<u8>, ZipError> {
-        let entry = ZipEntryBuilder::new(name.into(), Compression::Stored);
+        // The first day that archives know: the same tickets are the same bytes on every day.
+        let day = ZipDateTimeBuilder::new().year(1980).month(1).day(1).build();
+        let entry =
+            ZipEntryBuilder::new(name.into(), Compression::Stored).last_modification_date(day);
         self.zip.write_entry_whole(entry, content).await?;
         Ok(std::mem::take(self.zip.inner_mut()))
     }
