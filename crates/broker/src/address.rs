@@ -16,6 +16,9 @@ use crate::Error;
 /// Most hosts in one address; more would be a mistake.
 const MAX_HOSTS: usize = 64;
 
+/// What is in front of an `@` far behind is a password that was cut.
+const ENCODE: &str = "signs such as / ? # @ in a password must be percent-encoded";
+
 /// A Redis, one or many servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
@@ -60,7 +63,7 @@ fn parse(text: &str) -> Result<Address, String> {
                 let url = Url::parse(text).map_err(|error| error.to_string())?;
                 url.host_str().filter(|host| !host.is_empty()).ok_or("it has no host")?;
                 if url.path().contains('@') || text.contains(['?', '#']) && text.contains('@') {
-                    return Err("signs such as / ? # in a password must be percent-encoded".into());
+                    return Err(ENCODE.into());
                 }
             }
             Ok(Address::Single { url: text.to_owned() })
@@ -127,6 +130,9 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     fn of(rest: &'a str) -> Result<Self, String> {
+        if rest.rfind('@') > rest.find(['/', '?', '#']) && rest.contains(['/', '?', '#']) {
+            return Err(ENCODE.to_owned());
+        }
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
@@ -138,11 +144,7 @@ impl<'a> Parts<'a> {
             let url = Url::parse(&format!("redis://{login}{host}"));
             let sound = url.is_ok_and(|url| url.host_str().is_some() && url.port().is_some());
             if !sound {
-                // What is in front of an @ further on is a password with a slash in it.
-                return Err(match rest.contains('@') && login.is_empty() {
-                    true => "signs such as / ? # in a password must be percent-encoded".to_owned(),
-                    false => format!("{host:?} is not host:port"),
-                });
+                return Err(format!("{host:?} is not host:port"));
             }
         }
         Ok(Self { login, hosts, path, query })

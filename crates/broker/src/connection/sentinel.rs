@@ -84,8 +84,8 @@ impl Drop for Relay {
 }
 
 fn url_of(socket: &Path, address: &SentinelAddress) -> Option<String> {
-    let mut url = Url::from_file_path(socket).ok()?;
-    url.set_scheme("redis+unix").ok()?;
+    let mut url = Url::parse("redis+unix:///").ok()?;
+    url.set_path(socket.to_str()?);
     let mut query = url.query_pairs_mut();
     query.append_pair("db", &address.database.to_string());
     for (name, value) in [("user", &address.user), ("pass", &address.password)] {
