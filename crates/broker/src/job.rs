@@ -53,6 +53,8 @@ pub struct Job {
     pub(crate) backoff: Option<Backoff>,
     /// The schedule it comes from.
     pub(crate) schedule: Option<String>,
+    /// An earlier attempt has shown how far it was.
+    pub(crate) shows_progress: bool,
     pub(crate) stack_trace_limit: usize,
     pub(crate) keep_logs: Option<u64>,
     pub(crate) stack_trace: Vec<String>,
@@ -103,6 +105,7 @@ impl Job {
             processed_on: ms(fields.get("processedOn")),
             attempts: options["attempts"].as_f64().map_or(0, |n| n as u32),
             backoff: Backoff::read(&options["backoff"]),
+            shows_progress: fields.contains_key("progress"),
             stack_trace_limit: options["stackTraceLimit"]
                 .as_f64()
                 .map_or(STACK_TRACE_LIMIT, |n| n as usize),

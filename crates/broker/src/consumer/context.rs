@@ -1,6 +1,8 @@
 //! What a handler can do besides its work.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,15 +16,28 @@ pub struct JobContext {
     queue: Queue,
     job_id: String,
     keep_logs: Option<u64>,
+    /// The job has shown how far it is.
+    shows_progress: Arc<AtomicBool>,
 }
 
 impl JobContext {
     pub(super) fn new(queue: &Queue, job: &Job) -> Self {
-        Self { queue: queue.clone(), job_id: job.id.clone(), keep_logs: job.keep_logs }
+        Self {
+            queue: queue.clone(),
+            job_id: job.id.clone(),
+            keep_logs: job.keep_logs,
+            shows_progress: Arc::new(AtomicBool::new(job.shows_progress)),
+        }
+    }
+
+    /// Whether it has been shown how far the job is; then it ends at 100.
+    pub(super) fn shows_progress(&self) -> bool {
+        self.shows_progress.load(Ordering::Relaxed)
     }
 
     /// Shows how far the job is: a percentage, or any JSON.
     pub async fn progress(&self, progress: impl Serialize) -> Result<(), Error> {
+        self.shows_progress.store(true, Ordering::Relaxed);
         let progress = serde_json::to_string(&progress).unwrap_or_default();
         let mut redis = self.queue.broker().redis();
         scripts::update_progress(&mut redis, self.queue.keys(), &self.job_id, &progress).await

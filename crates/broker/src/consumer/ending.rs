@@ -10,10 +10,19 @@ const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// What is to be written about a job that has ended.
 pub(super) enum Ending {
-    Completed { result: String },
+    /// `progress`: it has shown how far it was, and so it has to show that it is done.
+    Completed {
+        result: String,
+        progress: bool,
+    },
     Failed(Failure),
-    Retried { delay: Duration, failure: Failure },
-    Snoozed { delay: Duration },
+    Retried {
+        delay: Duration,
+        failure: Failure,
+    },
+    Snoozed {
+        delay: Duration,
+    },
 }
 
 /// Why an attempt failed.
@@ -56,12 +65,12 @@ impl Ending {
     /// What is written into the job's hash, besides what the script itself does.
     pub(super) fn fields(&self, stack: Option<&[String]>) -> Vec<(&'static str, String)> {
         match self {
-            Self::Completed { .. } => vec![("progress", "100".to_owned())],
+            Self::Completed { progress: true, .. } => vec![("progress", "100".to_owned())],
             Self::Failed(failure) | Self::Retried { failure, .. } => vec![
                 ("failedReason", failure.reason.clone()),
                 ("stacktrace", serde_json::json!(stack.unwrap_or_default()).to_string()),
             ],
-            Self::Snoozed { .. } => Vec::new(),
+            Self::Completed { .. } | Self::Snoozed { .. } => Vec::new(),
         }
     }
 }
@@ -76,7 +85,9 @@ pub(super) fn decide(
     let attempts_made = job.attempts_made + 1;
     let attempts = if job.attempts > 0 { job.attempts } else { attempts_of_type };
     let (reason, delay) = match outcome {
-        Outcome::Done(value) => return Ending::Completed { result: value.to_string() },
+        Outcome::Done(value) => {
+            return Ending::Completed { result: value.to_string(), progress: false };
+        }
         Outcome::Discard(reason) => return Ending::Failed(reason.into()),
         Outcome::Snooze(delay) => return Ending::Snoozed { delay: delay.min(LONGEST) },
         Outcome::Retry(reason) => (reason, None),

@@ -100,7 +100,12 @@ impl<H: Handler> Shared<H> {
             }
         };
         match AssertUnwindSafe(run).catch_unwind().await {
-            Ok(outcome) => self.end(job, outcome, None).await,
+            Ok(outcome) => match self.end(job, outcome, None).await {
+                Ending::Completed { result, .. } => {
+                    Ending::Completed { result, progress: context.shows_progress() }
+                }
+                ending => ending,
+            },
             Err(panic) => {
                 let (message, trace) = panics::describe(&*panic);
                 self.end(job, Outcome::Retry(message), Some(trace)).await
@@ -265,7 +270,7 @@ impl<H: Handler> Shared<H> {
         let fields = ending.fields(stack.as_deref());
         let run = Run { claim, job, fields: &fields, next, now_ms: now_ms() };
         match ending {
-            Ending::Completed { result } => {
+            Ending::Completed { result, .. } => {
                 scripts::move_to_completed(redis, keys, &run, result).await
             }
             Ending::Failed(Failure { reason, .. }) => {

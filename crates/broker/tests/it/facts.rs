@@ -95,7 +95,7 @@ async fn fact_1_a_panic_leaves_no_zombie() {
 #[tokio::test]
 async fn fact_2_a_completion_that_meets_a_restart_of_redis_is_not_dropped() {
     let (ours, crates) = both(async |arm| {
-        let mut stage = Stage::start().await;
+        let mut stage = Stage::durable().await;
         let (runs, go) = (Arc::default(), Arc::new(Semaphore::new(0)));
         let times = Times { stalled_interval: Duration::from_millis(300), ..SHORT };
         let _worker = Worker::start(arm, &stage, times, held(&runs, &go)).await;

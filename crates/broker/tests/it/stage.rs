@@ -36,6 +36,14 @@ impl Stage {
         Self { redis, broker, queue }
     }
 
+    /// With a Redis that has on disk what it has answered. With its usual `everysec` it may put off
+    /// writing for up to two seconds while the disk is busy, and forget that much when it is killed.
+    pub(crate) async fn durable() -> Self {
+        let stage = Self::start().await;
+        stage.ask::<()>("CONFIG SET appendfsync always").await;
+        stage
+    }
+
     /// Starts a consumer whose jobs are answered by the test.
     pub(crate) fn play(&self, config: ConsumerConfig) -> Played {
         play(&self.queue, config)
