@@ -144,11 +144,13 @@ pub(super) async fn scale(shared: Arc<Shared>, stop: CancellationToken) {
     }
 }
 
-/// `auto`: moves the ceiling with the latency of the API.
+/// `auto`: moves the ceiling with the latency of the API. Without news of the others nothing is
+/// decided: they may be gone, and without Redis there is no work that could be in the way.
 async fn make_way(shared: &Shared, supervisor: &SupervisorHandle) {
     let latency = shared.latency.ninth_of_ten();
-    let (now, before) = {
-        let known = shared.known();
+    let (now, ceiling) = {
+        let mut known = shared.known();
+        let Some(others) = known.other_workers() else { return };
         let before = known.ceiling.unwrap_or(shared.config.max);
         let now = ApiSnapshot {
             latency,
@@ -156,27 +158,26 @@ async fn make_way(shared: &Shared, supervisor: &SupervisorHandle) {
             workers: supervisor.target(),
             min: shared.config.min,
             max: shared.config.max,
-            others: known.announced.as_ref().map_or(0, |(announced, _)| announced.other_workers),
+            others,
+            called_back: known.called_back,
             since_change: known.ceiling_changed.map(|at| at.elapsed()),
         };
-        (now, before)
+        let ceiling = ceiling(&now, &shared.config.api);
+        known.called_back = now.is_called_back(&shared.config.api);
+        if ceiling != before {
+            known.ceiling = Some(ceiling);
+            known.ceiling_changed = Some(Instant::now());
+            shared.news.notify_one();
+        }
+        (now, ceiling)
     };
-    let ceiling = ceiling(&now, &shared.config.api);
-    if ceiling != before {
-        let mut known = shared.known();
-        known.ceiling = Some(ceiling);
-        known.ceiling_changed = Some(Instant::now());
-        drop(known);
-        shared.news.notify_one();
-    }
     let answered =
         latency.map_or_else(|| "unknown".to_owned(), |l| format!("{} ms", l.as_millis()));
     if now.workers > ceiling {
         let reason = format!("the API needs the machine: 9 of 10 requests within {answered}");
         change(shared, supervisor, ceiling, &reason, By::Node).await;
-    } else if now.workers < now.floor() && now.floor() > shared.config.min {
-        let reason = "no other node works".to_owned();
-        change(shared, supervisor, now.floor(), &reason, By::Node).await;
+    } else if now.is_needed() {
+        change(shared, supervisor, 1, "no other node works", By::Node).await;
     }
 }
 
@@ -197,7 +198,7 @@ async fn scale_alone(shared: &Shared, supervisor: &SupervisorHandle) {
             slots: running().map(|worker| worker.slots).sum(),
             load: machine::load_average().max(known.load),
             cores: shared.cores,
-            min: shared.config.min,
+            min: shared.fewest_of(&known),
             max: shared.most_of(&known),
             since_up: known.up.map(|at| at.elapsed()),
             since_down: known.down.map(|at| at.elapsed()),
@@ -254,6 +255,13 @@ impl Shared {
 
     fn most_of(&self, known: &super::Known) -> usize {
         known.ceiling.unwrap_or(self.config.max).min(self.config.max)
+    }
+
+    /// Fewest workers now: `auto` keeps one when nobody else works, or would only start it again.
+    pub(super) fn fewest_of(&self, known: &super::Known) -> usize {
+        let alone = known.called_back || known.other_workers().is_none_or(|others| others == 0);
+        let fewest = if self.config.yields && alone { 1 } else { 0 };
+        self.config.min.max(fewest.min(self.most_of(known)))
     }
 
     /// Notes how busy the machine is.
