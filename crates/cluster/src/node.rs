@@ -26,6 +26,7 @@ use crate::autoscaler::{Demand, Limits};
 use crate::command::Pending;
 use crate::coordinator::Coordinator;
 use crate::machine::{self, Processors};
+use crate::parts::all_ended;
 use crate::supervisor::{SupervisorHandle, WorkerState, WorkerStatus};
 use crate::yielding::{ApiLimits, LatencyMeter};
 use crate::{ANNOUNCE_EVERY, Roles};
@@ -185,7 +186,12 @@ impl Node {
         if shared.config.roles.coordinator {
             tasks.spawn(Coordinator::new(shared.clone()).run(stop.clone()));
         }
-        tasks.join_all().await;
+        if let Err(error) = all_ended(&mut tasks, &stop).await
+            && let Ok(panic) = error.try_into_panic()
+        {
+            // Whoever runs this node has to know.
+            std::panic::resume_unwind(panic);
+        }
     }
 }
 
