@@ -21,6 +21,9 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_
 /// A refused command is logged this often at most.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(5);
 
+/// Redis is not waited for longer than this: a loop that hangs does not make way for the API.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+
 /// Who wanted a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
@@ -69,7 +72,8 @@ fn hear(shared: &Shared, text: &str, complained: &mut Option<Instant>) {
             format!("decided by a former coordinator: {token}")
         }
         Ok(_) if shared.known().ousted => "another process has this node's name".to_owned(),
-        Ok(command) => {
+        Ok(mut command) => {
+            command.disown_unless(known_token);
             shared.pending().add(command);
             shared.commanded.notify_one();
             return;
@@ -183,7 +187,8 @@ async fn make_way(shared: &Shared, supervisor: &SupervisorHandle) {
 
 /// Nobody coordinates: decides by itself, if Redis says how full the queues are.
 async fn scale_alone(shared: &Shared, supervisor: &SupervisorHandle) {
-    let Ok(levels) = shared.broker.levels(&shared.config.queues).await else { return };
+    let levels = shared.broker.levels(&shared.config.queues);
+    let Ok(Ok(levels)) = tokio::time::timeout(ANSWER_WITHIN, levels).await else { return };
     let open = || levels.iter().filter(|level| !level.paused);
     let workers = supervisor.workers();
     let running = || workers.iter().filter(|worker| worker.state == WorkerState::Running);
@@ -242,8 +247,13 @@ async fn tell(shared: &Shared, action: &str, reason: &str, workers: usize, by: B
         "workers": workers, "by": if by == By::Command { "command" } else { "node" },
     });
     let remember = (by != By::Coordinator).then_some(&entry);
-    if let Err(error) = shared.broker.decisions().step(&event, remember).await {
-        tracing::debug!(%error, "could not tell that the number of workers changed");
+    let decisions = shared.broker.decisions();
+    let told = tokio::time::timeout(ANSWER_WITHIN, decisions.step(&event, remember)).await;
+    if let Err(error) = told
+        .map_err(|_| "no answer".to_owned())
+        .and_then(|told| told.map_err(|error| error.to_string()))
+    {
+        tracing::debug!(error, "could not tell that the number of workers changed");
     }
 }
 
