@@ -36,6 +36,12 @@ pub struct Command {
 }
 
 impl Command {
+    /// Anybody can write a token: one that is not that of the known coordinator does not count, so
+    /// that the command stands in the history as one from outside.
+    pub(crate) fn disown_unless(&mut self, known: Option<u64>) {
+        self.token = self.token.filter(|token| Some(*token) == known);
+    }
+
     /// Reads a message; the error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let shown: String = text.chars().take(80).collect();
@@ -129,6 +135,22 @@ mod tests {
             Command::parse(r#"{"action":"scale_up","count":3}"#).unwrap().action,
             Action::Up(3)
         );
+    }
+
+    #[test]
+    fn only_the_known_coordinators_token_makes_a_command_its_decision() {
+        for (token, known, decided) in [
+            (Some(7), Some(7), true),
+            (Some(8), Some(7), false),
+            (Some(7), None, false),
+            (None, None, false),
+        ] {
+            let mut command = Command { action: Action::Up(1), reason: None, token };
+            command.disown_unless(known);
+            let mut pending = Pending::default();
+            pending.add(command);
+            assert_eq!(pending.decided, decided, "{token:?} {known:?}");
+        }
     }
 
     #[test]

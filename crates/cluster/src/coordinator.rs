@@ -25,7 +25,7 @@ use stampede_broker::{Alert, Broker, Decided, Error, Leadership, Lease, Level, N
 use tokio_util::sync::CancellationToken;
 
 use self::plan::{ClusterView, Decision, NodeView, plan};
-use self::watch::{StuckQueues, dead_node, missing};
+use self::watch::{Attendance, StuckQueues, dead_node};
 use crate::ANNOUNCE_EVERY;
 use crate::autoscaler::Demand;
 use crate::node::Shared;
@@ -44,7 +44,9 @@ struct Term {
     leadership: Leadership,
     /// By our own clock the lease is over then, whatever Redis would say.
     until: Instant,
-    nodes: BTreeSet<String>,
+    nodes: Attendance,
+    /// Alerts that are not written yet.
+    alerts: Vec<Alert>,
     queues: StuckQueues,
     up: Option<Instant>,
     down: Option<Instant>,
@@ -91,7 +93,12 @@ impl Coordinator {
                     tracing::warn!("does not coordinate the cluster any more");
                 }
             }
-            Err(error) => tracing::debug!(%error, "cannot renew the lease"),
+            Err(error) => {
+                tracing::debug!(%error, "cannot renew the lease");
+                if let Some(term) = term {
+                    term.nodes.interrupt(Instant::now());
+                }
+            }
         }
         if term.as_ref().is_some_and(|term| Instant::now() >= term.until) {
             tracing::warn!("lost its lease; does not coordinate the cluster any more");
@@ -107,7 +114,10 @@ impl Coordinator {
                     tracing::warn!("another node coordinates the cluster by now");
                     *term = None;
                 }
-                Err(error) => tracing::debug!(%error, "cannot look at the cluster"),
+                Err(error) => {
+                    tracing::debug!(%error, "cannot look at the cluster");
+                    leading.nodes.interrupt(Instant::now());
+                }
             }
         }
     }
@@ -136,10 +146,12 @@ impl Coordinator {
             Instant::now().checked_sub(age)
         };
         let nodes = stats.as_ref().and_then(|stats| stats["nodes"].as_object());
+        let nodes = nodes.into_iter().flat_map(Map::keys).cloned().collect();
         Some(Term {
             leadership,
             until,
-            nodes: nodes.into_iter().flat_map(Map::keys).cloned().collect(),
+            nodes: Attendance::new(nodes, Instant::now()),
+            alerts: Vec::new(),
             queues: StuckQueues::default(),
             up: since("scale_up"),
             down: since("scale_down"),
@@ -158,24 +170,26 @@ impl Coordinator {
         let config = &self.node.config;
         let nodes = self.node.registry().nodes().await?;
         let levels = self.broker().levels(&config.queues).await?;
-        let mut alerts = self.vanished(term, &nodes).await?;
-        alerts.extend(term.queues.look(&levels, config.stuck_after, Instant::now()));
-        for Alert { kind, message, .. } in &alerts {
-            tracing::error!(kind, "{message}");
-        }
+        let there: BTreeSet<String> = nodes.iter().map(|node| node.name.clone()).collect();
+        self.vanished(term, &there).await?;
+        let moves = term.queues.look(&levels, config.stuck_after, Instant::now());
+        moves.into_iter().for_each(|alert| term.raise(alert));
         let decisions = self.broker().decisions();
-        if !alerts.is_empty() && !decisions.alert(&term.leadership, &alerts).await? {
+        let raised = !term.alerts.is_empty();
+        if raised && !decisions.alert(&term.leadership, &term.alerts).await? {
             return Ok(false);
         }
-        if !alerts.is_empty() || Instant::now() >= term.next_survey {
+        term.alerts.clear();
+        if raised || Instant::now() >= term.next_survey {
             let stats = cluster_stats(&nodes, &levels, &term.leadership);
             if !decisions.survey(&term.leadership, &stats).await? {
                 return Ok(false);
             }
             term.next_survey = Instant::now() + ANNOUNCE_EVERY;
         }
-        if term.unsettled {
-            let there: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
+        let complete = term.nodes.is_complete(&there);
+        if term.unsettled && complete && term.nodes.is_trusted(Instant::now()) {
+            let there: Vec<String> = there.into_iter().collect();
             self.node.registry().settle_counters(&there).await?;
             term.unsettled = false;
         }
@@ -188,7 +202,9 @@ impl Coordinator {
             since_up: term.up.map(|at| at.elapsed()),
             since_down: term.down.map(|at| at.elapsed()),
         };
-        for decision in plan(&view, &config.limits) {
+        // While somebody is missing who may come back, what they do is not seen.
+        let fits = |decision: &Decision| complete || decision.to > decision.from;
+        for decision in plan(&view, &config.limits).into_iter().filter(fits) {
             match self.tell(term, &decision).await? {
                 Decided::Fenced => return Ok(false),
                 Decided::Told if decision.to > decision.from => term.up = Some(Instant::now()),
@@ -218,17 +234,23 @@ impl Coordinator {
     }
 
     /// Nodes that were there before and left without a word.
-    async fn vanished(&self, term: &mut Term, nodes: &[NodeEntry]) -> Result<Vec<Alert>, Error> {
-        let now: BTreeSet<String> = nodes.iter().map(|node| node.name.clone()).collect();
-        let mut alerts = Vec::new();
-        for name in missing(&term.nodes, &now) {
-            term.unsettled = true;
+    async fn vanished(&self, term: &mut Term, there: &BTreeSet<String>) -> Result<(), Error> {
+        for name in term.nodes.look(there, Instant::now()) {
             if !self.node.registry().has_left(&name).await? {
-                alerts.push(dead_node(&name));
+                term.raise(dead_node(&name));
             }
+            term.unsettled = true;
+            term.nodes.strike_off(&name);
         }
-        term.nodes = now;
-        Ok(alerts)
+        Ok(())
+    }
+}
+
+impl Term {
+    /// An alert is kept until it is written.
+    fn raise(&mut self, alert: Alert) {
+        tracing::error!(kind = alert.kind, "{}", alert.message);
+        self.alerts.push(alert);
     }
 }
 

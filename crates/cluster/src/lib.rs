@@ -14,6 +14,7 @@
 //! | `node.rs`, `node/` | membership, announcements, commands, local scaling |
 //! | `coordinator.rs`, `coordinator/` | election, cluster-wide decisions, dead nodes, stuck queues |
 //! | `command.rs` | what a command says, and why a flood does no harm |
+//! | `parts.rs` | tasks of a process: a panic of one is noticed, the others end in good order |
 //! | `machine.rs` | load, memory and processes as the system tells them |
 //!
 //! What may fail, and what happens then:
@@ -35,6 +36,7 @@ mod command;
 mod coordinator;
 mod machine;
 mod node;
+mod parts;
 mod roles;
 mod supervisor;
 mod yielding;
@@ -44,6 +46,7 @@ use std::time::Duration;
 pub use autoscaler::{Demand, Limits, Plan, Snapshot, decide};
 pub use command::{Action, Command};
 pub use node::{JoinError, Membership, Node, NodeConfig, NodeHandle};
+pub use parts::all_ended;
 pub use roles::Roles;
 pub use supervisor::{
     Program, Supervisor, SupervisorConfig, SupervisorHandle, WorkerEnv, WorkerState, WorkerStatus,

@@ -26,6 +26,7 @@ use crate::autoscaler::{Demand, Limits};
 use crate::command::Pending;
 use crate::coordinator::Coordinator;
 use crate::machine::{self, Processors};
+use crate::parts::all_ended;
 use crate::supervisor::{SupervisorHandle, WorkerState, WorkerStatus};
 use crate::yielding::{ApiLimits, LatencyMeter};
 use crate::{ANNOUNCE_EVERY, Roles};
@@ -96,12 +97,22 @@ struct Known {
     /// The ceiling over the workers of `auto`, and when it was changed.
     ceiling: Option<usize>,
     ceiling_changed: Option<Instant>,
+    /// `auto`: it had to come back because nobody worked, and its API has not recovered since.
+    called_back: bool,
     /// When workers were added and taken away.
     up: Option<Instant>,
     down: Option<Instant>,
     refused_commands: u64,
     /// How busy the machine was lately, in cores.
     load: f64,
+}
+
+impl Known {
+    /// Workers of other nodes, if we have heard of them lately.
+    fn other_workers(&self) -> Option<usize> {
+        let (announced, at) = self.announced.as_ref()?;
+        (at.elapsed() < 2 * ANNOUNCE_EVERY).then_some(announced.other_workers)
+    }
 }
 
 /// Shows what a node is, for its own health page. Cheap to clone.
@@ -175,7 +186,12 @@ impl Node {
         if shared.config.roles.coordinator {
             tasks.spawn(Coordinator::new(shared.clone()).run(stop.clone()));
         }
-        tasks.join_all().await;
+        if let Err(error) = all_ended(&mut tasks, &stop).await
+            && let Ok(panic) = error.try_into_panic()
+        {
+            // Whoever runs this node has to know.
+            std::panic::resume_unwind(panic);
+        }
     }
 }
 
@@ -303,7 +319,7 @@ impl Shared {
         let known = self.known();
         let changed = [known.up, known.down].into_iter().flatten().map(|at| at.elapsed()).min();
         let (leads, refused, busy_cores) = (known.leads, known.refused_commands, known.load);
-        let ceiling = known.ceiling;
+        let (min, ceiling) = (self.fewest_of(&known), known.ceiling);
         drop(known);
         let mut stats = json!({
             "instanceId": self.config.name,
@@ -317,7 +333,7 @@ impl Shared {
             "roles": self.config.roles.names(leads),
             "cores": self.cores,
             "busyCores": busy_cores,
-            "min": self.config.min,
+            "min": min,
             "max": ceiling.unwrap_or(self.config.max).min(self.config.max),
             "busy": busy,
             "slots": slots,

@@ -25,13 +25,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use self::program::Program;
-use self::seats::{Rolling, Seats};
+use self::seats::{Gone, Rolling, Seats};
 use self::status::Board;
 pub use self::status::{WorkerState, WorkerStatus};
 use crate::ENTRY_LIVES;
 
 /// The seats are looked at this often even if nothing has happened.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// Pause before the seat of one that panicked is taken again.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// Names of the variables through which a worker learns who it is.
 pub struct WorkerEnv;
@@ -171,13 +173,23 @@ impl Supervisor {
                 // We hold the other end.
                 Ok(()) = target.changed() => {}
                 Some(()) = self.restarts.recv(), if rolling.is_none() => rolling = seats.roll(),
-                Some(gone) = seats.tasks.join_next() => seats.gone(gone.ok()),
+                Some(gone) = seats.tasks.join_next_with_id() => {
+                    if seats.gone(gone) == Gone::Panicked {
+                        // One that panics whenever it is started must not take a core.
+                        tokio::select! {
+                            () = tokio::time::sleep(AFTER_PANIC) => {}
+                            () = stop.cancelled() => {}
+                        }
+                    }
+                }
                 Ok(()) = changes.changed() => {}
                 () = tokio::time::sleep_until(deadline) => {}
                 () = stop.cancelled() => {}
             }
         }
-        seats.tasks.join_all().await;
+        while let Some(gone) = seats.tasks.join_next_with_id().await {
+            seats.gone(gone);
+        }
     }
 }
 

@@ -3,6 +3,10 @@
 //! A ceiling over the number of workers is halved while the API is slow, every few seconds, and
 //! raised again when it has been quick for a while. The ceiling is what the node announces as its
 //! most, so that a coordinator sends the work elsewhere.
+//!
+//! Several such nodes see each other's workers and may drop their last ones in the same moment. Each
+//! that has to come back because nobody works keeps one until its API has recovered; otherwise all of
+//! them would stop and start together for as long as their APIs are slow.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,24 +48,45 @@ pub struct ApiSnapshot {
     pub max: usize,
     /// Workers of other nodes.
     pub others: usize,
+    /// It had to come back because nobody worked, and its API has not recovered since.
+    pub called_back: bool,
     /// Since the ceiling was changed.
     pub since_change: Option<Duration>,
 }
 
 impl ApiSnapshot {
-    /// Fewest workers that must stay: one, if nobody else works.
+    /// Fewest workers that must stay: one, if nobody else works, or if nobody did when this node
+    /// dropped its last one.
     pub fn floor(&self) -> usize {
-        if self.others > 0 { self.min } else { self.min.max(1) }
+        if self.others > 0 && !self.called_back { self.min } else { self.min.max(1) }
+    }
+
+    /// Whether a worker has to be started because nobody works.
+    pub fn is_needed(&self) -> bool {
+        self.others == 0 && self.workers == 0 && self.min == 0
+    }
+
+    /// Whether the node counts as called back from now on.
+    pub fn is_called_back(&self, limits: &ApiLimits) -> bool {
+        self.is_needed() || (self.called_back && !self.has_recovered(limits))
+    }
+
+    fn has_recovered(&self, limits: &ApiLimits) -> bool {
+        self.latency.is_none_or(|latency| latency <= limits.latency / 2)
+            && self.is_over(limits.recovery)
+    }
+
+    fn is_over(&self, pause: Duration) -> bool {
+        self.since_change.is_none_or(|since| since >= pause)
     }
 }
 
 /// The ceiling there should be.
 pub fn ceiling(now: &ApiSnapshot, limits: &ApiLimits) -> usize {
-    let over = |pause: Duration| now.since_change.is_none_or(|since| since >= pause);
     let unchanged = now.ceiling.clamp(now.floor(), now.max);
     match now.latency {
         Some(latency) if latency > limits.latency => {
-            if over(limits.step) {
+            if now.is_over(limits.step) {
                 (now.ceiling.min(now.workers) / 2).clamp(now.floor(), now.max)
             } else {
                 unchanged
@@ -69,7 +94,7 @@ pub fn ceiling(now: &ApiSnapshot, limits: &ApiLimits) -> usize {
         }
         // Between the two nothing is changed, or it would go back and forth.
         Some(latency) if latency > limits.latency / 2 => unchanged,
-        _ if over(limits.recovery) => (now.ceiling * 2).max(1).clamp(now.floor(), now.max),
+        _ if now.has_recovered(limits) => (now.ceiling * 2).max(1).clamp(now.floor(), now.max),
         _ => unchanged,
     }
 }
@@ -126,6 +151,7 @@ mod tests {
             min: 0,
             max: 8,
             others: 3,
+            called_back: false,
             since_change: None,
         }
     }
@@ -146,6 +172,11 @@ mod tests {
             (
                 "the last one of all",
                 ApiSnapshot { ceiling: 1, workers: 1, others: 0, ..slow.clone() },
+                1,
+            ),
+            (
+                "the last one, called back before",
+                ApiSnapshot { ceiling: 1, workers: 1, called_back: true, ..slow.clone() },
                 1,
             ),
             ("the minimum stays", ApiSnapshot { min: 2, ceiling: 2, workers: 2, ..slow }, 2),
@@ -174,6 +205,54 @@ mod tests {
         for (what, snapshot, wanted) in table {
             assert_eq!(ceiling(&snapshot, &ApiLimits::default()), wanted, "{what}");
         }
+    }
+
+    /// Two nodes that see what the other announced a second ago; returns how often the number of
+    /// workers was changed, and how many seconds nobody worked.
+    fn two_nodes(seconds: u64, latency: impl Fn(u64) -> Duration) -> (usize, usize, [usize; 2]) {
+        let limits = ApiLimits::default();
+        let node = ApiSnapshot { ceiling: 2, workers: 2, max: 2, others: 2, ..quick() };
+        let (mut nodes, mut changed) = ([node.clone(), node], [None::<u64>; 2]);
+        let (mut changes, mut nobody) = (0, 0);
+        for second in 0..seconds {
+            let announced = [nodes[0].workers, nodes[1].workers];
+            for (me, node) in nodes.iter_mut().enumerate() {
+                node.latency = Some(latency(second));
+                node.others = announced[1 - me];
+                node.since_change = changed[me].map(|at| Duration::from_secs(second - at));
+                let ceiling = ceiling(node, &limits);
+                let workers = if node.is_needed() { 1 } else { node.workers.min(ceiling) };
+                node.called_back = node.is_called_back(&limits);
+                changes += usize::from(workers != node.workers);
+                if ceiling != node.ceiling {
+                    changed[me] = Some(second);
+                }
+                (node.ceiling, node.workers) = (ceiling, workers);
+            }
+            nobody += usize::from(nodes.iter().all(|node| node.workers == 0));
+        }
+        (changes, nobody, nodes.map(|node| node.ceiling))
+    }
+
+    #[test]
+    fn two_nodes_with_slow_apis_do_not_stop_and_start_together_for_ever() {
+        let (changes, nobody, _) = two_nodes(600, |_| ms(900));
+        assert!(changes <= 6, "2 to 1, 1 to 0 and back, each: {changes}");
+        assert!(nobody <= 1, "{nobody} s without a worker");
+        let slow_then_quick = |second| if second < 100 { ms(900) } else { ms(20) };
+        assert_eq!(two_nodes(200, slow_then_quick).2, [2, 2], "both come back as a whole");
+    }
+
+    #[test]
+    fn a_node_that_was_called_back_may_drop_its_last_worker_once_its_api_has_recovered() {
+        let limits = ApiLimits::default();
+        let back = ApiSnapshot { ceiling: 1, workers: 1, called_back: true, ..quick() };
+        let just = ApiSnapshot { since_change: Some(ms(14_000)), ..back.clone() };
+        let slow = ApiSnapshot { latency: Some(ms(900)), ..back.clone() };
+        let needed = ApiSnapshot { called_back: false, others: 0, workers: 0, ..quick() };
+        assert!(needed.is_called_back(&limits) && slow.is_called_back(&limits));
+        assert!(just.is_called_back(&limits) && !back.is_called_back(&limits));
+        assert!(!ApiSnapshot { min: 1, ..needed }.is_called_back(&limits), "others see to that");
     }
 
     #[test]

@@ -41,7 +41,11 @@ fn shown(node: &NodeEntry, workers: &[WorkerEntry], leader: Option<&str>) -> Val
 fn with_heartbeats(mut list: Value, workers: &[WorkerEntry]) -> Value {
     for worker in list.as_array_mut().into_iter().flatten() {
         let heartbeat = workers.iter().find(|entry| worker["id"] == entry.id.as_str());
-        worker["heartbeatMsAgo"] = json!(heartbeat.map(|entry| entry.age.as_millis() as u64));
+        let age = json!(heartbeat.map(|entry| entry.age.as_millis() as u64));
+        // Other software may write anything there.
+        if let Some(worker) = worker.as_object_mut() {
+            worker.insert("heartbeatMsAgo".to_owned(), age);
+        }
     }
     list
 }
@@ -111,4 +115,27 @@ pub(crate) async fn command(
     }
     tracing::info!(user = caller.0.user, node, %command, "command sent");
     Ok((StatusCode::ACCEPTED, Json(json!({ "success": true, "heard": heard }))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_other_software_wrote_into_the_list_of_workers_is_shown_as_it_is() {
+        let workers = [WorkerEntry {
+            id: "a".to_owned(),
+            active: Value::Null,
+            heartbeat: Value::Null,
+            age: std::time::Duration::from_millis(7),
+        }];
+        let list = json!([5, "x", null, ["a"], { "id": "a" }, { "id": 1 }]);
+        let wanted = json!([
+            5, "x", null, ["a"],
+            { "id": "a", "heartbeatMsAgo": 7 },
+            { "id": 1, "heartbeatMsAgo": null },
+        ]);
+        assert_eq!(with_heartbeats(list, &workers), wanted);
+        assert_eq!(with_heartbeats(json!("none"), &workers), json!("none"));
+    }
 }

@@ -6,6 +6,17 @@ use crate::keys::Keys;
 use crate::names::check_queue_name;
 use crate::{Broker, Error};
 
+/// Events that are searched for the end of a job.
+const EVENTS: usize = 100;
+
+/// The id of an event, its fields and their values.
+type Event = (String, Vec<Vec<u8>>);
+
+fn is_end((_, fields): &Event) -> bool {
+    let mut pairs = fields.chunks_exact(2);
+    pairs.any(|pair| pair[0] == b"event" && (pair[1] == b"completed" || pair[1] == b"failed"))
+}
+
 /// What a queue looks like now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
@@ -21,8 +32,9 @@ pub struct Level {
     pub failed: u64,
     /// Nobody may take jobs.
     pub paused: bool,
-    /// Changes whenever a job ends.
-    pub last_ended: String,
+    /// Id of the last event that says that a job ended, given by Redis; `None` if none of the last
+    /// events does.
+    pub last_ended: Option<String>,
 }
 
 impl Broker {
@@ -43,12 +55,11 @@ impl Broker {
         asked.llen(keys.part("active"));
         asked.zcard(keys.part("completed")).zcard(keys.part("failed"));
         asked.hexists(keys.part("meta"), "paused");
-        for ended in ["completed", "failed"] {
-            asked.cmd("ZREVRANGE").arg(keys.part(ended)).arg(0).arg(0).arg("WITHSCORES");
-        }
-        type Answer = (u64, u64, u64, u64, u64, bool, Vec<String>, Vec<String>);
+        // Not the kept jobs: their times are those of workers' clocks, and not all are kept.
+        asked.cmd("XREVRANGE").arg(keys.part("events")).arg("+").arg("-").arg("COUNT").arg(EVENTS);
+        type Answer = (u64, u64, u64, u64, u64, bool, Vec<Event>);
         let answer: Answer = asked.query_async(&mut self.redis()).await?;
-        let (waiting, prioritized, active, completed, failed, paused, done, broken) = answer;
+        let (waiting, prioritized, active, completed, failed, paused, events) = answer;
         Ok(Level {
             queue: name.to_owned(),
             waiting: waiting + prioritized,
@@ -56,7 +67,7 @@ impl Broker {
             completed,
             failed,
             paused,
-            last_ended: format!("{} {}", done.join(" "), broken.join(" ")),
+            last_ended: events.into_iter().find(is_end).map(|(id, _)| id),
         })
     }
 }

@@ -23,6 +23,7 @@ use crate::{Broker, Error};
 static CLAIM: Lazy = Lazy::new(|| Script::new(include_str!("claim.lua")));
 static ANNOUNCE: Lazy = Lazy::new(|| Script::new(include_str!("announce.lua")));
 static FORGET: Lazy = Lazy::new(|| Script::new(include_str!("forget.lua")));
+static RELEASE: Lazy = Lazy::new(|| Script::new(include_str!("release.lua")));
 static ENTRIES: Lazy = Lazy::new(|| Script::new(include_str!("entries.lua")));
 static SETTLE: Lazy = Lazy::new(|| Script::new(include_str!("settle.lua")));
 
@@ -177,6 +178,9 @@ impl Registry {
                 expires_in: Duration::from_millis(expires_ms.max(0) as u64),
             });
         }
+        // Should it die from here on, it did not leave in good order.
+        let mut redis = self.broker.redis();
+        let _: () = cmd("DEL").arg(left_key(name)).query_async(&mut redis).await?;
         let with_start = |value: &Value| with(value, json!({ "incarnation": me.incarnation }));
         let other_workers = self.announce(STATS, name, &with_start(stats), Sweep::Old).await?;
         if let Some(queue) = queue {
@@ -207,7 +211,12 @@ impl Registry {
             let mut set = cmd("SET");
             set.arg(left_key(name)).arg(1).arg("PX").arg(LEFT.as_millis() as u64);
             let _: () = set.query_async(&mut redis).await?;
-            let _: () = cmd("DEL").arg(node_key(name)).query_async(&mut redis).await?;
+            // The name may have expired and been taken just now; then it is not ours to give back.
+            let released: bool =
+                RELEASE.key(node_key(name)).arg(me.text()).invoke_async(&mut redis).await?;
+            if !released {
+                let _: () = cmd("DEL").arg(left_key(name)).query_async(&mut redis).await?;
+            }
         }
         Ok(())
     }

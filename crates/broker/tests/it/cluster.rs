@@ -144,6 +144,7 @@ async fn a_name_belongs_to_one_process_until_that_is_gone() {
     registry.forget_node("a", &holder("second")).await.unwrap();
     assert!(registry.has_left("a").await.unwrap() && registry.nodes().await.unwrap().is_empty());
     assert!(announce("third", None).await);
+    assert!(!registry.has_left("a").await.unwrap(), "it is back, and might die now");
     eventually(PATIENCE, || async { announce("fourth", None).await.then_some(()) }).await;
 }
 

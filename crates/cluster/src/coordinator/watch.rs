@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use stampede_broker::{Alert, Level};
 
+use crate::ENTRY_LIVES;
+
 /// Notices queues in which jobs wait and none ends.
 #[derive(Default)]
 pub(crate) struct StuckQueues {
@@ -12,7 +14,7 @@ pub(crate) struct StuckQueues {
 }
 
 struct Seen {
-    last_ended: String,
+    last_ended: Option<String>,
     since: Instant,
     raised: bool,
 }
@@ -28,7 +30,9 @@ impl StuckQueues {
                 since: now,
                 raised: false,
             });
-            if idle || seen.last_ended != level.last_ended {
+            // Many jobs that were only added may hide the last that ended; that is no movement.
+            let moved = level.last_ended.is_some() && seen.last_ended != level.last_ended;
+            if idle || moved {
                 if seen.raised {
                     alerts.push(Alert {
                         kind: "queue-moves",
@@ -36,7 +40,8 @@ impl StuckQueues {
                         message: format!("queue {} moves again", level.queue),
                     });
                 }
-                *seen = Seen { last_ended: level.last_ended.clone(), since: now, raised: false };
+                let last_ended = level.last_ended.clone().or_else(|| seen.last_ended.take());
+                *seen = Seen { last_ended, since: now, raised: false };
             } else if !seen.raised && now.duration_since(seen.since) >= after {
                 seen.raised = true;
                 alerts.push(Alert {
@@ -56,9 +61,53 @@ impl StuckQueues {
     }
 }
 
-/// Nodes that were there before and are not now.
-pub(crate) fn missing(before: &BTreeSet<String>, now: &BTreeSet<String>) -> Vec<String> {
-    before.difference(now).cloned().collect()
+/// Who should be there. One that is not seen counts as gone only when the cluster could be seen for
+/// as long as an entry lives: after an outage of Redis all entries are old, and the living have to
+/// come back first.
+pub(crate) struct Attendance {
+    expected: BTreeSet<String>,
+    /// The cluster could be seen since then without a break.
+    since: Instant,
+    last_look: Option<Instant>,
+}
+
+impl Attendance {
+    pub(crate) fn new(expected: BTreeSet<String>, now: Instant) -> Self {
+        Self { expected, since: now, last_look: None }
+    }
+
+    /// The cluster could not be seen.
+    pub(crate) fn interrupt(&mut self, now: Instant) {
+        (self.since, self.last_look) = (now, None);
+    }
+
+    /// These are there. Returns those that are gone; each stays expected until it is struck off.
+    pub(crate) fn look(&mut self, there: &BTreeSet<String>, now: Instant) -> Vec<String> {
+        // A look that hung is as good as one that failed.
+        if self.last_look.is_some_and(|last| now.duration_since(last) > ENTRY_LIVES) {
+            self.interrupt(now);
+        }
+        self.last_look = Some(now);
+        self.expected.extend(there.iter().cloned());
+        if !self.is_trusted(now) {
+            return Vec::new();
+        }
+        self.expected.difference(there).cloned().collect()
+    }
+
+    /// Whether who is not seen is gone.
+    pub(crate) fn is_trusted(&self, now: Instant) -> bool {
+        now.duration_since(self.since) >= ENTRY_LIVES
+    }
+
+    /// Whether all are there that should be.
+    pub(crate) fn is_complete(&self, there: &BTreeSet<String>) -> bool {
+        self.expected.is_subset(there)
+    }
+
+    pub(crate) fn strike_off(&mut self, name: &str) {
+        self.expected.remove(name);
+    }
 }
 
 /// What an operator should know about a node that vanished without a word.
@@ -84,8 +133,31 @@ mod tests {
             completed: 0,
             failed: 0,
             paused: false,
-            last_ended: last_ended.to_owned(),
+            last_ended: Some(last_ended.to_owned()).filter(|id| !id.is_empty()),
         }
+    }
+
+    #[test]
+    fn a_node_is_gone_only_when_the_cluster_could_be_seen_for_long_enough() {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
+        let (all, one) = (names(&["a", "b"]), names(&["a"]));
+        let start = Instant::now();
+        let at = |second: u64| start + Duration::from_secs(second);
+        let mut attendance = Attendance::new(all.clone(), start);
+        assert!(attendance.look(&one, at(1)).is_empty(), "the term has only begun");
+        assert!(!attendance.is_complete(&one) && attendance.is_complete(&all));
+        assert!(attendance.look(&all, at(10)).is_empty());
+        assert_eq!(attendance.look(&one, at(20)), ["b"], "seen all the time");
+        assert_eq!(attendance.look(&one, at(21)), ["b"], "until somebody was told");
+        attendance.strike_off("b");
+        assert!(attendance.look(&one, at(22)).is_empty() && attendance.is_complete(&one));
+
+        attendance.look(&all, at(23));
+        attendance.interrupt(at(60));
+        assert!(attendance.look(&names(&[]), at(61)).is_empty(), "Redis was away");
+        assert!(attendance.look(&one, at(70)).is_empty());
+        assert_eq!(attendance.look(&one, at(75)), ["b"], "it had time to come back");
+        assert!(attendance.look(&names(&[]), at(95)).is_empty(), "a look that hung");
     }
 
     #[test]
@@ -105,6 +177,7 @@ mod tests {
         assert!(at(170, level(3, "b")).is_empty(), "only just waits again");
         assert_eq!(at(229, level(3, "b")), ["queue-stuck"]);
         assert!(at(300, level(9, "b")).is_empty(), "told once");
+        assert!(at(300, level(900, "")).is_empty(), "more were added, none has ended");
         assert_eq!(at(301, level(9, "c")), ["queue-moves"]);
         let paused = Level { paused: true, ..level(9, "c") };
         assert!(at(900, paused).is_empty(), "somebody wanted that");

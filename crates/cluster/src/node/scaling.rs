@@ -21,6 +21,9 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_
 /// A refused command is logged this often at most.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(5);
 
+/// Redis is not waited for longer than this: a loop that hangs does not make way for the API.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+
 /// Who wanted a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
@@ -69,7 +72,8 @@ fn hear(shared: &Shared, text: &str, complained: &mut Option<Instant>) {
             format!("decided by a former coordinator: {token}")
         }
         Ok(_) if shared.known().ousted => "another process has this node's name".to_owned(),
-        Ok(command) => {
+        Ok(mut command) => {
+            command.disown_unless(known_token);
             shared.pending().add(command);
             shared.commanded.notify_one();
             return;
@@ -144,11 +148,13 @@ pub(super) async fn scale(shared: Arc<Shared>, stop: CancellationToken) {
     }
 }
 
-/// `auto`: moves the ceiling with the latency of the API.
+/// `auto`: moves the ceiling with the latency of the API. Without news of the others nothing is
+/// decided: they may be gone, and without Redis there is no work that could be in the way.
 async fn make_way(shared: &Shared, supervisor: &SupervisorHandle) {
     let latency = shared.latency.ninth_of_ten();
-    let (now, before) = {
-        let known = shared.known();
+    let (now, ceiling) = {
+        let mut known = shared.known();
+        let Some(others) = known.other_workers() else { return };
         let before = known.ceiling.unwrap_or(shared.config.max);
         let now = ApiSnapshot {
             latency,
@@ -156,33 +162,33 @@ async fn make_way(shared: &Shared, supervisor: &SupervisorHandle) {
             workers: supervisor.target(),
             min: shared.config.min,
             max: shared.config.max,
-            others: known.announced.as_ref().map_or(0, |(announced, _)| announced.other_workers),
+            others,
+            called_back: known.called_back,
             since_change: known.ceiling_changed.map(|at| at.elapsed()),
         };
-        (now, before)
+        let ceiling = ceiling(&now, &shared.config.api);
+        known.called_back = now.is_called_back(&shared.config.api);
+        if ceiling != before {
+            known.ceiling = Some(ceiling);
+            known.ceiling_changed = Some(Instant::now());
+            shared.news.notify_one();
+        }
+        (now, ceiling)
     };
-    let ceiling = ceiling(&now, &shared.config.api);
-    if ceiling != before {
-        let mut known = shared.known();
-        known.ceiling = Some(ceiling);
-        known.ceiling_changed = Some(Instant::now());
-        drop(known);
-        shared.news.notify_one();
-    }
     let answered =
         latency.map_or_else(|| "unknown".to_owned(), |l| format!("{} ms", l.as_millis()));
     if now.workers > ceiling {
         let reason = format!("the API needs the machine: 9 of 10 requests within {answered}");
         change(shared, supervisor, ceiling, &reason, By::Node).await;
-    } else if now.workers < now.floor() && now.floor() > shared.config.min {
-        let reason = "no other node works".to_owned();
-        change(shared, supervisor, now.floor(), &reason, By::Node).await;
+    } else if now.is_needed() {
+        change(shared, supervisor, 1, "no other node works", By::Node).await;
     }
 }
 
 /// Nobody coordinates: decides by itself, if Redis says how full the queues are.
 async fn scale_alone(shared: &Shared, supervisor: &SupervisorHandle) {
-    let Ok(levels) = shared.broker.levels(&shared.config.queues).await else { return };
+    let levels = shared.broker.levels(&shared.config.queues);
+    let Ok(Ok(levels)) = tokio::time::timeout(ANSWER_WITHIN, levels).await else { return };
     let open = || levels.iter().filter(|level| !level.paused);
     let workers = supervisor.workers();
     let running = || workers.iter().filter(|worker| worker.state == WorkerState::Running);
@@ -197,7 +203,7 @@ async fn scale_alone(shared: &Shared, supervisor: &SupervisorHandle) {
             slots: running().map(|worker| worker.slots).sum(),
             load: machine::load_average().max(known.load),
             cores: shared.cores,
-            min: shared.config.min,
+            min: shared.fewest_of(&known),
             max: shared.most_of(&known),
             since_up: known.up.map(|at| at.elapsed()),
             since_down: known.down.map(|at| at.elapsed()),
@@ -241,8 +247,13 @@ async fn tell(shared: &Shared, action: &str, reason: &str, workers: usize, by: B
         "workers": workers, "by": if by == By::Command { "command" } else { "node" },
     });
     let remember = (by != By::Coordinator).then_some(&entry);
-    if let Err(error) = shared.broker.decisions().step(&event, remember).await {
-        tracing::debug!(%error, "could not tell that the number of workers changed");
+    let decisions = shared.broker.decisions();
+    let told = tokio::time::timeout(ANSWER_WITHIN, decisions.step(&event, remember)).await;
+    if let Err(error) = told
+        .map_err(|_| "no answer".to_owned())
+        .and_then(|told| told.map_err(|error| error.to_string()))
+    {
+        tracing::debug!(error, "could not tell that the number of workers changed");
     }
 }
 
@@ -254,6 +265,13 @@ impl Shared {
 
     fn most_of(&self, known: &super::Known) -> usize {
         known.ceiling.unwrap_or(self.config.max).min(self.config.max)
+    }
+
+    /// Fewest workers now: `auto` keeps one when nobody else works, or would only start it again.
+    pub(super) fn fewest_of(&self, known: &super::Known) -> usize {
+        let alone = known.called_back || known.other_workers().is_none_or(|others| others == 0);
+        let fewest = if self.config.yields && alone { 1 } else { 0 };
+        self.config.min.max(fewest.min(self.most_of(known)))
     }
 
     /// Notes how busy the machine is.

@@ -1,10 +1,10 @@
 //! All seats of a node: as many as wanted, and replacing them one by one.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -54,12 +54,28 @@ pub(super) struct Seats {
     pub(super) tasks: JoinSet<usize>,
     /// Every seat there is, until its process is gone; those that leave have a cancelled token.
     leave: BTreeMap<usize, CancellationToken>,
+    /// Which task keeps which seat; one that panicked does not say.
+    numbers: HashMap<Id, usize>,
+}
+
+/// How a seat ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gone {
+    Orderly,
+    Panicked,
 }
 
 impl Seats {
     pub(super) fn new(shared: Arc<Shared>, stop: CancellationToken) -> Self {
         let program = shared.config.program.clone();
-        Self { shared, program, stop, tasks: JoinSet::new(), leave: BTreeMap::new() }
+        Self {
+            shared,
+            program,
+            stop,
+            tasks: JoinSet::new(),
+            leave: BTreeMap::new(),
+            numbers: HashMap::new(),
+        }
     }
 
     fn start(&mut self, program: Program) -> usize {
@@ -70,7 +86,8 @@ impl Seats {
         self.leave.insert(number, leave.clone());
         self.shared.board.put_up(number, &id);
         let seat = Seat { shared: self.shared.clone(), number, id, program, leave };
-        self.tasks.spawn(seat.keep_alive());
+        let task = self.tasks.spawn(seat.keep_alive());
+        self.numbers.insert(task.id(), number);
         number
     }
 
@@ -84,18 +101,19 @@ impl Seats {
         }
     }
 
-    pub(super) fn gone(&mut self, number: Option<usize>) {
-        match number {
-            Some(number) => drop(self.leave.remove(&number)),
-            // A seat that panicked: its number is not known, but its place must not stay taken.
-            None => {
-                tracing::error!("a seat ended in an unexpected way");
-                let known: Vec<usize> = self.leave.keys().copied().collect();
-                for number in known.into_iter().filter(|n| self.shared.board.state(*n).is_none()) {
-                    self.leave.remove(&number);
-                }
-            }
+    /// A seat has ended, and its place is free.
+    pub(super) fn gone(&mut self, ended: Result<(Id, usize), JoinError>) -> Gone {
+        let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
+        let number = self.numbers.remove(&task);
+        if let Some(number) = number {
+            self.leave.remove(&number);
         }
+        let Err(error) = ended else { return Gone::Orderly };
+        tracing::error!(number, %error, "a seat ended in an unexpected way");
+        if let Some(number) = number {
+            self.shared.board.take_down(number);
+        }
+        Gone::Panicked
     }
 
     /// Makes the seats as many as wanted, besides the one that is tried out.

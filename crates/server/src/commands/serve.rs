@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use stampede_api::{App, Limits, Turns};
 use stampede_broker::{Broker, Queue};
-use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor};
+use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
 use stampede_files::Files;
 use stampede_model::{GenerateTicket, MAIN_FILE, TemplateFiles};
 use stampede_press::Press;
@@ -98,9 +98,17 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         greet(&settings, admin_key, address);
     }
 
-    stop.cancelled().await;
+    let mut ending = std::pin::pin!(all_ended(&mut parts, &stop));
+    let early = tokio::select! {
+        ended = &mut ending => Some(ended),
+        () = stop.cancelled() => None,
+    };
     tracing::info!("stopping: no new work, running jobs may end");
-    if tokio::time::timeout(settings.shutdown_timeout, parts.join_all()).await.is_err() {
+    let ended = match early {
+        Some(ended) => Ok(ended),
+        None => tokio::time::timeout(settings.shutdown_timeout, ending).await,
+    };
+    if ended.is_err() {
         tracing::warn!("not everything ended in time");
     }
     store.close().await;
@@ -109,7 +117,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         engine.stop().await?;
     }
     tracing::info!("stopped");
-    Ok(())
+    ended.unwrap_or(Ok(())).context("a part of the server failed; the log above says where")
 }
 
 /// Checks and opens everything. The cheapest checks come first, so that a mistake shows before
