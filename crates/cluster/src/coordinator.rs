@@ -146,7 +146,9 @@ impl Coordinator {
             Instant::now().checked_sub(age)
         };
         let nodes = stats.as_ref().and_then(|stats| stats["nodes"].as_object());
-        let nodes = nodes.into_iter().flat_map(Map::keys).cloned().collect();
+        let mut nodes: BTreeSet<String> = nodes.into_iter().flat_map(Map::keys).cloned().collect();
+        let missing = stats.as_ref().and_then(|stats| stats["missing"].as_array());
+        nodes.extend(missing.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
         Some(Term {
             leadership,
             until,
@@ -181,13 +183,15 @@ impl Coordinator {
         }
         term.alerts.clear();
         if raised || Instant::now() >= term.next_survey {
-            let stats = cluster_stats(&nodes, &levels, &term.leadership);
+            let mut stats = cluster_stats(&nodes, &levels, &term.leadership);
+            // A successor has to know of those that nobody was told about yet.
+            stats["missing"] = json!(term.nodes.missing(&there));
             if !decisions.survey(&term.leadership, &stats).await? {
                 return Ok(false);
             }
             term.next_survey = Instant::now() + ANNOUNCE_EVERY;
         }
-        let complete = term.nodes.is_complete(&there);
+        let complete = term.nodes.missing(&there).is_empty();
         if term.unsettled && complete && term.nodes.is_trusted(Instant::now()) {
             let there: Vec<String> = there.into_iter().collect();
             self.node.registry().settle_counters(&there).await?;

@@ -92,7 +92,7 @@ impl Attendance {
         if !self.is_trusted(now) {
             return Vec::new();
         }
-        self.expected.difference(there).cloned().collect()
+        self.missing(there)
     }
 
     /// Whether who is not seen is gone.
@@ -100,9 +100,9 @@ impl Attendance {
         now.duration_since(self.since) >= ENTRY_LIVES
     }
 
-    /// Whether all are there that should be.
-    pub(crate) fn is_complete(&self, there: &BTreeSet<String>) -> bool {
-        self.expected.is_subset(there)
+    /// Who should be there and is not, gone or not.
+    pub(crate) fn missing(&self, there: &BTreeSet<String>) -> Vec<String> {
+        self.expected.difference(there).cloned().collect()
     }
 
     pub(crate) fn strike_off(&mut self, name: &str) {
@@ -145,12 +145,12 @@ mod tests {
         let at = |second: u64| start + Duration::from_secs(second);
         let mut attendance = Attendance::new(all.clone(), start);
         assert!(attendance.look(&one, at(1)).is_empty(), "the term has only begun");
-        assert!(!attendance.is_complete(&one) && attendance.is_complete(&all));
+        assert!(attendance.missing(&one) == ["b"] && attendance.missing(&all).is_empty());
         assert!(attendance.look(&all, at(10)).is_empty());
         assert_eq!(attendance.look(&one, at(20)), ["b"], "seen all the time");
         assert_eq!(attendance.look(&one, at(21)), ["b"], "until somebody was told");
         attendance.strike_off("b");
-        assert!(attendance.look(&one, at(22)).is_empty() && attendance.is_complete(&one));
+        assert!(attendance.look(&one, at(22)).is_empty() && attendance.missing(&one).is_empty());
 
         attendance.look(&all, at(23));
         attendance.interrupt(at(60));

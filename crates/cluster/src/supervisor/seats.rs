@@ -202,3 +202,50 @@ impl Seats {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use stampede_broker::{Broker, Config};
+    use stampede_testkit::Redis;
+
+    use super::*;
+    use crate::supervisor::{Supervisor, SupervisorConfig};
+
+    #[tokio::test]
+    async fn the_place_of_a_seat_that_panicked_is_taken_anew() {
+        let redis = Redis::start().await;
+        let config = SupervisorConfig {
+            program: Program::at("/bin/cat").unwrap(),
+            args: Vec::new(),
+            env: Vec::new(),
+            node: "node".to_owned(),
+            workers: 2,
+            drain: Duration::from_secs(2),
+            kill_after: Duration::from_secs(3),
+            memory: None,
+            queues: Vec::new(),
+        };
+        let broker = Broker::connect(&Config::new(redis.url())).await.unwrap();
+        let shared = Supervisor::new(config, broker).shared;
+        let stop = CancellationToken::new();
+        let mut seats = Seats::new(shared.clone(), stop.clone());
+        let task = seats.tasks.spawn(async { panic!("on purpose") });
+        seats.numbers.insert(task.id(), 0);
+        seats.leave.insert(0, stop.child_token());
+        shared.board.put_up(0, "node-worker-0");
+        seats.fit(2, None);
+        assert_eq!(seats.staying().collect::<Vec<_>>(), [0, 1]);
+
+        let ended = seats.tasks.join_next_with_id().await.unwrap();
+        assert!(seats.gone(ended) == Gone::Panicked);
+        assert!(shared.board.state(0).is_none(), "nobody sits there");
+        assert_eq!(seats.staying().collect::<Vec<_>>(), [1], "the others stay");
+        seats.fit(2, None);
+        assert_eq!(seats.staying().collect::<Vec<_>>(), [0, 1]);
+        assert!(shared.board.state(0).is_some());
+        stop.cancel();
+        while let Some(ended) = seats.tasks.join_next_with_id().await {
+            assert!(seats.gone(ended) == Gone::Orderly);
+        }
+    }
+}
