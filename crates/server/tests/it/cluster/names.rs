@@ -17,6 +17,7 @@ async fn a_second_node_with_the_same_name_does_not_start_and_says_who_has_it() {
     let mut app = start(&settings).await;
     let pid = app.pid();
     let folder = temp_dir();
+    let database = format!("sqlite:{}", folder.path().join("other.db").display());
     let output = tokio::task::spawn_blocking(move || {
         Command::new("timeout")
             .args(["60", STAMPEDE, "serve"])
@@ -24,6 +25,7 @@ async fn a_second_node_with_the_same_name_does_not_start_and_says_who_has_it() {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("DATA_DIR", folder.path())
             .envs([("REDIS_URL", url.as_str()), ("WORKER_MODE", "worker")])
+            .env("DATABASE_URL", database)
             .env("SERVER_NAME", "only-one")
             .output()
             .unwrap()
