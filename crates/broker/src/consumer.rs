@@ -33,7 +33,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::connection::Link;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -45,6 +44,7 @@ use self::locks::HeldLocks;
 use self::marker::{Marker, Woken};
 use self::outages::Outages;
 use crate::backoff::RetryPolicy;
+use crate::connection::Link;
 use crate::limits::Rate;
 use crate::reclaim::{belongs_to, slot_token};
 use crate::scripts::Claim;

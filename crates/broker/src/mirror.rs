@@ -6,12 +6,12 @@
 
 use std::sync::LazyLock;
 
-use crate::connection::Link;
 use redis::Script;
 use serde_json::json;
 use stampede_model::{Batch, TicketId};
 
 use crate::Error;
+use crate::connection::Link;
 use crate::names::batch_key;
 
 /// A finished batch stays readable for a week, one in progress for a month after its last change.

@@ -7,12 +7,12 @@
 
 use std::time::Duration;
 
-use crate::connection::Link;
 use redis::cmd;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{IDLE, PAUSE};
+use crate::connection::Link;
 use crate::{Error, Queue};
 
 /// The blocking wait for a marker, on a connection of its own.

@@ -1,10 +1,10 @@
 //! A job becomes ours.
 
-use crate::connection::Link;
 use redis::Value;
 
 use super::{Claim, MOVE_TO_ACTIVE};
 use crate::Error;
+use crate::connection::Link;
 use crate::job::Job;
 use crate::keys::Keys;
 

@@ -1,6 +1,5 @@
 //! A run ends: done, failed for good, to be tried again, or later.
 
-use crate::connection::Link;
 use redis::Value;
 use serde::Serialize;
 
@@ -10,6 +9,7 @@ use super::{
     packed_fields,
 };
 use crate::Error;
+use crate::connection::Link;
 use crate::dead_letters::{self, DeadLetter};
 use crate::job::{Job, KeepJobs};
 use crate::keys::Keys;

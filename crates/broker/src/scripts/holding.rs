@@ -1,11 +1,10 @@
 //! Locks, and jobs whose holder is gone.
 
-use crate::connection::Link;
-
 use super::{
     EXTEND_LOCKS, MOVE_JOB_FROM_ACTIVE_TO_WAIT, MOVE_STALLED_JOBS_TO_WAIT, Script, packed,
 };
 use crate::Error;
+use crate::connection::Link;
 use crate::keys::Keys;
 
 // Our own, for what BullMQ has no script for.

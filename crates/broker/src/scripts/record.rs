@@ -1,10 +1,10 @@
 //! What is written about a job while it runs.
 
-use crate::connection::Link;
 use redis::Value;
 
 use super::{ADD_LOG, UPDATE_JOB_SCHEDULER, UPDATE_PROGRESS, packed};
 use crate::Error;
+use crate::connection::Link;
 use crate::job::Job;
 use crate::keys::Keys;
 
