@@ -2,7 +2,7 @@
 
 mod peer;
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,6 +12,31 @@ use stampede_testkit::eventually;
 
 use self::peer::Peer;
 use crate::stage::{Counting, Running, SOON, Stage, config, job, jobs, play};
+
+/// Works on `count` jobs together with the peer, after one that is completed already; every job is done by
+/// exactly one of them. Returns how many each has done.
+async fn share_jobs(
+    stage: &Stage,
+    config: ConsumerConfig,
+    peer: &mut Peer,
+    count: usize,
+) -> (usize, usize) {
+    let counting = Counting::default();
+    let running = Running::start(&stage.queue, config, counting.clone());
+    stage.enqueue(&jobs(count)).await;
+    stage.until_completed(count as u64 + 1).await;
+    running.stop().await;
+    let ours = counting.runs();
+    assert!(ours.values().all(|runs| *runs == 1));
+    let mut theirs = HashSet::new();
+    while theirs.len() + ours.len() < count {
+        let report = peer.report().await;
+        let id = report["completed"].as_str().unwrap().to_owned();
+        assert!(!ours.contains_key(&id), "{id} was done by both");
+        assert!(theirs.insert(id), "a job was done twice by the other");
+    }
+    (ours.len(), theirs.len())
+}
 
 #[tokio::test]
 async fn node_produces_and_we_consume_and_node_hears_of_it() {
@@ -62,22 +87,9 @@ async fn we_produce_and_node_consumes_and_both_share_one_queue() {
     stage.until("one of each", |counts| counts.completed == 1 && counts.failed == 1).await;
 
     // Both at once: every job is done by exactly one of them.
-    let counting = Counting::default();
     let two = ConsumerConfig { slots: 2, ..config("ours") };
-    let running = Running::start(&stage.queue, two, counting.clone());
-    stage.enqueue(&jobs(400)).await;
-    stage.until_completed(401).await;
-    running.stop().await;
-    let ours = counting.runs();
-    assert!(ours.values().all(|runs| *runs == 1));
-    let mut theirs = HashMap::new();
-    while theirs.len() + ours.len() < 400 {
-        let report = node.report().await;
-        let id = report["completed"].as_str().unwrap().to_owned();
-        assert!(!ours.contains_key(&id), "{id} was done by both");
-        assert_eq!(theirs.insert(id, ()), None);
-    }
-    assert!(!ours.is_empty() && !theirs.is_empty(), "{} and {}", ours.len(), theirs.len());
+    let (ours, theirs) = share_jobs(&stage, two, &mut node, 400).await;
+    assert!(ours > 0 && theirs > 0, "{ours} and {theirs}");
     node.stop().await;
 }
 
@@ -229,20 +241,7 @@ async fn we_produce_and_python_consumes_and_both_share_one_queue_and_one_flow() 
     stage.until("one of each", |counts| counts.completed == 1 && counts.failed == 1).await;
 
     // Both at once: every job is done by exactly one of them.
-    let counting = Counting::default();
-    let running = Running::start(&stage.queue, config("ours"), counting.clone());
-    stage.enqueue(&jobs(200)).await;
-    stage.until_completed(201).await;
-    running.stop().await;
-    let ours = counting.runs();
-    assert!(ours.values().all(|runs| *runs == 1));
-    let mut theirs = HashMap::new();
-    while theirs.len() + ours.len() < 200 {
-        let report = python.report().await;
-        let id = report["completed"].as_str().unwrap().to_owned();
-        assert!(!ours.contains_key(&id), "{id} was done by both");
-        assert_eq!(theirs.insert(id, ()), None);
-    }
+    share_jobs(&stage, config("ours"), &mut python, 200).await;
 
     // Our parent waits for Python's child.
     let ours = stage.broker.queue("ours").await.unwrap();
