@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{FreeSlot, Handler, IDLE, Shared, now_ms};
+use super::{FreeSlot, Handler, IDLE, Shared};
 use crate::limits::{Permit, Taken, queue_limit};
 use crate::scripts::{self, Fetched};
-use crate::{Error, Job};
+use crate::{Error, Job, now_ms};
 
 /// How often a permit that went stale is exchanged for a fresh one before the job begins anyway. It
 /// takes a Redis so far away that every permit is stale when it arrives.

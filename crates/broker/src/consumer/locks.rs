@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{EventKind, Handler, PAUSE, Shared, cancel, now_ms};
-use crate::{Error, Job, scripts};
+use super::{EventKind, Handler, PAUSE, Shared, cancel};
+use crate::{Error, Job, now_ms, scripts};
 
 /// How often a job may lose its holder before it is failed instead of run again.
 const MAX_STALLED: u32 = 3;

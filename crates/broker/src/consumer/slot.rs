@@ -8,9 +8,9 @@ use futures::FutureExt;
 
 use super::ending::{Ending, Failure, decide, stack_trace};
 use super::fetch::Admitted;
-use super::{EventKind, FreeSlot, Handler, JobContext, PAUSE, Shared, now_ms, panics};
-use crate::scripts::{self, Attempt, Claim, Fetched, Finished, Next, Run};
-use crate::{DeadLetter, Error, Job, Outcome};
+use super::{EventKind, FreeSlot, Handler, JobContext, PAUSE, Shared, panics};
+use crate::scripts::{self, Attempt, Claim, End, Fetched, Finished, Next, Run};
+use crate::{DeadLetter, Error, Job, Outcome, now_ms};
 
 /// What a slot has after it finished a job.
 enum After {
@@ -271,7 +271,7 @@ impl<H: Handler> Shared<H> {
         let run = Run { claim, job, fields: &fields, next, now_ms: now_ms() };
         match ending {
             Ending::Completed { result, .. } => {
-                scripts::move_to_completed(redis, keys, &run, result).await
+                self.finisher.complete(End::completed(&run, result)).await
             }
             Ending::Failed(Failure { reason, .. }) => {
                 let stack = stack.unwrap_or_default();
