@@ -14,6 +14,8 @@ mod add;
 mod fetch;
 mod finish;
 mod holding;
+#[cfg(test)]
+mod like_single;
 mod many;
 mod record;
 

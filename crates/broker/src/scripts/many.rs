@@ -110,7 +110,8 @@ fn answer_or_error(answer: Value) -> Result<Value, Error> {
         .split([' ', '-'])
         .find(|word| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase()))
         .unwrap_or("ERR");
-    Err(redis::make_extension_error(code.to_owned(), Some(message.clone())).into())
+    let detail = message.split_once(code).map_or(&*message, |(_, detail)| detail.trim_start());
+    Err(redis::make_extension_error(code.to_owned(), Some(detail.to_owned())).into())
 }
 
 #[cfg(test)]
