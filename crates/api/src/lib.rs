@@ -9,9 +9,11 @@ mod connections;
 mod input;
 mod outlet;
 mod problem;
+mod query;
 mod router;
 mod routes;
 mod turns;
+mod unknown;
 
 pub use app::{App, Limits};
 pub use connections::run;

@@ -28,8 +28,9 @@ impl Client {
         Ok(self.send(Method::POST, path, Some(body)).await?.json().await?)
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Result<()> {
-        self.send(Method::DELETE, path, None).await.map(drop)
+    /// Deletes; the server may have something to say about it.
+    pub(crate) async fn delete(&self, path: &str) -> Result<Option<Value>> {
+        Ok(self.send(Method::DELETE, path, None).await?.json().await.ok())
     }
 
     pub(crate) async fn bytes(&self, path: &str) -> Result<Vec<u8>> {
