@@ -18,5 +18,6 @@ mod unknown;
 pub use app::{App, Limits};
 pub use connections::run;
 pub use router::router;
+pub use routes::templates::files::shown as template_files_json;
 pub use routes::templates::previews::preview_values;
 pub use turns::Turns;

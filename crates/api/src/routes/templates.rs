@@ -4,7 +4,7 @@
 //! not compile is not kept. The designs that ship are listed too; they are read like templates, by
 //! their names, and cannot be changed. Trying out is in `previews.rs`.
 
-mod files;
+pub(crate) mod files;
 pub(crate) mod previews;
 
 use axum::Json;

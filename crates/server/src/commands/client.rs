@@ -1,4 +1,4 @@
-//! A client of our own API, for `demo` and `bench`.
+//! A client of our own API, for commands that talk to a running server.
 
 use std::time::Duration;
 
@@ -26,6 +26,14 @@ impl Client {
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
         Ok(self.send(Method::POST, path, Some(body)).await?.json().await?)
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<Value> {
+        Ok(self.send(Method::PUT, path, Some(body)).await?.json().await?)
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Result<Value> {
+        Ok(self.send(Method::PATCH, path, Some(body)).await?.json().await?)
     }
 
     /// Deletes; the server may have something to say about it.
