@@ -130,7 +130,7 @@ fn cut(leaf: &LinkedNode<'_>) -> Option<Cut> {
 fn argument(node: &LinkedNode<'_>) -> Cut {
     let comma = node.next_sibling().filter(|next| next.kind() == SyntaxKind::Comma);
     let end = comma.map_or(node.range().end, |comma| comma.range().end);
-    Cut { ranges: Vec::from([node.range().start..end]), names: Vec::new() }
+    Cut { ranges: std::iter::once(node.range().start..end).collect(), names: Vec::new() }
 }
 
 /// A statement with its `#`, but without the contents in brackets that it wraps: they have mistakes of
