@@ -11,7 +11,7 @@ use stampede_model::Role;
 pub(crate) use self::engine::{
     BenchEngine, Engine, EngineCommand, EngineRun, Export, FsyncArg, Import,
 };
-pub(crate) use self::nodes::{Nodes, NodesCommand};
+pub(crate) use self::nodes::{Nodes, NodesCommand, Patience};
 pub(crate) use self::queues::{Queues, QueuesCommand};
 pub(crate) use self::template::{
     LocalTemplate, Template, TemplatePreview, TemplatePublish, TemplateSource,
