@@ -103,6 +103,11 @@ impl Problem {
         self.detail
     }
 
+    /// Whether it is about the key.
+    pub(crate) fn is_unauthorized(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
+    }
+
     /// Says when to try again.
     pub(crate) fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after_s: Some(seconds), ..self }
