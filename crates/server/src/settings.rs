@@ -5,6 +5,7 @@
 
 mod fleet;
 mod log;
+mod placeholders;
 mod reader;
 mod redis;
 mod scaling;
@@ -62,6 +63,11 @@ impl Settings {
         args: &SettingArgs,
         environment: Environment<'_>,
     ) -> Result<Self, Vec<Mistake>> {
+        // Before anything else: what a placeholder leads to would only confuse.
+        let unfilled = placeholders::find(args, environment);
+        if !unfilled.is_empty() {
+            return Err(unfilled);
+        }
         let mut reader = Reader::new(environment);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let data_dir = data_dir(args);

@@ -189,3 +189,27 @@ async fn a_server_may_wait_for_its_redis() {
     let answer = app.stranger().get("/ready").await.expect(503);
     assert_eq!((&answer["redis"], &answer["database"]), (&"down".into(), &"up".into()));
 }
+
+#[test]
+fn a_profile_that_is_not_filled_in_says_what_is_missing() {
+    let run = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/profiles/run");
+    let profile = |name: &str, settings: &[(&str, &str)]| {
+        let output = Command::new("timeout")
+            .args(["60", run, name])
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("STAMPEDE", STAMPEDE)
+            .envs(settings.iter().copied())
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let message = profile("api-main", &[]);
+    for name in ["REDIS_URL", "DATABASE_URL", "NFS_PATH", "TICKET_KEY_SECRET"] {
+        assert!(message.contains(&format!("{name}=…: is not filled in")), "{message}");
+    }
+    // What is set already wins over the profile.
+    let message = profile("development", &[("PORT", "http"), ("WORKER_COUNT", "none")]);
+    assert!(message.contains("PORT=http") && message.contains("WORKER_COUNT=none"), "{message}");
+    assert!(profile("nothing", &[]).contains("development.env"));
+}
