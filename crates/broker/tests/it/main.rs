@@ -4,6 +4,7 @@
 //! (`stage.rs`), so that nothing depends on how long anything takes.
 #![allow(clippy::unwrap_used)]
 
+mod admin;
 mod breaker;
 mod chaos;
 mod cluster;
