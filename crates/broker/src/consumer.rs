@@ -296,8 +296,15 @@ impl<H: Handler> Shared<H> {
                         pause = PAUSE.0;
                         idle = until;
                     }
+                    Ok(Taking::NotNow(until)) => {
+                        tokio::select! {
+                            () = tokio::time::sleep(until) => {}
+                            () = stop.cancelled() => {}
+                        }
+                        continue;
+                    }
                     Err(error) => {
-                        self.outages.failed();
+                        self.failed();
                         if !error.is_outage() {
                             tracing::warn!(%error, retry_in = ?pause, "cannot take jobs");
                         }
@@ -343,6 +350,12 @@ impl<H: Handler> Shared<H> {
 
     fn redis(&self) -> Link {
         self.queue.broker().redis()
+    }
+
+    /// A call has failed.
+    fn failed(&self) {
+        self.outages.failed();
+        self.queue.broker().suspect();
     }
 }
 

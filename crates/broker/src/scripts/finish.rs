@@ -4,6 +4,7 @@ use redis::Value;
 use serde::Serialize;
 
 use super::fetch::{Fetched, parse_fetched};
+use super::holding::OurRun;
 use super::many::{self, FINISH_MANY};
 use super::{
     Claim, MOVE_TO_DELAYED, MOVE_TO_FINISHED, MOVE_TO_FINISHED_TEXT, RETRY_JOB, packed,
@@ -51,7 +52,7 @@ enum Target {
 
 /// What `moveToFinished` wants to know of a job that has ended.
 pub(crate) struct End {
-    id: String,
+    pub(crate) run: OurRun,
     /// The JSON of its result, or why it failed.
     value: String,
     next: Next,
@@ -86,13 +87,18 @@ impl End {
             name: &claim.name,
         };
         Self {
-            id: job.id.clone(),
+            run: OurRun::of(job, &claim.token),
             value: value.to_owned(),
             next: run.next,
             keep: keep.clone(),
             options: packed(&options),
             fields: packed_fields(run.fields),
         }
+    }
+
+    /// The same, to be written without taking the next job.
+    pub(crate) fn for_itself(self) -> Self {
+        Self { next: Next::Leave, ..self }
     }
 
     /// Whether both can be written by one call, which clears up old jobs once for all.
@@ -125,7 +131,7 @@ pub(crate) async fn move_to_completed(
     let script = "moveToFinished";
     let answers = if let [end] = ends {
         let mut call = MOVE_TO_FINISHED.prepare_invoke();
-        for key in finish_keys(keys, Target::Completed, &end.id) {
+        for key in finish_keys(keys, Target::Completed, &end.run.job_id) {
             call.key(key);
         }
         for argument in finish_arguments(keys, Target::Completed, end, now_ms) {
@@ -134,13 +140,13 @@ pub(crate) async fn move_to_completed(
         vec![Ok(call.invoke_async(redis).await?)]
     } else {
         let mut call = FINISH_MANY.prepare_invoke();
-        let job_keys = ends.iter().map(|end| keys.part(&end.id));
+        let job_keys = ends.iter().map(|end| keys.part(&end.run.job_id));
         for key in finish_keys(keys, Target::Completed, "").into_iter().chain(job_keys) {
             call.key(key);
         }
         call.arg(now_ms).arg(&keys.prefix);
         for end in ends {
-            call.arg(&end.id).arg(&end.value).arg(end.next.flag());
+            call.arg(&end.run.job_id).arg(&end.value).arg(end.next.flag());
             call.arg(&end.options).arg(&end.fields);
         }
         many::answers(script, call.invoke_async(redis).await?, ends.len())?
@@ -158,7 +164,7 @@ pub(crate) async fn fail_for_good(
     let (dead_keys, dead_arguments) = dead_letters::script_call(keys, &run.claim.token, letter);
     let end = End::failed(run, &letter.reason);
     let arguments = finish_arguments(keys, Target::Failed, &end, run.now_ms);
-    let keys = finish_keys(keys, Target::Failed, &end.id);
+    let keys = finish_keys(keys, Target::Failed, &end.run.job_id);
     let mut pipe = redis::pipe();
     // By text, not by hash: inside a transaction there is no loading of a script that is missing.
     let mut bury = redis::cmd("EVAL");
@@ -202,7 +208,7 @@ fn finish_arguments(keys: &Keys, target: Target, end: &End, now_ms: u64) -> [Vec
         Target::Failed => ("failed", "failedReason"),
     };
     [
-        end.id.clone().into_bytes(),
+        end.run.job_id.clone().into_bytes(),
         now_ms.to_string().into_bytes(),
         field.into(),
         end.value.clone().into_bytes(),

@@ -27,7 +27,7 @@ struct Side {
 impl Side {
     async fn connect(redis: &Redis, database: usize) -> Self {
         let broker =
-            Broker::connect(&Config::new(&format!("{}/{database}", redis.url()))).await.unwrap();
+            Broker::connect(&Config::new(format!("{}/{database}", redis.url()))).await.unwrap();
         let options = bullmq::QueueOptions::new().prefix("bull");
         let bull = bullmq::Queue::with_connection("q", broker.bull(), options).await.unwrap();
         Self { link: broker.redis(), keys: Keys::new("bull", "q"), bull }
@@ -244,7 +244,7 @@ async fn adding_many_jobs_in_one_call_is_like_adding_them_with_the_official_crat
                 .attempts(3)
                 .timestamp(std::time::UNIX_EPOCH + std::time::Duration::from_millis(NOW))
                 .backoff(bullmq::types::BackoffStrategy::Exponential(2_000));
-            if number % 3 == 0 { options.priority(number as u32 + 1) } else { options }
+            if number.is_multiple_of(3) { options.priority(number as u32 + 1) } else { options }
         };
         let data = |number: usize| json!({"number": number, "text": "Bērziņa / \"x\""});
         for side in [&alone, &together] {
