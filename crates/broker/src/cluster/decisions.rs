@@ -12,6 +12,7 @@ use futures::StreamExt;
 use redis::{Script, cmd};
 use serde_json::{Value, json};
 
+use super::counters::COUNTERS;
 use super::{Leadership, object};
 use crate::{Broker, Channel, Error};
 
@@ -86,14 +87,14 @@ fn commands_to(node: &str) -> String {
 }
 
 /// The fence before a key, in the same hash slot.
-fn fence(key: &str) -> String {
+pub(super) fn fence(key: &str) -> String {
     format!("{{{key}}}:fence")
 }
 
 impl Decisions {
     /// A new coordinator keeps out all before it; `false` if there is a newer one already.
     pub async fn begin(&self, leader: &Leadership) -> Result<bool, Error> {
-        for key in [HISTORY, STATS, ALERTS] {
+        for key in [HISTORY, STATS, ALERTS].into_iter().chain(COUNTERS) {
             let raised: bool = FENCE
                 .key(fence(key))
                 .arg(leader.token)

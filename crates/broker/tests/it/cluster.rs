@@ -73,7 +73,10 @@ async fn who_does_not_announce_itself_vanishes_alone_and_its_counts_stay() {
     .await;
     assert_eq!(names().await, ["b"]);
     assert_eq!(cli(&redis, &["HKEYS", "workers:active"]), "");
-    registry.settle_counters(&["b".to_owned()]).await.unwrap();
+    let lease = broker.coordinator_lease("b", "2", PATIENCE);
+    let (leader, _) = lease.hold().await.unwrap().unwrap();
+    assert!(broker.decisions().begin(&leader).await.unwrap());
+    assert!(registry.settle_counters(&leader, &["b".to_owned()]).await.unwrap());
     assert_eq!(cli(&redis, &["HGET", "stats:completed", "(departed)"]), "12");
     assert_eq!(cli(&redis, &["HGET", "stats:completed", "a"]), "");
     let sum: u64 = registry.counters().await.unwrap().values().map(|t| t.completed).sum();
@@ -193,6 +196,12 @@ async fn one_that_does_not_lead_any_more_changes_nothing() {
     assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Fenced);
     assert!(!decisions.survey(&leader, &json!({ "by": "old" })).await.unwrap());
     assert!(!decisions.alert(&leader, alerts).await.unwrap());
+    // It has never seen the node that came since, and takes it for gone.
+    let registry = broker.registry(PATIENCE);
+    let done = Tallies { completed: 5, failed: 1, stalled: 1 };
+    registry.count("came-since", done, &mut Tallies::default()).await.unwrap();
+    assert!(!registry.settle_counters(&leader, &["n".to_owned()]).await.unwrap());
+    assert_eq!(registry.counters().await.unwrap()["came-since"], done);
     assert_eq!(cli(&redis, &["EXISTS", "cluster:stats", "cluster:alerts"]), "0");
     assert_eq!(decisions.history().await.unwrap().0.len(), 1);
 

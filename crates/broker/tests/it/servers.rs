@@ -222,13 +222,12 @@ async fn coordinates(broker: &Broker) {
     registry.sweep_workers().await.unwrap();
     assert_eq!(registry.nodes().await.unwrap()[0].queue["waiting"], 1);
     assert_eq!(registry.workers().await.unwrap().len(), 1);
-    registry.settle_counters(&[]).await.unwrap();
-    assert_eq!(registry.counters().await.unwrap()["(departed)"], done);
-
     let lease = broker.coordinator_lease("n", "1", FAILOVER);
     let (leader, _) = lease.hold().await.unwrap().unwrap();
     let decisions = broker.decisions();
     assert!(decisions.begin(&leader).await.unwrap());
+    assert!(registry.settle_counters(&leader, &[]).await.unwrap());
+    assert_eq!(registry.counters().await.unwrap()["(departed)"], done);
     let mut node = broker.subscribe(&Decisions::command_channels("n")).await.unwrap();
     let decision = json!({ "action": "scale_up" });
     assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Told);
