@@ -2,11 +2,13 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `link.rs` | a connection that mends itself |
 //! | `sentinel.rs` | finding the present master, and following it |
 //! | `check.rs` | what a server must be like |
 //! | `state.rs` | whether Redis is there, for logs and health |
 
 mod check;
+mod link;
 mod sentinel;
 mod state;
 
@@ -15,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bullmq::options::{RedisConnectionOptions, TlsCerts};
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::aio::ConnectionManagerConfig;
 use redis::cluster::ClusterClient;
 use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, Slot, SlotAddr};
 use redis::io::tcp::TcpSettings;
@@ -28,10 +30,8 @@ use crate::names::{check_prefix, check_queue_name};
 use crate::{BatchMirror, Channel, Error, Queue};
 
 pub(crate) use check::{check_server, info_field};
+pub(crate) use link::Link;
 pub use state::ConnectionState;
-
-/// A connection that mends itself, to one server or to a Cluster.
-pub(crate) type Link = bullmq::redis_connection::AnyConnection;
 
 /// Where Redis is.
 #[derive(Debug, Clone, Default)]
@@ -174,7 +174,7 @@ impl Broker {
     /// hash tag tells which.
     pub(crate) async fn ask_home<T: FromRedisValue>(&self, command: Cmd) -> Result<T, Error> {
         let answer = match self.redis() {
-            Link::Single(mut link) => return Ok(command.query_async(&mut link).await?),
+            mut link @ Link::Single(_) => return Ok(command.query_async(&mut link).await?),
             Link::Cluster(mut link) => {
                 let home = Route::with_slot(Slot::for_key(&*self.prefix), SlotAddr::Master);
                 let home = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(home));
@@ -303,7 +303,7 @@ impl Opener {
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(response_timeout));
         let client = self.nodes[0].1.clone();
-        Ok(Link::Single(ConnectionManager::new_with_config(client, config).await?))
+        Ok(Link::Single(link::Mending::open(client, config).await?))
     }
 }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use redis::cmd;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -67,16 +68,19 @@ impl Watched {
 
 async fn watch(link: Link, url: Arc<str>, announce: watch::Sender<Option<Away>>) {
     let mut mentioned = Instant::now();
+    let mut unanswered = None;
     loop {
         tokio::time::sleep(EVERY).await;
-        let mut link = link.clone();
-        let command = cmd("PING");
-        let reason =
-            match tokio::time::timeout(PATIENCE, command.query_async::<()>(&mut link)).await {
-                Ok(Ok(())) => None,
-                Ok(Err(error)) => Some(error.to_string()),
-                Err(_) => Some(format!("no answer within {PATIENCE:?}")),
-            };
+        // It is waited for beyond our patience: that there is no answer at all makes the link connect
+        // anew, and nobody else may wait that long for one.
+        let mut asked = unanswered.take().unwrap_or_else(|| ask(link.clone()));
+        let reason = match tokio::time::timeout(PATIENCE, &mut asked).await {
+            Ok(answer) => answer.err().map(|error| error.to_string()),
+            Err(_) => {
+                unanswered = Some(asked);
+                Some(format!("no answer within {PATIENCE:?}"))
+            }
+        };
         let before = announce.borrow().clone();
         match (before, reason) {
             (None, None) => {}
@@ -99,6 +103,10 @@ async fn watch(link: Link, url: Arc<str>, announce: watch::Sender<Option<Away>>)
             }
         }
     }
+}
+
+fn ask(mut link: Link) -> BoxFuture<'static, redis::RedisResult<()>> {
+    Box::pin(async move { cmd("PING").query_async(&mut link).await })
 }
 
 fn rounded(duration: Duration) -> Duration {
