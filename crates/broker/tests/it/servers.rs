@@ -12,7 +12,7 @@ use stampede_broker::{
 };
 use stampede_testkit::{Redis, Sentinel, eventually, free_port, temp_dir};
 
-use crate::stage::{SOON, config, connect, job, jobs, play};
+use crate::stage::{SOON, config, connect, job, jobs, play, throughout};
 
 /// Longer than a failover takes.
 const FAILOVER: Duration = Duration::from_secs(30);
@@ -156,6 +156,31 @@ async fn the_sentinels_new_master_goes_on_with_the_jobs() {
     })
     .await;
     played.running.stop().await;
+}
+
+#[tokio::test]
+async fn a_replica_that_sentinels_take_for_the_master_is_sent_nothing() {
+    let other = Redis::start().await;
+    let redis = Redis::start().await;
+    let sentinel = Sentinel::watching("main", redis.port()).await;
+    let demote = format!("REPLICAOF 127.0.0.1 {}", other.port());
+    ask::<()>(&redis, &demote).await;
+    let url = format!("redis-sentinel://127.0.0.1:{}/main", sentinel.port());
+    let error = refusal(Config::new(&url)).await;
+    assert!(
+        error.is_outage() && error.to_string().contains("says that it is a replica"),
+        "{error}"
+    );
+
+    ask::<()>(&redis, "REPLICAOF NO ONE").await;
+    let (_broker, queue) = connect(&url).await;
+    ask::<()>(&redis, &demote).await;
+    ask::<u64>(&redis, "CLIENT KILL TYPE normal").await;
+    let asked = tokio::spawn(async move { queue.enqueue(&[job("a")]).await });
+    // It would be told "READONLY" at once.
+    throughout(Duration::from_millis(500), async || assert!(!asked.is_finished())).await;
+    ask::<()>(&redis, "REPLICAOF NO ONE").await;
+    asked.await.unwrap().unwrap();
 }
 
 #[tokio::test]
