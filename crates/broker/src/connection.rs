@@ -3,12 +3,14 @@
 //! | file | holds |
 //! |---|---|
 //! | `link.rs` | a connection that mends itself |
+//! | `listener.rs` | a connection that listens to channels |
 //! | `sentinel.rs` | finding the present master, and following it |
 //! | `check.rs` | what a server must be like |
 //! | `state.rs` | whether Redis is there, for logs and health |
 
 mod check;
 mod link;
+mod listener;
 mod sentinel;
 mod state;
 
@@ -31,6 +33,7 @@ use crate::{BatchMirror, Channel, Error, Queue};
 
 pub(crate) use check::{check_server, info_field};
 pub(crate) use link::Link;
+pub(crate) use listener::Listener;
 pub use state::ConnectionState;
 
 /// Where Redis is.
@@ -185,12 +188,12 @@ impl Broker {
     }
 
     /// A connection of its own for listening to channels.
-    pub(crate) async fn listener(&self) -> Result<redis::aio::PubSub, Error> {
+    pub(crate) async fn listener(&self) -> Result<Listener, Error> {
         // In a Cluster every node hears what is published at any of them.
         let mut last = None;
         for (_, client) in &self.opener.nodes {
             match tokio::time::timeout(CONNECT_TIMEOUT, client.get_async_pubsub()).await {
-                Ok(Ok(listener)) => return Ok(listener),
+                Ok(Ok(connection)) => return Ok(Listener::new(connection)),
                 Ok(Err(error)) => last = Some(error.into()),
                 Err(_) => last = Some(no_answer(&self.shown_url)),
             }

@@ -110,6 +110,7 @@ async fn a_connection_that_is_dead_and_does_not_know_is_replaced() {
     let proxy = Proxy::start(stage.redis.port()).await;
     let (broker, queue) = connect(&proxy.url()).await;
     queue.presence(&["a"]).await.unwrap();
+    let mut listener = broker.subscribe(&["somebody".to_owned()]).await.unwrap();
     proxy.strand();
     // Nobody needs to wait for an answer until it times out; those who look after the connection do.
     eventually(Duration::from_secs(30), || async {
@@ -118,6 +119,9 @@ async fn a_connection_that_is_dead_and_does_not_know_is_replaced() {
     .await
     .unwrap();
     queue.presence(&["a"]).await.unwrap();
+    // Whoever listens hears of the end, and can listen anew.
+    let heard = tokio::time::timeout(Duration::from_secs(30), listener.next()).await;
+    assert_eq!(heard.unwrap(), None);
 }
 
 #[tokio::test]
