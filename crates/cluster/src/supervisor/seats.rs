@@ -231,14 +231,6 @@ mod tests {
         Seats::new(Supervisor::new(config, broker).shared, CancellationToken::new())
     }
 
-    fn cli(redis: &Redis, command: &str) -> String {
-        let port = redis.port().to_string();
-        let words = command.split(' ');
-        let output =
-            std::process::Command::new("redis-cli").args(["-p", &port]).args(words).output();
-        String::from_utf8_lossy(&output.unwrap().stdout).trim_end().to_owned()
-    }
-
     #[tokio::test]
     async fn jobs_of_a_seat_that_panicked_come_back_at_once() {
         let redis = Redis::start().await;
@@ -255,15 +247,15 @@ mod tests {
             token.strip_suffix('\n').map(str::to_owned)
         })
         .await;
-        cli(&redis, "HSET bull:tickets:a name a data {}");
-        cli(&redis, "LPUSH bull:tickets:active a");
-        cli(&redis, &format!("SET bull:tickets:a:lock {token}:0 PX 60000"));
+        redis.cli(&["HSET", "bull:tickets:a", "name", "a", "data", "{}"]);
+        redis.cli(&["LPUSH", "bull:tickets:active", "a"]);
+        redis.cli(&["SET", "bull:tickets:a:lock", &format!("{token}:0"), "PX", "60000"]);
         // What is aborted is dropped like what panics, wherever it is.
         seats.tasks.abort_all();
         let ended = seats.tasks.join_next_with_id().await.unwrap();
         assert!(seats.gone(ended) == Gone::Panicked);
         eventually(SOON, || async {
-            let waiting = cli(&redis, "LRANGE bull:tickets:wait 0 -1");
+            let waiting = redis.cli(&["LRANGE", "bull:tickets:wait", "0", "-1"]);
             if waiting == "a" { Ok(()) } else { Err(waiting) }
         })
         .await;
