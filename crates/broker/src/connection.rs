@@ -2,11 +2,15 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `link.rs` | a connection that mends itself |
+//! | `listener.rs` | a connection that listens to channels |
 //! | `sentinel.rs` | finding the present master, and following it |
 //! | `check.rs` | what a server must be like |
 //! | `state.rs` | whether Redis is there, for logs and health |
 
 mod check;
+mod link;
+mod listener;
 mod sentinel;
 mod state;
 
@@ -15,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bullmq::options::{RedisConnectionOptions, TlsCerts};
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::aio::ConnectionManagerConfig;
 use redis::cluster::ClusterClient;
 use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, Slot, SlotAddr};
 use redis::io::tcp::TcpSettings;
@@ -28,11 +32,10 @@ use crate::names::{check_prefix, check_queue_name};
 use crate::{BatchMirror, Channel, Error, Queue};
 
 pub(crate) use check::{check_server, info_field};
+pub(crate) use link::Link;
+pub(crate) use listener::Listener;
 pub use state::ConnectionState;
 pub(crate) use state::Restarts;
-
-/// A connection that mends itself, to one server or to a Cluster.
-pub(crate) type Link = bullmq::redis_connection::AnyConnection;
 
 /// Where Redis is.
 #[derive(Debug, Clone, Default)]
@@ -81,7 +84,7 @@ async fn ask_home<T: FromRedisValue>(
     command: Cmd,
 ) -> Result<T, redis::RedisError> {
     let answer = match link {
-        Link::Single(mut link) => return command.query_async(&mut link).await,
+        mut link @ Link::Single(_) => return command.query_async(&mut link).await,
         Link::Cluster(mut link) => {
             let home = Route::with_slot(Slot::for_key(prefix), SlotAddr::Master);
             let home = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(home));
@@ -211,12 +214,12 @@ impl Broker {
     }
 
     /// A connection of its own for listening to channels.
-    pub(crate) async fn listener(&self) -> Result<redis::aio::PubSub, Error> {
+    pub(crate) async fn listener(&self) -> Result<Listener, Error> {
         // In a Cluster every node hears what is published at any of them.
         let mut last = None;
         for (_, client) in &self.opener.nodes {
             match tokio::time::timeout(CONNECT_TIMEOUT, client.get_async_pubsub()).await {
-                Ok(Ok(listener)) => return Ok(listener),
+                Ok(Ok(connection)) => return Ok(Listener::new(connection)),
                 Ok(Err(error)) => last = Some(error.into()),
                 Err(_) => last = Some(no_answer(&self.shown_url)),
             }
@@ -329,7 +332,7 @@ impl Opener {
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(response_timeout));
         let client = self.nodes[0].1.clone();
-        Ok(Link::Single(ConnectionManager::new_with_config(client, config).await?))
+        Ok(Link::Single(link::Mending::open(client, config).await?))
     }
 }
 

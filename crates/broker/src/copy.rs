@@ -6,7 +6,7 @@
 //!                                                                                  └ Comparer  second pass
 //! ```
 //!
-//! Both passes walk the source in the same way (`walk.rs`): small values whole and many at a time, large
+//! Both passes (`passes.rs`) walk the source in the same way (`walk.rs`): small values whole and many at a time, large
 //! ones in pages, so that neither side nor this process ever holds more than a few megabytes of it. The
 //! first pass writes (`write.rs`); the second reads every value again on both sides and compares them,
 //! with expiry, stream ids and the number of keys of each type (`compare.rs`).
@@ -20,17 +20,21 @@
 //! Not copied: consumer groups (BullMQ has none; they are named in the report), functions, modules' types.
 
 mod compare;
+mod error;
+mod kind;
+mod passes;
+mod piece;
+mod position;
 mod server;
 mod walk;
 mod write;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use self::compare::Comparer;
+pub use self::error::Error;
+pub use self::kind::Kind;
+use self::passes::Passes;
 use self::server::Server;
-use self::walk::Walk;
-use self::write::Writer;
 
 /// Stands in the target's first database until a copy is whole.
 pub const MARKER: &str = "stampede:unfinished-copy";
@@ -56,63 +60,6 @@ pub enum Target {
     MustBeEmpty,
     /// The databases that are written to are emptied first.
     Replace,
-}
-
-/// The six types of values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// A string.
-    String,
-    /// A hash.
-    Hash,
-    /// A list.
-    List,
-    /// A set.
-    Set,
-    /// A sorted set.
-    SortedSet,
-    /// A stream.
-    Stream,
-}
-
-impl Kind {
-    /// The name that `TYPE` answers.
-    fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "string" => Self::String,
-            "hash" => Self::Hash,
-            "list" => Self::List,
-            "set" => Self::Set,
-            "zset" => Self::SortedSet,
-            "stream" => Self::Stream,
-            _ => return None,
-        })
-    }
-
-    /// The command that says how long a value is.
-    fn length_command(self) -> &'static str {
-        match self {
-            Self::String => "STRLEN",
-            Self::Hash => "HLEN",
-            Self::List => "LLEN",
-            Self::Set => "SCARD",
-            Self::SortedSet => "ZCARD",
-            Self::Stream => "XLEN",
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::String => "strings",
-            Self::Hash => "hashes",
-            Self::List => "lists",
-            Self::Set => "sets",
-            Self::SortedSet => "sorted sets",
-            Self::Stream => "streams",
-        })
-    }
 }
 
 /// Keys of each type.
@@ -164,93 +111,6 @@ impl Report {
     pub fn keys(&self) -> u64 {
         self.databases.iter().flat_map(|database| database.keys.values()).sum()
     }
-}
-
-/// Why there is no whole copy.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// One side cannot be used at all; nothing was changed.
-    #[error(transparent)]
-    Server(#[from] crate::Error),
-    /// Too old to be copied from or to; nothing was changed.
-    #[error("{url} has version {version}; a copy needs Redis or Valkey 7.0 or newer on both sides")]
-    TooOld {
-        /// Where, without the password.
-        url: String,
-        /// What it says.
-        version: String,
-    },
-    /// Both URLs lead to one server; nothing was changed.
-    #[error("{from} and {to} are the same server; there is nothing to copy")]
-    SameServer {
-        /// One address.
-        from: String,
-        /// The other.
-        to: String,
-    },
-    /// Several databases cannot become one; nothing was changed.
-    #[error(
-        "{from} has keys in the databases {databases:?}, and all of them cannot go into the one that {to} \
-         names. Name one of them in the source's URL too, or none in the target's"
-    )]
-    OneDatabase {
-        /// The source.
-        from: String,
-        /// Its databases with keys.
-        databases: Vec<i64>,
-        /// The target.
-        to: String,
-    },
-    /// The source is itself half a copy; nothing was changed.
-    #[error(
-        "{from} holds a copy that was never finished (key {MARKER}). Make that one whole first"
-    )]
-    UnfinishedSource {
-        /// The source.
-        from: String,
-    },
-    /// The target has keys; nothing was changed.
-    #[error(
-        "{to} is not empty: {keys} keys in database {database}{}. To delete them first, say --replace",
-        unfinished.as_ref().map_or(String::new(), |from| format!(
-            ", from a copy of {from} that was not finished"
-        ))
-    )]
-    NotEmpty {
-        /// The target.
-        to: String,
-        /// The first database with keys.
-        database: i64,
-        /// How many.
-        keys: u64,
-        /// The source of a copy that broke off.
-        unfinished: Option<String>,
-    },
-    /// It broke off.
-    #[error(
-        "the copy broke off: {reason}. {to} holds a part of it and is marked as unfinished; run it again with \
-         --replace"
-    )]
-    BrokenOff {
-        /// The target.
-        to: String,
-        /// Why.
-        reason: crate::Error,
-    },
-    /// Both sides are not the same in the end.
-    #[error(
-        "the copy is not the same as its source: {}. Most likely something wrote to {from} (or to {to}) \
-         meanwhile: stop all workers and producers and run it again with --replace. The copy is marked as unfinished",
-        differences.join("; ")
-    )]
-    Different {
-        /// The source.
-        from: String,
-        /// The target.
-        to: String,
-        /// The first differences, in words.
-        differences: Vec<String>,
-    },
 }
 
 /// Copies everything, then compares everything.
@@ -327,81 +187,4 @@ async fn make_room(target: &mut Server, pairs: &[Pair], rule: Target) -> Result<
         target.flush().await?;
     }
     Ok(())
-}
-
-struct Passes {
-    source: Server,
-    target: Server,
-    pairs: Vec<Pair>,
-    total: u64,
-}
-
-impl Passes {
-    /// The report, and what is not the same on both sides.
-    async fn run(
-        mut self,
-        tell: &mut (dyn FnMut(Step) + Send),
-    ) -> Result<(Report, Vec<String>), crate::Error> {
-        let Some(first) = self.pairs.first().copied() else { return Ok(Default::default()) };
-        let changes = self.source.changes().await?;
-        self.target.select(first.to).await?;
-        self.target.set_marker(self.source.shown_url()).await?;
-        let mut report = Report::default();
-        let mut done = 0;
-        for pair in self.pairs.clone() {
-            self.select(pair).await?;
-            let mut walk = Walk::new(&mut self.source);
-            let mut writer = Writer::new(&mut self.target);
-            while walk.page(&mut writer).await? {
-                let keys = done + walk.keys();
-                tell(Step::Copied { keys, total: self.total.max(keys) });
-            }
-            let (keys, left_out) = walk.finish();
-            done += keys.values().sum::<u64>();
-            report.left_out.extend(left_out);
-            report.databases.push(Database { from: pair.from, to: pair.to, keys });
-        }
-        let differences = self.compare(&report, tell).await?;
-        if !differences.is_empty() {
-            return Ok((report, differences));
-        }
-        if self.source.changes().await? != changes {
-            tell(Step::Warning(format!(
-                "keys in {} were changed or expired during the copy. All of them were found to be the same \
-                 afterwards, but what is written from now on is not copied",
-                self.source.shown_url()
-            )));
-        }
-        self.target.select(first.to).await?;
-        self.target.remove_marker().await?;
-        Ok((report, differences))
-    }
-
-    async fn compare(
-        &mut self,
-        report: &Report,
-        tell: &mut (dyn FnMut(Step) + Send),
-    ) -> Result<Vec<String>, crate::Error> {
-        let mut differences = Vec::new();
-        let mut done = 0;
-        let total = report.keys();
-        for pair in self.pairs.clone() {
-            self.select(pair).await?;
-            let mut walk = Walk::new(&mut self.source);
-            let mut comparer = Comparer::new(&mut self.target, pair.from);
-            while walk.page(&mut comparer).await? {
-                let keys = done + walk.keys();
-                tell(Step::Compared { keys, total: total.max(keys) });
-            }
-            let (keys, _) = walk.finish();
-            done += keys.values().sum::<u64>();
-            differences.extend(comparer.finish(&keys, &mut self.source).await?);
-        }
-        Ok(differences)
-    }
-
-    async fn select(&mut self, pair: Pair) -> Result<(), crate::Error> {
-        self.source.select(pair.from).await?;
-        self.target.select(pair.to).await
-    }
 }

@@ -194,7 +194,9 @@ impl Coordinator {
         let complete = term.nodes.missing(&there).is_empty();
         if term.unsettled && complete && term.nodes.is_trusted(Instant::now()) {
             let there: Vec<String> = there.into_iter().collect();
-            self.node.registry().settle_counters(&there).await?;
+            if !self.node.registry().settle_counters(&term.leadership, &there).await? {
+                return Ok(false);
+            }
             term.unsettled = false;
         }
         let view = ClusterView {

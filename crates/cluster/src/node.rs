@@ -36,6 +36,9 @@ const COORDINATOR_SEEN: Duration = Duration::from_secs(12);
 /// A worker that just ended its last job is announced at once, but not more often than this.
 const ANNOUNCE_PAUSE: Duration = Duration::from_millis(500);
 
+/// A node that asks its queues for longer announces itself without what they would have said.
+const METRICS_WITHIN: Duration = Duration::from_secs(1);
+
 /// What a node is and how it behaves.
 #[derive(Debug, Clone)]
 pub struct NodeConfig {
@@ -359,7 +362,8 @@ impl Shared {
 
     /// `queue:metrics`: seed 000's fields; `None` when Redis does not say.
     async fn queue_metrics(&self, last: &mut Option<u64>) -> Option<Value> {
-        let levels = self.broker.levels(&self.config.queues).await.ok()?;
+        let levels = self.broker.levels(&self.config.queues);
+        let levels = tokio::time::timeout(METRICS_WITHIN, levels).await.ok()?.ok()?;
         let sum = |field: fn(&stampede_broker::Level) -> u64| levels.iter().map(field).sum::<u64>();
         let (waiting, active) = (sum(|l| l.waiting), sum(|l| l.active));
         let growth = last.replace(waiting).map_or(0, |before| waiting as i64 - before as i64);

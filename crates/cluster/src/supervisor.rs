@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use stampede_broker::{Broker, Channel};
+use stampede_broker::{Broker, Channel, Error};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -34,6 +34,9 @@ use crate::ENTRY_LIVES;
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// Pause before the seat of one that panicked is taken again.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
+/// Locks of jobs expire by then; before that, jobs of a dead worker are given back again and again.
+const LOCKS_LAST: Duration = Duration::from_secs(15);
+const RECLAIM_AGAIN: Duration = Duration::from_millis(500);
 
 /// Names of the variables through which a worker learns who it is.
 pub struct WorkerEnv;
@@ -201,10 +204,15 @@ impl Shared {
         if let Err(error) = registry.forget_worker(&id, &token).await {
             tracing::debug!(worker = id, %error, "cannot remove its entries; they will expire");
         }
+        let give_up = Instant::now() + LOCKS_LAST;
         for name in &self.config.queues {
-            let reclaimed = match self.broker.queue(name).await {
-                Ok(queue) => queue.reclaim_crashed(&token).await,
-                Err(error) => Err(error),
+            let reclaimed = loop {
+                match self.reclaim(name, &token).await {
+                    Err(error) if error.is_outage() && Instant::now() < give_up => {
+                        tokio::time::sleep(RECLAIM_AGAIN).await;
+                    }
+                    reclaimed => break reclaimed,
+                }
             };
             match reclaimed {
                 Ok(0) => {}
@@ -219,6 +227,10 @@ impl Shared {
                 ),
             }
         }
+    }
+
+    async fn reclaim(&self, queue: &str, token: &str) -> Result<usize, Error> {
+        self.broker.queue(queue).await?.reclaim_crashed(token).await
     }
 
     async fn announce_start(self: Arc<Self>, id: String) {

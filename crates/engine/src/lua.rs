@@ -41,6 +41,7 @@ mod random;
 mod redis;
 mod sandbox;
 mod stack;
+mod state;
 mod strings;
 mod structs;
 mod vm;

@@ -195,13 +195,7 @@ impl Store {
         );
         in_transaction!(self, async |db| {
             self.share_event_of(db, id).await?;
-            sqlx::query(AssertSqlSafe(sql.as_str()))
-                .bind(id.to_string())
-                .bind(now.as_millisecond())
-                .execute(&mut *db)
-                .await?;
-            let row = fetch_ticket(db, id).await?;
-            with_batch(db, row.as_slice()).await
+            change(db, &sql, id, now).await
         })
     }
 
@@ -216,15 +210,7 @@ impl Store {
              WHERE id = $1 AND status <> 'void'",
             self.dialect.later("$2", "updated_at")
         );
-        in_transaction!(self, async |db| {
-            sqlx::query(AssertSqlSafe(sql.as_str()))
-                .bind(id.to_string())
-                .bind(now.as_millisecond())
-                .execute(&mut *db)
-                .await?;
-            let row = fetch_ticket(db, id).await?;
-            with_batch(db, row.as_slice()).await
-        })
+        in_transaction!(self, async |db| { change(db, &sql, id, now).await })
     }
 
     /// Makes a completed ticket pending again, because its file is missing, short or stale; `None`
@@ -319,6 +305,22 @@ pub(crate) fn to_json(rows: &impl Serialize) -> String {
 async fn fetch_ticket(db: &mut AnyConnection, id: TicketId) -> sqlx::Result<Option<AnyRow>> {
     let sql = format!("SELECT {} FROM tickets WHERE id = $1", rows::TICKET);
     sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(db).await
+}
+
+/// Changes a ticket, if it may be changed so, and reads what it is then.
+async fn change(
+    db: &mut AnyConnection,
+    sql: &str,
+    id: TicketId,
+    now: Timestamp,
+) -> sqlx::Result<Option<(Ticket, Batch)>> {
+    sqlx::query(AssertSqlSafe(sql))
+        .bind(id.to_string())
+        .bind(now.as_millisecond())
+        .execute(&mut *db)
+        .await?;
+    let row = fetch_ticket(db, id).await?;
+    with_batch(db, row.as_slice()).await
 }
 
 /// The first ticket of the rows, with its batch as it is after the change.

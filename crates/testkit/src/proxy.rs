@@ -25,8 +25,21 @@ struct Shared {
     swallow: AtomicBool,
     /// What breaks each connection, by number.
     open: Mutex<HashMap<u64, Arc<Notify>>>,
-    /// Nothing goes through.
-    silent: watch::Sender<bool>,
+    silence: watch::Sender<Silence>,
+}
+
+/// Who says nothing.
+#[derive(Debug, Clone, Copy, Default)]
+struct Silence {
+    all: bool,
+    /// Connections up to this number.
+    up_to: u64,
+}
+
+impl Silence {
+    fn of(self, number: u64) -> bool {
+        self.all || number <= self.up_to
+    }
 }
 
 impl Proxy {
@@ -59,12 +72,19 @@ impl Proxy {
     /// Nothing goes through any more, in no direction, and nobody is told: what a pulled cable does.
     /// Connections stay open, new ones hang. What was sent arrives when the silence ends.
     pub fn silence(&self) {
-        self.shared.silent.send_replace(true);
+        self.shared.silence.send_modify(|silence| silence.all = true);
+    }
+
+    /// Nothing goes through those connections that are open now, and nobody is told: what a balancer does
+    /// that has lost its memory. New ones work.
+    pub fn strand(&self) {
+        let last = self.shared.open().keys().copied().max().unwrap_or(0);
+        self.shared.silence.send_modify(|silence| silence.up_to = last);
     }
 
     /// Everything goes through again.
     pub fn mend(&self) {
-        self.shared.silent.send_replace(false);
+        self.shared.silence.send_replace(Silence::default());
     }
 
     /// From now on, new connections lead to another server.
@@ -116,7 +136,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         let shared = shared.clone();
         tokio::spawn(async move {
             let connecting = async {
-                spoken(&mut shared.silent.subscribe()).await;
+                spoken(&mut shared.silence.subscribe(), number).await;
                 TcpStream::connect(("127.0.0.1", target)).await
             };
             let server = tokio::select! {
@@ -124,20 +144,26 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 () = broken.notified() => None,
             };
             if let Some(server) = server {
-                forward(client, server, &broken, &shared).await;
+                forward(client, server, number, &broken, &shared).await;
             }
             shared.open().remove(&number);
         });
     }
 }
 
-/// Returns when there is no silence.
-async fn spoken(silent: &mut watch::Receiver<bool>) {
+/// Returns when a connection is not silent.
+async fn spoken(silence: &mut watch::Receiver<Silence>, number: u64) {
     // The proxy is there as long as its connections are.
-    let _ = silent.wait_for(|silent| !silent).await;
+    let _ = silence.wait_for(|silence| !silence.of(number)).await;
 }
 
-async fn forward(client: TcpStream, server: TcpStream, broken: &Notify, shared: &Shared) {
+async fn forward(
+    client: TcpStream,
+    server: TcpStream,
+    number: u64,
+    broken: &Notify,
+    shared: &Shared,
+) {
     for stream in [&client, &server] {
         stream.set_nodelay(true).ok();
         // Closed with a reset, whatever is still on its way.
@@ -146,11 +172,11 @@ async fn forward(client: TcpStream, server: TcpStream, broken: &Notify, shared: 
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let never = AtomicBool::new(false);
-    let silent = || shared.silent.subscribe();
+    let silence = || (shared.silence.subscribe(), number);
     tokio::select! {
         () = broken.notified() => {}
-        () = pass_on(from_client, to_server, &never, silent()) => {}
-        () = pass_on(from_server, to_client, &shared.swallow, silent()) => {}
+        () = pass_on(from_client, to_server, &never, silence()) => {}
+        () = pass_on(from_server, to_client, &shared.swallow, silence()) => {}
     }
 }
 
@@ -158,17 +184,17 @@ async fn pass_on(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     swallow: &AtomicBool,
-    mut silent: watch::Receiver<bool>,
+    (mut silence, number): (watch::Receiver<Silence>, u64),
 ) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        spoken(&mut silent).await;
+        spoken(&mut silence, number).await;
         if swallow.swap(false, Ordering::SeqCst) || to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
     }
     // A connection that ends is noticed no sooner than what it said.
-    spoken(&mut silent).await;
+    spoken(&mut silence, number).await;
 }
 
 #[cfg(test)]
@@ -213,7 +239,15 @@ mod tests {
         late.read_exact(&mut answer).await.unwrap();
         assert_eq!(&answer, b"c3");
 
-        assert_eq!(proxy.reset(|_| true), 2);
+        proxy.strand();
+        stream.write_all(b"d4").await.unwrap();
+        assert!(tokio::time::timeout(short, stream.read_exact(&mut answer)).await.is_err());
+        let mut new = TcpStream::connect(("127.0.0.1", proxy.port())).await.unwrap();
+        new.write_all(b"e5").await.unwrap();
+        new.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"e5", "others are not concerned");
+
+        assert_eq!(proxy.reset(|_| true), 3);
         assert_eq!(stream.read(&mut answer).await.unwrap_or(0), 0, "closed");
     }
 }

@@ -64,6 +64,18 @@ impl Redis {
         self.port
     }
 
+    /// What redis-cli prints.
+    pub fn cli(&self, arguments: &[&str]) -> String {
+        let output = std::process::Command::new("redis-cli")
+            .args(["-p", &self.port.to_string()])
+            .args(arguments)
+            .output();
+        let output = output.unwrap_or_else(|error| {
+            panic!("redis-cli ({error}) comes with redis-server: apt-get install redis-server")
+        });
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
     /// Ends the server in good order; its data stays.
     pub async fn stop(&mut self) {
         self.server.stop(Signal::TERM).await;

@@ -8,11 +8,12 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use futures::StreamExt;
 use redis::{Script, cmd};
 use serde_json::{Value, json};
 
+use super::counters::COUNTERS;
 use super::{Leadership, object};
+use crate::connection::Listener;
 use crate::{Broker, Channel, Error};
 
 static FENCE: Lazy = Lazy::new(|| Script::new(include_str!("raise_fence.lua")));
@@ -33,8 +34,6 @@ const KEPT: usize = 100;
 const STATS_KEPT: Duration = Duration::from_secs(300);
 /// How long a fence stands after its coordinator began; one that leads longer raises it again.
 const FENCE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Longer messages are nobody's commands.
-const LONGEST_MESSAGE: usize = 64 << 10;
 
 /// What became of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +75,7 @@ impl Broker {
         for channel in channels {
             listener.subscribe(channel).await?;
         }
-        Ok(Subscription { messages: Box::pin(listener.into_on_message()) })
+        Ok(Subscription { listener })
     }
 }
 
@@ -86,14 +85,14 @@ fn commands_to(node: &str) -> String {
 }
 
 /// The fence before a key, in the same hash slot.
-fn fence(key: &str) -> String {
+pub(super) fn fence(key: &str) -> String {
     format!("{{{key}}}:fence")
 }
 
 impl Decisions {
     /// A new coordinator keeps out all before it; `false` if there is a newer one already.
     pub async fn begin(&self, leader: &Leadership) -> Result<bool, Error> {
-        for key in [HISTORY, STATS, ALERTS] {
+        for key in [HISTORY, STATS, ALERTS].into_iter().chain(COUNTERS) {
             let raised: bool = FENCE
                 .key(fence(key))
                 .arg(leader.token)
@@ -210,22 +209,15 @@ fn parse_all(entries: &[String]) -> Vec<Value> {
     entries.iter().filter_map(|entry| serde_json::from_str(entry).ok()).collect()
 }
 
-/// Messages of channels. Ends when the connection does.
+/// Messages of channels. Ends when the connection does; whoever is slow misses the oldest.
 pub struct Subscription {
-    messages: futures::stream::BoxStream<'static, redis::Msg>,
+    listener: Listener,
 }
 
 impl Subscription {
-    /// The next message that is a text of sensible length; `None` when the connection has ended.
+    /// The next message; `None` when the connection has ended.
     pub async fn next(&mut self) -> Option<String> {
-        loop {
-            let message = self.messages.next().await?;
-            let bytes = message.get_payload_bytes();
-            if bytes.len() > LONGEST_MESSAGE {
-                tracing::warn!(bytes = bytes.len(), "ignored a message that is far too long");
-                continue;
-            }
-            return Some(String::from_utf8_lossy(bytes).into_owned());
-        }
+        let message = self.listener.next().await?;
+        Some(String::from_utf8_lossy(message.get_payload_bytes()).into_owned())
     }
 }

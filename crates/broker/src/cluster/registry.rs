@@ -25,8 +25,6 @@ static ANNOUNCE: Lazy = Lazy::new(|| Script::new(include_str!("announce.lua")));
 static FORGET: Lazy = Lazy::new(|| Script::new(include_str!("forget.lua")));
 static RELEASE: Lazy = Lazy::new(|| Script::new(include_str!("release.lua")));
 static ENTRIES: Lazy = Lazy::new(|| Script::new(include_str!("entries.lua")));
-static SETTLE: Lazy = Lazy::new(|| Script::new(include_str!("settle.lua")));
-
 type Lazy = LazyLock<Script>;
 
 /// A hash, and the name of the time at the end of its entries.
@@ -36,9 +34,6 @@ const STATS: Hash = ("workers:stats", "timestamp");
 const METRICS: Hash = ("queue:metrics", "timestamp");
 const ACTIVE: Hash = ("workers:active", "last_seen");
 const HEARTBEAT: Hash = ("workers:heartbeat", "last_heartbeat");
-const COMPLETED: &str = "stats:completed";
-const FAILED: &str = "stats:failed";
-const STALLED: &str = "stats:stalled";
 /// How long it is known that a node left in good order.
 const LEFT: Duration = Duration::from_secs(300);
 
@@ -131,21 +126,10 @@ pub struct WorkerPresence {
     pub pid: u32,
 }
 
-/// Jobs that ended, by how.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tallies {
-    /// Done.
-    pub completed: u64,
-    /// Failed for good.
-    pub failed: u64,
-    /// Found without a holder.
-    pub stalled: u64,
-}
-
 /// Nodes and workers in this Redis. Cheap to clone.
 #[derive(Clone)]
 pub struct Registry {
-    broker: Broker,
+    pub(super) broker: Broker,
     lives: Duration,
 }
 
@@ -253,35 +237,6 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds jobs that ended to the counters of a node. `counted` is moved on as far as they were taken.
-    pub async fn count(
-        &self,
-        node: &str,
-        total: Tallies,
-        counted: &mut Tallies,
-    ) -> Result<(), Error> {
-        let mut redis = self.broker.redis();
-        for (key, total, counted) in [
-            (COMPLETED, total.completed, &mut counted.completed),
-            (FAILED, total.failed, &mut counted.failed),
-            (STALLED, total.stalled, &mut counted.stalled),
-        ] {
-            let more = total.saturating_sub(*counted);
-            let _: i64 =
-                cmd("HINCRBY").arg(key).arg(node).arg(more).query_async(&mut redis).await?;
-            *counted = total;
-        }
-        Ok(())
-    }
-
-    /// Adds up the counts of nodes that are gone under `(departed)`; `there` are those that are not.
-    pub async fn settle_counters(&self, there: &[String]) -> Result<(), Error> {
-        for key in [COMPLETED, FAILED, STALLED] {
-            let _: () = SETTLE.key(key).arg(there).invoke_async(&mut self.broker.redis()).await?;
-        }
-        Ok(())
-    }
-
     /// A worker is gone.
     pub async fn forget_worker(&self, id: &str, incarnation: &str) -> Result<(), Error> {
         self.forget(ACTIVE, id, incarnation).await?;
@@ -312,25 +267,6 @@ impl Registry {
             age,
         };
         Ok(heartbeats.into_iter().map(entry).collect())
-    }
-
-    /// Jobs that ended on each node; what nodes did that are gone stands under `(departed)`.
-    pub async fn counters(&self) -> Result<BTreeMap<String, Tallies>, Error> {
-        let mut all: BTreeMap<String, Tallies> = BTreeMap::new();
-        for key in [COMPLETED, FAILED, STALLED] {
-            let mut redis = self.broker.redis();
-            let counts: BTreeMap<String, u64> =
-                cmd("HGETALL").arg(key).query_async(&mut redis).await?;
-            for (name, count) in counts {
-                let tallies = all.entry(name).or_default();
-                *match key {
-                    COMPLETED => &mut tallies.completed,
-                    FAILED => &mut tallies.failed,
-                    _ => &mut tallies.stalled,
-                } = count;
-            }
-        }
-        Ok(all)
     }
 
     async fn announce(

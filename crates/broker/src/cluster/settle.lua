@@ -1,11 +1,15 @@
--- Adds up the counts of nodes that are gone, so that sums over all fields do not shrink. See registry.rs.
--- KEYS[1] a hash of counters by node; ARGV the nodes that are there.
+-- Adds up the counts of nodes that are gone, so that sums over all fields do not shrink, unless another
+-- coordinates by now. See counters.rs.
+-- KEYS[1] the fence of KEYS[2], a hash of counters by node. ARGV[1] token; ARGV[2…] the nodes that are there.
+-- Returns 0 if another coordinates.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 local there = { ['(departed)'] = true }
-for _, name in ipairs(ARGV) do there[name] = true end
-local all = redis.call('HGETALL', KEYS[1])
+for i = 2, #ARGV do there[ARGV[i]] = true end
+local all = redis.call('HGETALL', KEYS[2])
 for i = 1, #all, 2 do
   if not there[all[i]] then
-    redis.call('HINCRBY', KEYS[1], '(departed)', all[i + 1])
-    redis.call('HDEL', KEYS[1], all[i])
+    redis.call('HINCRBY', KEYS[2], '(departed)', all[i + 1])
+    redis.call('HDEL', KEYS[2], all[i])
   end
 end
+return 1

@@ -10,6 +10,9 @@
 //! Sentinels. Both mend a connection to an address, so they are given an address that does not change:
 //! a Unix socket in a folder that only this user can enter. What arrives there is passed on to the
 //! present master, byte by byte.
+//!
+//! Sentinels may name a server that is not the master any more, or not yet. So before anything is passed
+//! on to it, it is asked itself (`ROLE`), as Redis' guidelines for clients have it.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -51,7 +54,19 @@ impl Relay {
         let unreachable = |reason: String| Error::Unreachable { url: shown_url.to_owned(), reason };
         let sentinels = Sentinels::open(address)
             .map_err(|e| Error::InvalidUrl { url: shown_url.to_owned(), reason: e.to_string() })?;
+        let login = Login { user: address.user.clone(), password: address.password.clone() };
         let master = sentinels.master().await.map_err(unreachable)?;
+        let promoted = async {
+            while login.is_no_master(&master).await {
+                tokio::time::sleep(RETRY).await;
+            }
+        };
+        if tokio::time::timeout(HOLD, promoted).await.is_err() {
+            return Err(unreachable(format!(
+                "the Sentinels name {master}, which says that it is a replica; is there a failover \
+                 under way?"
+            )));
+        }
         tracing::info!(master, "the Sentinels know the master");
         let folder = std::env::temp_dir().join(format!("stampede-{}", Uuid::now_v7().simple()));
         let socket = folder.join("redis.sock");
@@ -63,8 +78,10 @@ impl Relay {
                 unreachable(format!("cannot make a socket at {}: {e}", socket.display()))
             })?;
         let (announce, masters) = watch::channel(master);
-        let tasks =
-            [tokio::spawn(follow(sentinels, announce)), tokio::spawn(accept(listener, masters))];
+        let tasks = [
+            tokio::spawn(follow(sentinels, announce)),
+            tokio::spawn(accept(listener, login, masters)),
+        ];
         let url = url_of(&socket, address)
             .ok_or_else(|| unreachable(format!("{} is no path for a socket", socket.display())))?;
         Ok(Self { folder, url, _tasks: tasks.map(AbortOnDropHandle::new) })
@@ -151,6 +168,41 @@ async fn ask(client: &Client, name: &str) -> redis::RedisResult<Option<(String, 
     cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).query_async(&mut sentinel).await
 }
 
+/// Who we are to the master, percent-encoded.
+struct Login {
+    user: String,
+    password: String,
+}
+
+impl Login {
+    /// Whether a server says that it is no master. What one does that does not say so, because it does not
+    /// let us in or ask, is for those who connect to find out.
+    async fn is_no_master(&self, server: &str) -> bool {
+        let Self { user, password } = self;
+        let Ok(client) = super::open(format!("redis://{user}:{password}@{server}"), None) else {
+            return false;
+        };
+        let asked = async {
+            let config = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE));
+            let mut server = client.get_multiplexed_async_connection_with_config(&config).await?;
+            cmd("ROLE").query_async::<Vec<redis::Value>>(&mut server).await
+        };
+        let role = match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Ok(answer)) => answer.into_iter().next(),
+            _ => return false,
+        };
+        matches!(role, Some(redis::Value::BulkString(role)) if role != b"master")
+    }
+
+    async fn connect(&self, server: &str) -> Option<TcpStream> {
+        if self.is_no_master(server).await {
+            tracing::debug!(server, "is not the master that the Sentinels take it for");
+            return None;
+        }
+        TcpStream::connect(server).await.ok()
+    }
+}
+
 /// Announces every change of the master.
 async fn follow(sentinels: Sentinels, announce: watch::Sender<String>) {
     loop {
@@ -174,11 +226,11 @@ async fn follow(sentinels: Sentinels, announce: watch::Sender<String>) {
 
 /// A connection to the master, whoever it is by then. In the middle of a failover nobody is; whoever
 /// connects now is held until there is one, instead of being sent away to try again later and later.
-async fn reach(masters: &mut watch::Receiver<String>) -> TcpStream {
+async fn reach(login: &Login, masters: &mut watch::Receiver<String>) -> TcpStream {
     loop {
         let master = masters.borrow_and_update().clone();
         tokio::select! {
-            connected = TcpStream::connect(&master) => if let Ok(stream) = connected {
+            connected = login.connect(&master) => if let Some(stream) = connected {
                 return stream;
             },
             changed = masters.changed() => match changed {
@@ -191,12 +243,12 @@ async fn reach(masters: &mut watch::Receiver<String>) -> TcpStream {
     }
 }
 
-async fn accept(listener: UnixListener, masters: watch::Receiver<String>) {
-    let masters = Arc::new(masters);
+async fn accept(listener: UnixListener, login: Login, masters: watch::Receiver<String>) {
+    let login = Arc::new(login);
     loop {
         match listener.accept().await {
             Ok((ours, _)) => {
-                tokio::spawn(pass_on(ours, masters.as_ref().clone()));
+                tokio::spawn(pass_on(ours, login.clone(), masters.clone()));
             }
             // Out of file descriptors, most likely: others may be closed meanwhile.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -206,8 +258,10 @@ async fn accept(listener: UnixListener, masters: watch::Receiver<String>) {
 
 /// Connects to the master and passes everything on until one side ends or the master changes. Ours sees
 /// a lost connection then, and connects again.
-async fn pass_on(mut ours: UnixStream, mut masters: watch::Receiver<String>) {
-    let Ok(mut theirs) = tokio::time::timeout(HOLD, reach(&mut masters)).await else { return };
+async fn pass_on(mut ours: UnixStream, login: Arc<Login>, mut masters: watch::Receiver<String>) {
+    let Ok(mut theirs) = tokio::time::timeout(HOLD, reach(&login, &mut masters)).await else {
+        return;
+    };
     let _ = theirs.set_nodelay(true);
     super::probe(&theirs);
     tokio::select! {

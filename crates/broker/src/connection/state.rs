@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use redis::cmd;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -59,8 +60,10 @@ pub(super) struct Watched {
 #[derive(Debug, Clone, Default)]
 struct Known {
     away: Option<Away>,
-    /// A connection broke, and nobody has looked yet what that meant.
-    suspected: bool,
+    /// How often something broke, and how many of these had happened when Redis was asked last: for the
+    /// others, nobody knows yet what they meant.
+    suspicions: u64,
+    settled: u64,
     /// When a server was first seen that was not the one before.
     restarted: Option<Instant>,
 }
@@ -93,14 +96,14 @@ impl Watched {
 
     /// To be told when a connection broke or a call failed.
     pub(super) fn suspect(&self) {
-        self.known.send_modify(|known| known.suspected = true);
+        self.known.send_modify(|known| known.suspicions += 1);
         self.nudge.notify_one();
     }
 
     /// For how long jobs should not be taken yet, if so.
     pub(super) fn doubt(&self) -> Option<Duration> {
         let known = self.known.borrow();
-        if known.away.is_some() || known.suspected {
+        if known.away.is_some() || known.suspicions > known.settled {
             return Some(SETTLING);
         }
         let left = (known.restarted? + TAKING_BACK).saturating_duration_since(Instant::now());
@@ -144,8 +147,19 @@ impl Watcher {
     async fn watch(self, nudge: Arc<Notify>) {
         let mut server = None;
         let mut mentioned = Instant::now();
+        let mut unanswered = None;
         loop {
-            let answer = self.ask().await;
+            // It is waited for beyond our patience: that there is no answer at all makes the link connect
+            // anew, and nobody else may wait that long for one.
+            let mut asked = unanswered.take().unwrap_or_else(|| self.ask());
+            let suspicions = self.known.borrow().suspicions;
+            let answer = match tokio::time::timeout(PATIENCE, &mut asked).await {
+                Ok(answer) => answer.map_err(|error| error.to_string()),
+                Err(_) => {
+                    unanswered = Some(asked);
+                    Err(format!("no answer within {PATIENCE:?}"))
+                }
+            };
             let now = Instant::now();
             let url = &self.url;
             self.known.send_modify(|known| {
@@ -156,7 +170,7 @@ impl Watcher {
                             known.restarted = Some(now);
                         }
                         server = Some(id);
-                        known.suspected = false;
+                        known.settled = suspicions;
                         if let Some(away) = known.away.take() {
                             tracing::info!(%url, away = ?rounded(away.since.elapsed()), "Redis is back");
                         }
@@ -188,15 +202,14 @@ impl Watcher {
     }
 
     /// Which server answers; every start of one has an id of its own.
-    async fn ask(&self) -> Result<String, String> {
-        let mut info = cmd("INFO");
-        info.arg("server");
-        let asking = ask_home::<String>(self.link.clone(), &self.prefix, info);
-        match tokio::time::timeout(PATIENCE, asking).await {
-            Ok(Ok(info)) => Ok(info_field(&info, "run_id").unwrap_or_default().to_owned()),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no answer within {PATIENCE:?}")),
-        }
+    fn ask(&self) -> BoxFuture<'static, redis::RedisResult<String>> {
+        let (link, prefix) = (self.link.clone(), self.prefix.clone());
+        Box::pin(async move {
+            let mut info = cmd("INFO");
+            info.arg("server");
+            let info: String = ask_home(link, &prefix, info).await?;
+            Ok(info_field(&info, "run_id").unwrap_or_default().to_owned())
+        })
     }
 }
 

@@ -9,8 +9,9 @@ use std::hash::{BuildHasher, RandomState};
 
 use redis::{Cmd, Pipeline, Value, cmd};
 
+use super::piece::{Key, Piece, StreamState, shown, stream_state};
 use super::server::Server;
-use super::walk::{Key, Piece, Place, Sink, StreamState, shown, stream_state};
+use super::walk::{Place, Sink};
 use super::{Counts, Kind, MARKER};
 use crate::Error;
 

@@ -5,8 +5,10 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-use redis::{Cmd, Pipeline, Value, cmd, pipe};
+use redis::{Pipeline, Value, cmd, pipe};
 
+use super::piece::{Key, Piece, StreamState, piece, shown, stream_state};
+use super::position::{PIECE, Position, part, whole};
 use super::server::Server;
 use super::{Counts, Kind, MARKER};
 use crate::Error;
@@ -15,53 +17,14 @@ use crate::Error;
 const SCAN_COUNT: usize = 500;
 /// A value up to this size is read whole.
 const SMALL: u64 = 32 << 10;
-/// Small values read in one go, and pieces of large ones.
-const PIECE: u64 = 1 << 20;
 /// Most elements in a piece.
 const ELEMENTS: u64 = 1000;
-
-/// A key of the source.
-#[derive(Debug, Clone)]
-pub(super) struct Key {
-    pub(super) name: Vec<u8>,
-    pub(super) kind: Kind,
-    /// When it expires, in milliseconds since 1970.
-    pub(super) expires_ms: Option<i64>,
-    /// The source's own estimate; unknown counts as large.
-    bytes: u64,
-}
-
-/// A part of a value, in the order of the value.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Piece {
-    /// Bytes of a string from an offset.
-    Bytes(u64, Vec<u8>),
-    /// Fields and values of a hash, in turn.
-    Fields(Vec<Vec<u8>>),
-    /// Items of a list from an index.
-    Items(u64, Vec<Vec<u8>>),
-    /// Members of a set.
-    Members(Vec<Vec<u8>>),
-    /// Members and scores of a sorted set, in turn.
-    Scores(Vec<Vec<u8>>),
-    /// Entries of a stream: id, and fields and values in turn.
-    Entries(Vec<(Vec<u8>, Vec<Vec<u8>>)>),
-}
 
 /// Which part a piece is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     First,
     Later,
-}
-
-/// What a stream remembers beside its entries.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct StreamState {
-    pub(super) last_id: Vec<u8>,
-    pub(super) entries_added: Vec<u8>,
-    pub(super) max_deleted_id: Vec<u8>,
-    groups: u64,
 }
 
 /// Who gets the pieces.
@@ -204,7 +167,7 @@ impl<'a> Walk<'a> {
         let length: u64 = self.source.ask(cmd(key.kind.length_command()).arg(&key.name)).await?;
         let element = (key.bytes.min(1 << 40) / length.max(1)).max(1);
         let count = (PIECE / element).clamp(1, ELEMENTS);
-        let mut position = Position { offset: 0, cursor: b"0".to_vec(), after: b"-".to_vec() };
+        let mut position = Position::first();
         let mut place = Place::First;
         loop {
             let answer: Value = self.source.ask(&mut part(key, &position, count)).await?;
@@ -262,144 +225,6 @@ fn grouping() -> impl FnMut(&Key, &Key) -> bool {
     }
 }
 
-/// The command that reads a whole value.
-fn whole(key: &Key) -> Cmd {
-    let command = |name: &str, rest: &[&str]| {
-        let mut command = cmd(name);
-        command.arg(&key.name).arg(rest);
-        command
-    };
-    match key.kind {
-        Kind::String => command("GET", &[]),
-        Kind::Hash => command("HGETALL", &[]),
-        Kind::List => command("LRANGE", &["0", "-1"]),
-        Kind::Set => command("SMEMBERS", &[]),
-        Kind::SortedSet => command("ZRANGE", &["0", "-1", "WITHSCORES"]),
-        Kind::Stream => command("XRANGE", &["-", "+"]),
-    }
-}
-
-/// Where the next piece of a large value begins.
-struct Position {
-    offset: u64,
-    cursor: Vec<u8>,
-    after: Vec<u8>,
-}
-
-/// The command that reads the next piece.
-fn part(key: &Key, position: &Position, count: u64) -> Cmd {
-    let at = position.offset;
-    let mut command = cmd(match key.kind {
-        Kind::String => "GETRANGE",
-        Kind::Hash => "HSCAN",
-        Kind::List => "LRANGE",
-        Kind::Set => "SSCAN",
-        Kind::SortedSet => "ZSCAN",
-        Kind::Stream => "XRANGE",
-    });
-    command.arg(&key.name);
-    match key.kind {
-        Kind::String => command.arg(at).arg(at + PIECE - 1),
-        Kind::List => command.arg(at).arg(at + count - 1),
-        Kind::Stream => command.arg(&position.after).arg("+").arg("COUNT").arg(count),
-        Kind::Hash | Kind::Set | Kind::SortedSet => {
-            command.arg(&position.cursor).arg("COUNT").arg(count)
-        }
-    };
-    command
-}
-
-impl Position {
-    /// Takes an answer apart and moves on; `false` when it was the last.
-    fn advance(&mut self, kind: Kind, count: u64, answer: Value) -> Result<(Piece, bool), Error> {
-        if matches!(kind, Kind::Hash | Kind::Set | Kind::SortedSet) {
-            let (cursor, elements): (Vec<u8>, Value) =
-                redis::from_redis_value(answer).map_err(redis::RedisError::from)?;
-            let more = cursor != b"0";
-            self.cursor = cursor;
-            return Ok((piece(kind, 0, elements)?, more));
-        }
-        let piece = piece(kind, self.offset, answer)?;
-        let (read, wanted) = match &piece {
-            Piece::Bytes(_, bytes) => (bytes.len() as u64, PIECE),
-            Piece::Items(_, items) => (items.len() as u64, count),
-            Piece::Entries(entries) => {
-                if let Some((id, _)) = entries.last() {
-                    self.after = [b"(", id.as_slice()].concat();
-                }
-                (entries.len() as u64, count)
-            }
-            _ => (0, 1),
-        };
-        self.offset += read;
-        Ok((piece, read == wanted))
-    }
-}
-
-/// Reads an answer as a piece.
-fn piece(kind: Kind, offset: u64, answer: Value) -> Result<Piece, Error> {
-    Ok(match kind {
-        Kind::String => Piece::Bytes(offset, read(answer)?),
-        Kind::Hash => Piece::Fields(read(answer)?),
-        Kind::List => Piece::Items(offset, read(answer)?),
-        Kind::Set => Piece::Members(read(answer)?),
-        Kind::SortedSet => Piece::Scores(read(answer)?),
-        Kind::Stream => {
-            let entries: Vec<Value> = read(answer)?;
-            Piece::Entries(entries.into_iter().map(read).collect::<Result<_, _>>()?)
-        }
-    })
-}
-
-impl Piece {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Bytes(_, bytes) => bytes.is_empty(),
-            Self::Fields(list)
-            | Self::Items(_, list)
-            | Self::Members(list)
-            | Self::Scores(list) => list.is_empty(),
-            Self::Entries(entries) => entries.is_empty(),
-        }
-    }
-}
-
-/// Reads the answer of `XINFO STREAM`.
-pub(super) fn stream_state(answer: Value) -> Result<StreamState, Error> {
-    let mut state = StreamState::default();
-    let words: Vec<Value> = read(answer)?;
-    for pair in words.chunks(2) {
-        let [Value::BulkString(name), value] = pair else { continue };
-        let text = |value: &Value| match value {
-            Value::BulkString(bytes) => bytes.clone(),
-            Value::Int(number) => number.to_string().into_bytes(),
-            _ => Vec::new(),
-        };
-        match name.as_slice() {
-            b"last-generated-id" => state.last_id = text(value),
-            b"entries-added" => state.entries_added = text(value),
-            b"max-deleted-entry-id" => state.max_deleted_id = text(value),
-            b"groups" => state.groups = read(value.clone())?,
-            _ => {}
-        }
-    }
-    Ok(state)
-}
-
-fn read<T: redis::FromRedisValue>(value: Value) -> Result<T, Error> {
-    Ok(redis::from_redis_value(value).map_err(redis::RedisError::from)?)
-}
-
 fn unexpected(command: &'static str, answer: &Value) -> Error {
     Error::Protocol { script: command, answer: format!("{answer:?}") }
-}
-
-/// A key as it may be shown to a person.
-pub(super) fn shown(name: &[u8]) -> String {
-    const LONGEST: usize = 80;
-    let mut text = name[..name.len().min(LONGEST)].escape_ascii().to_string();
-    if name.len() > LONGEST {
-        text.push('…');
-    }
-    format!("\"{text}\"")
 }

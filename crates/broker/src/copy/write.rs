@@ -3,8 +3,9 @@
 use redis::{Cmd, Pipeline, cmd};
 
 use super::Kind;
+use super::piece::{Key, Piece, StreamState};
 use super::server::Server;
-use super::walk::{Key, Piece, Place, Sink, StreamState};
+use super::walk::{Place, Sink};
 use crate::Error;
 
 /// Commands and bytes sent in one go.

@@ -26,13 +26,6 @@ fn holder(incarnation: &str) -> Holder {
     }
 }
 
-fn cli(redis: &Redis, arguments: &[&str]) -> String {
-    let port = redis.port().to_string();
-    let output =
-        std::process::Command::new("redis-cli").args(["-p", &port]).args(arguments).output();
-    String::from_utf8_lossy(&output.unwrap().stdout).trim_end().to_owned()
-}
-
 #[tokio::test]
 async fn who_does_not_announce_itself_vanishes_alone_and_its_counts_stay() {
     let (redis, broker) = connect().await;
@@ -67,20 +60,23 @@ async fn who_does_not_announce_itself_vanishes_alone_and_its_counts_stay() {
     eventually(PATIENCE, || async {
         registry.announce_node("b", &holder("b"), &stats, None, None).await.unwrap();
         registry.sweep_workers().await.unwrap();
-        let fields = cli(&redis, &["HKEYS", "workers:stats"]);
+        let fields = redis.cli(&["HKEYS", "workers:stats"]);
         if fields == "b" { Ok(()) } else { Err(fields) }
     })
     .await;
     assert_eq!(names().await, ["b"]);
-    assert_eq!(cli(&redis, &["HKEYS", "workers:active"]), "");
-    registry.settle_counters(&["b".to_owned()]).await.unwrap();
-    assert_eq!(cli(&redis, &["HGET", "stats:completed", "(departed)"]), "12");
-    assert_eq!(cli(&redis, &["HGET", "stats:completed", "a"]), "");
+    assert_eq!(redis.cli(&["HKEYS", "workers:active"]), "");
+    let lease = broker.coordinator_lease("b", "2", PATIENCE);
+    let (leader, _) = lease.hold().await.unwrap().unwrap();
+    assert!(broker.decisions().begin(&leader).await.unwrap());
+    assert!(registry.settle_counters(&leader, &["b".to_owned()]).await.unwrap());
+    assert_eq!(redis.cli(&["HGET", "stats:completed", "(departed)"]), "12");
+    assert_eq!(redis.cli(&["HGET", "stats:completed", "a"]), "");
     let sum: u64 = registry.counters().await.unwrap().values().map(|t| t.completed).sum();
     assert_eq!(sum, 12, "what was done stays done");
     // And when nobody is left to remove anything, all of it goes.
     eventually(PATIENCE, || async {
-        let left = cli(&redis, &["EXISTS", "workers:stats", "queue:metrics"]);
+        let left = redis.cli(&["EXISTS", "workers:stats", "queue:metrics"]);
         if left == "0" { Ok(()) } else { Err(left) }
     })
     .await;
@@ -95,9 +91,9 @@ async fn times_are_those_of_redis_and_texts_stay_json() {
         .await
         .unwrap();
     for hash in ["workers:stats", "queue:metrics"] {
-        let text = cli(&redis, &["HGET", hash, "a"]);
+        let text = redis.cli(&["HGET", hash, "a"]);
         let value: Value = serde_json::from_str(&text).unwrap();
-        let seconds: u64 = cli(&redis, &["TIME"]).lines().next().unwrap().parse().unwrap();
+        let seconds: u64 = redis.cli(&["TIME"]).lines().next().unwrap().parse().unwrap();
         let written = value["timestamp"].as_u64().unwrap() / 1000;
         assert!(written.abs_diff(seconds) <= 5, "{text}");
     }
@@ -107,14 +103,14 @@ async fn times_are_those_of_redis_and_texts_stay_json() {
 async fn an_entry_from_before_the_clock_was_set_back_vanishes_too() {
     let (redis, broker) = connect().await;
     let registry = broker.registry(SHORT);
-    let seconds: u64 = cli(&redis, &["TIME"]).lines().next().unwrap().parse().unwrap();
+    let seconds: u64 = redis.cli(&["TIME"]).lines().next().unwrap().parse().unwrap();
     let future = format!("{{\"workers\":5,\"timestamp\":{}}}", (seconds + 3600) * 1000);
-    cli(&redis, &["HSET", "workers:stats", "ghost", &future, "foreign", "not ours"]);
+    redis.cli(&["HSET", "workers:stats", "ghost", &future, "foreign", "not ours"]);
     assert!(registry.nodes().await.unwrap().is_empty());
     let claim = registry.announce_node("a", &holder("a"), &json!({}), None, None).await.unwrap();
     let ClaimNode::Ours(announced) = claim else { panic!("the name is free") };
     assert_eq!(announced.other_workers, 0);
-    let fields = cli(&redis, &["HKEYS", "workers:stats"]);
+    let fields = redis.cli(&["HKEYS", "workers:stats"]);
     let mut fields: Vec<&str> = fields.lines().collect();
     fields.sort_unstable();
     assert_eq!(fields, ["a", "foreign"], "what others write is theirs");
@@ -165,7 +161,7 @@ async fn one_leads_at_a_time_with_a_larger_token_than_all_before() {
     second.release(&next).await.unwrap();
     assert_eq!(broker.coordinator().await.unwrap(), None);
     // Even a Redis that lost everything does not begin again with old tokens.
-    cli(&redis, &["FLUSHALL"]);
+    redis.cli(&["FLUSHALL"]);
     assert!(first.hold().await.unwrap().unwrap().0.token > next.token);
 }
 
@@ -193,7 +189,13 @@ async fn one_that_does_not_lead_any_more_changes_nothing() {
     assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Fenced);
     assert!(!decisions.survey(&leader, &json!({ "by": "old" })).await.unwrap());
     assert!(!decisions.alert(&leader, alerts).await.unwrap());
-    assert_eq!(cli(&redis, &["EXISTS", "cluster:stats", "cluster:alerts"]), "0");
+    // It has never seen the node that came since, and takes it for gone.
+    let registry = broker.registry(PATIENCE);
+    let done = Tallies { completed: 5, failed: 1, stalled: 1 };
+    registry.count("came-since", done, &mut Tallies::default()).await.unwrap();
+    assert!(!registry.settle_counters(&leader, &["n".to_owned()]).await.unwrap());
+    assert_eq!(registry.counters().await.unwrap()["came-since"], done);
+    assert_eq!(redis.cli(&["EXISTS", "cluster:stats", "cluster:alerts"]), "0");
     assert_eq!(decisions.history().await.unwrap().0.len(), 1);
 
     assert!(decisions.survey(&new, &json!({ "by": "new" })).await.unwrap());

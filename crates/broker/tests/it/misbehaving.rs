@@ -76,6 +76,55 @@ async fn a_password_that_is_changed_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_connection_that_was_not_let_in_for_a_while_is_made_again() {
+    let redis = Redis::start().await;
+    let mut raw = raw(&redis.url()).await;
+    say(&mut raw, "CONFIG SET requirepass open-sesame").await;
+    let right = format!("redis://:open-sesame@127.0.0.1:{}/3", redis.port());
+    let broker = Broker::connect(&Config::new(right)).await.unwrap();
+    for (refuse, admit, word) in [
+        (
+            "CONFIG SET requirepass changed",
+            "CONFIG SET requirepass open-sesame",
+            "does not know us",
+        ),
+        ("ACL SETUSER default -select", "ACL SETUSER default +select", "switch database"),
+    ] {
+        say(&mut raw, refuse).await;
+        say(&mut raw, "CLIENT KILL TYPE normal SKIPME yes").await;
+        // Until it has given up to connect.
+        eventually(SOON, || async {
+            let answer =
+                broker.ping().await.map_or_else(|error| error.to_string(), |()| String::new());
+            if answer.contains(word) { Ok(()) } else { Err(answer) }
+        })
+        .await;
+        say(&mut raw, admit).await;
+        eventually(SOON, || async { broker.ping().await }).await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_dead_and_does_not_know_is_replaced() {
+    let stage = Stage::start().await;
+    let proxy = Proxy::start(stage.redis.port()).await;
+    let (broker, queue) = connect(&proxy.url()).await;
+    queue.presence(&["a"]).await.unwrap();
+    let mut listener = broker.subscribe(&["somebody".to_owned()]).await.unwrap();
+    proxy.strand();
+    // Nobody needs to wait for an answer until it times out; those who look after the connection do.
+    eventually(Duration::from_secs(30), || async {
+        tokio::time::timeout(Duration::from_secs(1), broker.ping()).await
+    })
+    .await
+    .unwrap();
+    queue.presence(&["a"]).await.unwrap();
+    // Whoever listens hears of the end, and can listen anew.
+    let heard = tokio::time::timeout(Duration::from_secs(30), listener.next()).await;
+    assert_eq!(heard.unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_redis_without_memory_is_waited_out() {
     let stage = Stage::start().await;
     let mut played = stage.play(ConsumerConfig { slots: 2, ..config("w") });

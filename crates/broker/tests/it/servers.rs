@@ -12,7 +12,7 @@ use stampede_broker::{
 };
 use stampede_testkit::{Redis, Sentinel, eventually, free_port, temp_dir};
 
-use crate::stage::{SOON, config, connect, job, jobs, play};
+use crate::stage::{SOON, config, connect, job, jobs, play, throughout};
 
 /// Longer than a failover takes.
 const FAILOVER: Duration = Duration::from_secs(30);
@@ -159,6 +159,31 @@ async fn the_sentinels_new_master_goes_on_with_the_jobs() {
 }
 
 #[tokio::test]
+async fn a_replica_that_sentinels_take_for_the_master_is_sent_nothing() {
+    let other = Redis::start().await;
+    let redis = Redis::start().await;
+    let sentinel = Sentinel::watching("main", redis.port()).await;
+    let demote = format!("REPLICAOF 127.0.0.1 {}", other.port());
+    ask::<()>(&redis, &demote).await;
+    let url = format!("redis-sentinel://127.0.0.1:{}/main", sentinel.port());
+    let error = refusal(Config::new(&url)).await;
+    assert!(
+        error.is_outage() && error.to_string().contains("says that it is a replica"),
+        "{error}"
+    );
+
+    ask::<()>(&redis, "REPLICAOF NO ONE").await;
+    let (_broker, queue) = connect(&url).await;
+    ask::<()>(&redis, &demote).await;
+    ask::<u64>(&redis, "CLIENT KILL TYPE normal").await;
+    let asked = tokio::spawn(async move { queue.enqueue(&[job("a")]).await });
+    // It would be told "READONLY" at once.
+    throughout(Duration::from_millis(500), async || assert!(!asked.is_finished())).await;
+    ask::<()>(&redis, "REPLICAOF NO ONE").await;
+    asked.await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn sentinels_that_know_nothing_are_quoted() {
     let redis = Redis::start().await;
     let sentinel = Sentinel::watching("main", redis.port()).await;
@@ -222,13 +247,12 @@ async fn coordinates(broker: &Broker) {
     registry.sweep_workers().await.unwrap();
     assert_eq!(registry.nodes().await.unwrap()[0].queue["waiting"], 1);
     assert_eq!(registry.workers().await.unwrap().len(), 1);
-    registry.settle_counters(&[]).await.unwrap();
-    assert_eq!(registry.counters().await.unwrap()["(departed)"], done);
-
     let lease = broker.coordinator_lease("n", "1", FAILOVER);
     let (leader, _) = lease.hold().await.unwrap().unwrap();
     let decisions = broker.decisions();
     assert!(decisions.begin(&leader).await.unwrap());
+    assert!(registry.settle_counters(&leader, &[]).await.unwrap());
+    assert_eq!(registry.counters().await.unwrap()["(departed)"], done);
     let mut node = broker.subscribe(&Decisions::command_channels("n")).await.unwrap();
     let decision = json!({ "action": "scale_up" });
     assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Told);

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -124,16 +126,19 @@ impl Seat {
     }
 
     /// Watches a process until it has ended in some way, and gives its jobs back.
-    async fn watch(&self, mut child: Child, token: &str) -> Ended {
+    async fn watch(&self, child: Child, token: &str) -> Ended {
+        let left = Left { shared: Some(self.shared.clone()), id: &self.id, token };
+        // Bound after it: should this panic, the process is killed before its jobs are given back.
+        let mut child = child;
         // Held apart: waiting for a child closes a pipe that is left in it.
         let _pipe = child.stdin.take();
         self.shared.board.note(self.number, |status| status.pid = child.id());
         // Redis may hang; that must not keep us from watching the child.
         tokio::spawn(self.shared.clone().announce_start(self.id.clone()));
         let ended = self.live(&mut child).await;
-        let gone = self.shared.clone().clear_away(self.id.clone(), token.to_owned());
-        let clearing = tokio::spawn(gone);
-        if self.leave.is_cancelled() {
+        if let Some(clearing) = left.clear_away()
+            && self.leave.is_cancelled()
+        {
             // Nobody will start it again, so this is the last chance to tell the queue.
             let _ = tokio::time::timeout(RECLAIM_PATIENCE, clearing).await;
         }
@@ -224,6 +229,33 @@ impl Seat {
             tracing::warn!(worker = self.id, "did not end in time and is killed");
             let _ = child.kill().await;
         }
+    }
+}
+
+/// What a process leaves behind: jobs that it was working on, entries. They are cleared away when this
+/// is dropped, so that nothing waits for a lock to expire, whatever became of those who watched it.
+struct Left<'a> {
+    shared: Option<Arc<Shared>>,
+    id: &'a str,
+    token: &'a str,
+}
+
+impl Left<'_> {
+    fn clear_away(mut self) -> Option<JoinHandle<()>> {
+        self.begin()
+    }
+
+    fn begin(&mut self) -> Option<JoinHandle<()>> {
+        let shared = self.shared.take()?;
+        // Without a runtime this process ends, and its successor finds what has expired.
+        let runtime = Handle::try_current().ok()?;
+        Some(runtime.spawn(shared.clear_away(self.id.to_owned(), self.token.to_owned())))
+    }
+}
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        self.begin();
     }
 }
 

@@ -205,30 +205,67 @@ impl Seats {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use stampede_broker::{Broker, Config};
-    use stampede_testkit::Redis;
+    use stampede_testkit::{Redis, eventually};
 
     use super::*;
     use crate::supervisor::{Supervisor, SupervisorConfig};
 
-    #[tokio::test]
-    async fn the_place_of_a_seat_that_panicked_is_taken_anew() {
-        let redis = Redis::start().await;
+    const SOON: Duration = Duration::from_secs(10);
+
+    async fn seats(redis: &Redis, program: &str, workers: usize) -> Seats {
         let config = SupervisorConfig {
-            program: Program::at("/bin/cat").unwrap(),
+            program: Program::at(program).unwrap(),
             args: Vec::new(),
             env: Vec::new(),
             node: "node".to_owned(),
-            workers: 2,
+            workers,
             drain: Duration::from_secs(2),
             kill_after: Duration::from_secs(3),
             memory: None,
-            queues: Vec::new(),
+            queues: vec!["tickets".to_owned()],
         };
         let broker = Broker::connect(&Config::new(redis.url())).await.unwrap();
-        let shared = Supervisor::new(config, broker).shared;
-        let stop = CancellationToken::new();
-        let mut seats = Seats::new(shared.clone(), stop.clone());
+        Seats::new(Supervisor::new(config, broker).shared, CancellationToken::new())
+    }
+
+    #[tokio::test]
+    async fn jobs_of_a_seat_that_panicked_come_back_at_once() {
+        let redis = Redis::start().await;
+        let folder = stampede_testkit::temp_dir();
+        let program = folder.path().join("worker");
+        let said = folder.path().join("token");
+        let script = format!("#!/bin/sh\necho $WORKER_TOKEN > {}\nexec cat\n", said.display());
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        let mut seats = seats(&redis, program.to_str().unwrap(), 1).await;
+        seats.fit(1, None);
+        let token = eventually(SOON, || async {
+            let token = std::fs::read_to_string(&said).unwrap_or_default();
+            token.strip_suffix('\n').map(str::to_owned)
+        })
+        .await;
+        redis.cli(&["HSET", "bull:tickets:a", "name", "a", "data", "{}"]);
+        redis.cli(&["LPUSH", "bull:tickets:active", "a"]);
+        redis.cli(&["SET", "bull:tickets:a:lock", &format!("{token}:0"), "PX", "60000"]);
+        // What is aborted is dropped like what panics, wherever it is.
+        seats.tasks.abort_all();
+        let ended = seats.tasks.join_next_with_id().await.unwrap();
+        assert!(seats.gone(ended) == Gone::Panicked);
+        eventually(SOON, || async {
+            let waiting = redis.cli(&["LRANGE", "bull:tickets:wait", "0", "-1"]);
+            if waiting == "a" { Ok(()) } else { Err(waiting) }
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn the_place_of_a_seat_that_panicked_is_taken_anew() {
+        let redis = Redis::start().await;
+        let mut seats = seats(&redis, "/bin/cat", 2).await;
+        let (shared, stop) = (seats.shared.clone(), seats.stop.clone());
         let task = seats.tasks.spawn(async { panic!("on purpose") });
         seats.numbers.insert(task.id(), 0);
         seats.leave.insert(0, stop.child_token());

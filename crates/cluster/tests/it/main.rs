@@ -1,4 +1,5 @@
-//! Supervisors of real processes, beside a real redis-server.
+//! Nodes and supervisors of real processes, beside a real redis-server.
 #![allow(clippy::unwrap_used)]
 
+mod node;
 mod supervisor;

@@ -10,7 +10,7 @@ use mlua_sys as ffi;
 use super::native::{Raise, enter};
 use super::sandbox::{READ_ONLY, mark};
 use super::stack::{Kind, Stack};
-use super::vm::State;
+use super::state::State;
 
 /// `unpack(list [, from [, to]])`.
 pub(super) fn unpack(stack: &mut Stack<'_>) -> Result<usize, Raise> {

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use mlua_sys as ffi;
 
 use super::stack::Stack;
-use super::vm::State;
+use super::state::State;
 
 /// An error to raise in Lua.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 
 use super::native::Raise;
 use super::stack::Stack;
-use super::vm::State;
+use super::state::State;
 
 /// How many captures a pattern may have.
 const MAX_CAPTURES: usize = 32;

@@ -23,7 +23,7 @@ use mlua_sys as ffi;
 
 use super::native::{Raise, native};
 use super::stack::Stack;
-use super::vm::State;
+use super::state::State;
 use super::{bits, builtins, json, msgpack, random, redis, strings, structs};
 
 /// The error for every attempt to change a shared table.

@@ -1,7 +1,7 @@
 //! The Lua stack as functions written in Rust see it.
 //!
 //! A native function, made with `native!`, gets a [`Stack`]: its arguments are at 1, 2, …, what it pushes comes after,
-//! and it returns how many of the topmost values are its results. The functions of this file are
+//! and it returns how many of the topmost values are its results. The functions of this file and folder are
 //! safe to call because of four facts, which whoever changes this folder must keep:
 //!
 //! 1. **Nothing here raises a Lua error.** Only raw access is offered (no metamethods), the allocator
@@ -16,15 +16,17 @@
 //!
 //! Every push needs a free slot: twenty are there at the beginning, [`Stack::ensure`] makes more.
 
-use std::ffi::{CStr, c_int, c_void};
-use std::mem::MaybeUninit;
+mod place;
+mod tables;
+
+use std::ffi::{c_int, c_void};
 use std::slice;
 
 use mlua_sys as ffi;
 
 use super::native::Raise;
 use super::numeric;
-use super::vm::State;
+use super::state::State;
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,12 +200,6 @@ impl<'a> Stack<'a> {
         Raise::Argument(index, format!("{expected} expected, got {found}"))
     }
 
-    /// How long a table is without metamethods.
-    pub(super) fn raw_len(&self, index: c_int) -> usize {
-        // SAFETY: only reads.
-        unsafe { ffi::lua_objlen(self.lua, index) }
-    }
-
     pub(super) fn push_nil(&mut self) {
         // SAFETY: a slot is free.
         unsafe { ffi::lua_pushnil(self.lua) }
@@ -274,71 +270,6 @@ impl<'a> Stack<'a> {
         unsafe { ffi::lua_replace(self.lua, ffi::lua_upvalueindex(n)) }
     }
 
-    /// Pushes a new table with room for so many array and other entries.
-    pub(super) fn push_table(&mut self, array: usize, fields: usize) {
-        // More than this is left to grow by itself: the number may come from a stranger.
-        let room = |wanted: usize| wanted.min(1024) as c_int;
-        // SAFETY: a slot is free, and allocating cannot fail (fact 1).
-        unsafe { ffi::lua_createtable(self.lua, room(array), room(fields)) }
-    }
-
-    /// Pushes `table[n]`.
-    pub(super) fn raw_get_at(&mut self, table: c_int, n: usize) {
-        // SAFETY: callers give the index of a table; a slot is free.
-        unsafe { ffi::lua_rawgeti_(self.lua, table, n as c_int) }
-    }
-
-    /// Pushes `table[n]`, also for an `n` below one.
-    pub(super) fn raw_get_index(&mut self, table: c_int, n: c_int) {
-        // SAFETY: callers give the index of a table; a slot is free.
-        unsafe { ffi::lua_rawgeti_(self.lua, table, n) }
-    }
-
-    /// Pushes `table[name]`.
-    pub(super) fn raw_get_field(&mut self, table: c_int, name: &str) {
-        let table = self.absolute(table);
-        self.push_bytes(name.as_bytes());
-        // SAFETY: callers give the index of a table; the key gives its slot to the value.
-        unsafe { ffi::lua_rawget_(self.lua, table) }
-    }
-
-    /// Pops a value into `table[n]`.
-    pub(super) fn raw_set_at(&mut self, table: c_int, n: usize) {
-        // SAFETY: callers give the index of a table; allocating cannot fail (fact 1).
-        unsafe { ffi::lua_rawseti_(self.lua, table, n as c_int) }
-    }
-
-    /// Pops a value and below it a key into `table`; `Err` when the key is nil or NaN.
-    pub(super) fn raw_set(&mut self, table: c_int) -> Result<(), Raise> {
-        match self.kind(-2) {
-            Kind::Nil => return Err(Raise::Plain("table index is nil".to_owned())),
-            Kind::Number if self.number(-2).is_some_and(f64::is_nan) => {
-                return Err(Raise::Plain("table index is NaN".to_owned()));
-            }
-            // SAFETY: callers give the index of a table; allocating cannot fail (fact 1).
-            _ => unsafe { ffi::lua_rawset(self.lua, table) },
-        }
-        Ok(())
-    }
-
-    /// Pops a value into `table[name]`.
-    pub(super) fn raw_set_field(&mut self, table: c_int, name: &str) {
-        let table = self.absolute(table);
-        self.push_bytes(name.as_bytes());
-        // SAFETY: swaps the two values on top, then as `raw_set` with a string as its key.
-        unsafe {
-            ffi::lua_insert(self.lua, -2);
-            ffi::lua_rawset(self.lua, table);
-        }
-    }
-
-    /// Pops a key and pushes the next key and its value; pushes nothing and says `false` at the end.
-    pub(super) fn next(&mut self, table: c_int) -> bool {
-        // SAFETY: the key came from this table, which nothing changes meanwhile (fact 2), so Lua
-        // finds it and does not raise; a slot is free for the value.
-        unsafe { ffi::lua_next(self.lua, table) != 0 }
-    }
-
     /// Removes `count` values that this call has pushed.
     pub(super) fn pop(&mut self, count: usize) {
         let top = self.top();
@@ -374,31 +305,6 @@ impl<'a> Stack<'a> {
         unsafe { ffi::lua_settop(self.lua, 0) }
     }
 
-    /// Source and line of the function at `level`: 0 is this one, 1 its caller.
-    pub(super) fn place(&self, level: c_int) -> Option<Place> {
-        let mut record = MaybeUninit::<ffi::lua_Debug>::zeroed();
-        // SAFETY: Lua fills the record; without `f` and `L` nothing is pushed and nothing raised. The
-        // strings are terminated, and copied before anything can free them.
-        unsafe {
-            if ffi::lua_getstack(self.lua, level, record.as_mut_ptr()) == 0 {
-                return None;
-            }
-            ffi::lua_getinfo(self.lua, c"nSl".as_ptr(), record.as_mut_ptr());
-            let record = record.assume_init();
-            let owned = |text: *const std::ffi::c_char| {
-                (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
-            };
-            Some(Place {
-                name: owned(record.name),
-                is_method: owned(record.namewhat).as_deref() == Some("method"),
-                is_native: owned(record.what).as_deref() == Some("C"),
-                source: owned(record.source).unwrap_or_default(),
-                short_source: owned(record.short_src.as_ptr()).unwrap_or_default(),
-                line: record.currentline,
-            })
-        }
-    }
-
     fn absolute(&self, index: c_int) -> c_int {
         if index < 0 && index > ffi::LUA_REGISTRYINDEX {
             self.top() as c_int + index + 1
@@ -406,15 +312,4 @@ impl<'a> Stack<'a> {
             index
         }
     }
-}
-
-/// Where a function is.
-#[derive(Debug)]
-pub(super) struct Place {
-    pub(super) name: Option<String>,
-    pub(super) is_method: bool,
-    pub(super) is_native: bool,
-    pub(super) source: String,
-    pub(super) short_source: String,
-    pub(super) line: c_int,
 }

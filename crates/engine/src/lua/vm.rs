@@ -1,155 +1,30 @@
 //! The Lua VM: one state, its limits, and running a compiled script in it.
 //!
-//! The only file besides `stack.rs`, `memory.rs` and `sandbox.rs` with unsafe code. Errors of Lua jump,
-//! so everything that can raise happens below a `lua_pcall`; what runs outside of one uses the lenient
-//! allocator and raw access, which do not raise (see `stack.rs`).
+//! Errors of Lua jump, so everything that can raise happens below a `lua_pcall`; what runs outside of
+//! one uses the lenient allocator and raw access, which do not raise (see `stack.rs`).
 
-use std::any::Any;
-use std::cell::{Cell, RefCell};
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
-use std::time::Duration;
 
-use bytes::Bytes;
 use mlua_sys as ffi;
 
 use super::Call;
 use super::convert;
 use super::host::Host;
 use super::interrupt::Interrupt;
-use super::json::JsonConfig;
-use super::memory::{Memory, allocate};
+use super::memory::allocate;
 use super::native::{Raise, enter, native};
 use super::random::Random;
 use super::sandbox;
 use super::stack::{Kind, Stack};
-use crate::reply::{Protocol, Reply};
-
-/// Garbage that is left to Lua's own pace.
-const GARBAGE: usize = 32 << 20;
+use super::state::State;
+use crate::reply::Reply;
 
 /// The chunk name that error messages of Redis 7 carry.
 const CHUNK: &std::ffi::CStr = c"@user_script";
 /// How many instructions run between two looks at the clock.
 const INSTRUCTIONS_PER_LOOK: c_int = 100_000;
-/// How many steps a native function takes between two looks at the clock.
-const STEPS_PER_LOOK: u32 = 1 << 14;
-/// What a stopped script answers.
-const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
-
-/// What native functions share. Only ever used through shared references, as Lua holds its address.
-#[repr(C)]
-pub(super) struct State {
-    /// First, because the allocator gets the same address.
-    pub(super) memory: Memory,
-    /// More than this in use between two scripts is taken for garbage.
-    collect_above: Cell<usize>,
-    pub(super) interrupt: Interrupt,
-    pub(super) json: Cell<JsonConfig>,
-    pub(super) random: Cell<Random>,
-    /// The protocol that commands answer in, `redis.setresp`.
-    pub(super) protocol: Cell<Protocol>,
-    /// Reused by every `redis.call`.
-    pub(super) command: RefCell<Vec<Bytes>>,
-    pub(super) reply: RefCell<Reply>,
-    /// Reused by encoders.
-    pub(super) scratch: RefCell<Vec<u8>>,
-    host: Cell<Option<NonNull<dyn Host>>>,
-    wrote: Cell<bool>,
-    stopping: Cell<bool>,
-    steps: Cell<u32>,
-    time_limit: Cell<Option<Duration>>,
-    panic: RefCell<Option<Box<dyn Any + Send>>>,
-}
-
-#[allow(unsafe_code)]
-impl State {
-    /// The state of the VM that `lua` belongs to.
-    ///
-    /// # Safety
-    /// `lua` is a live state of a [`Vm`], and the reference is not kept longer than that.
-    pub(super) unsafe fn of<'a>(lua: *mut ffi::lua_State) -> &'a Self {
-        let mut state: *mut c_void = std::ptr::null_mut();
-        // SAFETY: every VM is made with the address of its `State` as the allocator's data.
-        unsafe {
-            ffi::lua_getallocf(lua, &mut state);
-            &*state.cast::<Self>()
-        }
-    }
-
-    /// Lets `act` use the host, unless no script runs or one of its calls is under way.
-    pub(super) fn with_host<T>(&self, act: impl FnOnce(&mut dyn Host) -> T) -> Option<T> {
-        // Taken while in use, so that there is never a second reference.
-        let mut host = self.host.take()?;
-        struct GiveBack<'a>(&'a State, NonNull<dyn Host>);
-        impl Drop for GiveBack<'_> {
-            fn drop(&mut self) {
-                self.0.host.set(Some(self.1));
-            }
-        }
-        let _give_back = GiveBack(self, host);
-        // SAFETY: `Vm::run` holds the exclusive reference behind it for as long as it is stored here.
-        Some(act(unsafe { host.as_mut() }))
-    }
-
-    /// Remembers that the script has written; from then on it cannot be stopped.
-    pub(super) fn note_write(&self, host: &dyn Host) {
-        if !self.wrote.get() && host.has_written() {
-            self.wrote.set(true);
-            self.interrupt.note_write();
-        }
-    }
-
-    /// Keeps a panic until Lua has unwound.
-    pub(super) fn keep_panic(&self, panic: Box<dyn Any + Send>) {
-        *self.panic.borrow_mut() = Some(panic);
-    }
-
-    /// Whether the script must not go on: it is to be stopped, or a native function has panicked.
-    pub(super) fn must_stop(&self) -> bool {
-        let stop = self.stopping.get()
-            || self.panic.borrow().is_some()
-            || self.interrupt.must_stop(self.time_limit.get());
-        self.stopping.set(stop);
-        stop
-    }
-
-    /// To be called before every command: fails when the script was asked to stop.
-    pub(super) fn check_asked(&self) -> Result<(), Raise> {
-        if self.is_stopping() || (self.interrupt.is_asked() && self.must_stop()) {
-            return Err(Self::killed());
-        }
-        Ok(())
-    }
-
-    /// To be called by loops in native functions, which no hook sees: fails when the script must stop.
-    pub(super) fn step(&self) -> Result<(), Raise> {
-        let steps = self.steps.get().wrapping_add(1);
-        self.steps.set(steps);
-        if steps.is_multiple_of(STEPS_PER_LOOK) && self.must_stop() {
-            return Err(Self::killed());
-        }
-        Ok(())
-    }
-
-    /// Whether the error that is under way stops the script.
-    pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.get()
-    }
-
-    /// The error of a stopped script.
-    fn killed() -> Raise {
-        Raise::Reply(KILLED.to_owned())
-    }
-
-    /// Collects all garbage and says whether the limit is kept now.
-    pub(super) fn collect(&self, lua: *mut ffi::lua_State) -> bool {
-        // SAFETY: `lua` is live; collecting raises nothing, as there are no finalizers.
-        unsafe { ffi::lua_gc(lua, ffi::LUA_GCCOLLECT, 0) };
-        !self.memory.is_over()
-    }
-}
 
 /// A compiled script in a [`Vm`]: a reference in Lua's registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,23 +58,7 @@ unsafe impl Send for Vm {}
 impl Vm {
     /// A VM that says `version` when scripts ask.
     pub(super) fn new(interrupt: Interrupt, version: &str, random: Random) -> Self {
-        let state = Box::new(State {
-            memory: Memory::new(),
-            collect_above: Cell::new(GARBAGE),
-            interrupt,
-            json: Cell::default(),
-            random: Cell::new(random),
-            protocol: Cell::new(Protocol::Resp2),
-            command: RefCell::default(),
-            reply: RefCell::new(Reply::new(Protocol::Resp2)),
-            scratch: RefCell::default(),
-            host: Cell::new(None),
-            wrote: Cell::new(false),
-            stopping: Cell::new(false),
-            steps: Cell::new(0),
-            time_limit: Cell::new(None),
-            panic: RefCell::new(None),
-        });
+        let state = Box::new(State::new(interrupt, random));
         let state = NonNull::from(Box::leak(state));
         // SAFETY: the allocator's data is a `State`, which begins with its `Memory` and lives until
         // `drop` has closed Lua. The lenient allocator never refuses, so nothing raises.
@@ -277,7 +136,7 @@ impl Vm {
             std::mem::transmute::<NonNull<dyn Host + '_>, NonNull<dyn Host>>(NonNull::from(host))
         };
         let state = self.state();
-        state.host.set(Some(host));
+        state.set_host(Some(host));
         state.interrupt.begin(run.number);
         state.memory.strictly(true);
         // SAFETY: the function, then its error handler below it, are pushed onto an empty stack; all
@@ -292,8 +151,8 @@ impl Vm {
         };
         state.memory.strictly(false);
         state.interrupt.end();
-        state.host.set(None);
-        if let Some(panic) = state.panic.take() {
+        state.set_host(None);
+        if let Some(panic) = state.take_panic() {
             self.clear();
             resume_unwind(panic);
         }
@@ -305,12 +164,7 @@ impl Vm {
             convert::failure(&mut stack, run.sha, reply);
         }
         self.clear();
-        // Lua collects a little at each allocation, however large that is: scripts that handle few but
-        // large strings outrun it.
-        if state.memory.used() > state.collect_above.get() {
-            state.collect(self.lua);
-            state.collect_above.set(state.memory.used() * 2 + GARBAGE);
-        }
+        state.collect_if_much(self.lua);
         if status == ffi::LUA_ERRMEM {
             let before = state.memory.used();
             state.collect(self.lua);
@@ -321,13 +175,7 @@ impl Vm {
 
     fn prepare(&mut self, call: Call<'_>) {
         let state = self.state();
-        state.wrote.set(false);
-        state.stopping.set(false);
-        state.time_limit.set(call.limits.time);
-        state.memory.set_limit(call.limits.memory);
-        if state.protocol.replace(Protocol::Resp2) != Protocol::Resp2 {
-            state.reply.replace(Reply::new(Protocol::Resp2));
-        }
+        state.prepare(call.limits);
         // SAFETY: pushes the real globals onto an empty stack and works on them with a lenient
         // allocator; twenty slots are free.
         let mut stack = unsafe {

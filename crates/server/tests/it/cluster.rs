@@ -71,17 +71,8 @@ impl Cluster {
 
     /// Runs redis-cli and returns what it prints.
     fn redis_cli(&self, arguments: &[&str]) -> String {
-        redis_cli(&self.redis, arguments)
+        self.redis.cli(arguments)
     }
-}
-
-fn redis_cli(redis: &Redis, arguments: &[&str]) -> String {
-    let output = std::process::Command::new("redis-cli")
-        .args(["-p", &redis.port().to_string()])
-        .args(arguments)
-        .output()
-        .expect("redis-cli comes with redis-server: apt-get install redis-server");
-    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
 }
 
 /// An event made through any address of the API.
@@ -95,16 +86,24 @@ async fn batch(client: &Client, id: &str) -> Result<Value, String> {
     if answer.status == 200 { Ok(answer.body) } else { Err(answer.body.to_string()) }
 }
 
-/// Waits until at least so many tickets of a batch are made.
+/// Waits until at least so many tickets of a batch are made, for as long as it goes on: how long that
+/// takes says how busy this machine is.
 async fn made(client: &Client, id: &str, count: u64) -> Value {
-    eventually(PATIENCE, || async {
-        let batch = batch(client, id).await?;
-        match batch["completed"].as_u64() {
-            Some(n) if n >= count => Ok(batch),
-            _ => Err(batch.to_string()),
+    let mut before = 0;
+    loop {
+        let (made, batch) = eventually(PATIENCE, || async {
+            let batch = batch(client, id).await?;
+            match batch["completed"].as_u64() {
+                Some(made) if made >= count || made > before => Ok((made, batch)),
+                _ => Err(batch.to_string()),
+            }
+        })
+        .await;
+        if made >= count {
+            return batch;
         }
-    })
-    .await
+        before = made;
+    }
 }
 
 /// Waits until a batch has ended, and checks that every ticket was made, once.

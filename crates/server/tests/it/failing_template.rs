@@ -13,11 +13,7 @@ const TEMPLATE: &str = r#"
 
 /// What BullMQ's record of the job says.
 fn attempts_made(redis: &Redis, job: &str) -> String {
-    let output = std::process::Command::new("redis-cli")
-        .args(["-p", &redis.port().to_string(), "HGET", &format!("bull:tickets:{job}"), "atm"])
-        .output()
-        .unwrap();
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    redis.cli(&["HGET", &format!("bull:tickets:{job}"), "atm"])
 }
 
 #[tokio::test]

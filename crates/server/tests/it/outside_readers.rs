@@ -55,11 +55,7 @@ impl Drop for Listener {
 }
 
 fn get(redis: &Redis, key: &str) -> Value {
-    let output = Command::new("redis-cli")
-        .args(["-p", &redis.port().to_string(), "GET", key])
-        .output()
-        .unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+    serde_json::from_str(&redis.cli(&["GET", key])).unwrap_or(Value::Null)
 }
 
 #[tokio::test]

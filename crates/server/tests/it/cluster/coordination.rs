@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use stampede_testkit::{Redis, Signal, eventually};
 
-use super::{NOTICED, coordinator_other_than, node_becomes, redis_cli};
+use super::{NOTICED, coordinator_other_than, node_becomes};
 use crate::start;
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn nodes_that_may_not_coordinate_scale_by_themselves() {
     node_becomes(&client, "alone", |node| node["workers"] == 3).await;
     let cluster = client.get("/api/cluster").await.expect(200);
     assert_eq!(cluster["coordinator"], json!(null), "{cluster}");
-    let history = redis_cli(&redis, &["LRANGE", "scaling:history", "0", "-1"]);
+    let history = redis.cli(&["LRANGE", "scaling:history", "0", "-1"]);
     assert!(history.contains("\"by\":\"node\""), "{history}");
     node_becomes(&client, "alone", |node| node["states"]["target"] == 1).await;
 }

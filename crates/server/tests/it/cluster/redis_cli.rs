@@ -6,13 +6,13 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use stampede_testkit::{Redis, eventually};
 
-use super::{NOTICED, event_at, redis_cli};
+use super::{NOTICED, event_at};
 use crate::outside_readers::Listener;
 use crate::{batch_ended, start, text};
 
 /// One field of a hash, as JSON.
 fn field(redis: &Redis, key: &str, field: &str) -> Value {
-    serde_json::from_str(&redis_cli(redis, &["HGET", key, field])).unwrap_or(Value::Null)
+    serde_json::from_str(&redis.cli(&["HGET", key, field])).unwrap_or(Value::Null)
 }
 
 async fn workers_are(redis: &Redis, count: u64) {
@@ -61,7 +61,7 @@ async fn redis_cli_alone_watches_and_commands_the_cluster() {
         assert!(metrics[number].is_number(), "{number} in {metrics}");
     }
     let worker = eventually(NOTICED, || async {
-        let id = redis_cli(&redis, &["HKEYS", "workers:active"]);
+        let id = redis.cli(&["HKEYS", "workers:active"]);
         if id.starts_with("node-1-worker-") { Ok(id) } else { Err(id) }
     })
     .await;
@@ -79,7 +79,7 @@ async fn redis_cli_alone_watches_and_commands_the_cluster() {
     let started = Listener::subscribe(&redis, &["worker:started"]);
     let events = Listener::subscribe(&redis, &["scaling:event"]);
     let commands = "worker:commands:node-1";
-    let heard = redis_cli(&redis, &["PUBLISH", commands, r#"{"action":"scale_up"}"#]);
+    let heard = redis.cli(&["PUBLISH", commands, r#"{"action":"scale_up"}"#]);
     assert_eq!(heard, "1");
     let (_, event) = events.message();
     assert_eq!(
@@ -94,7 +94,7 @@ async fn redis_cli_alone_watches_and_commands_the_cluster() {
     for nonsense in
         ["scale_up", r#"{"action":"explode"}"#, "[]", r#"{"action":"scale_up","count":-5}"#]
     {
-        assert_eq!(redis_cli(&redis, &["PUBLISH", commands, nonsense]), "1");
+        assert_eq!(redis.cli(&["PUBLISH", commands, nonsense]), "1");
     }
     let mut flood = Command::new("redis-cli")
         .args(["-p", &redis.port().to_string(), "--pipe"])
@@ -115,10 +115,10 @@ async fn redis_cli_alone_watches_and_commands_the_cluster() {
     })
     .await;
     assert_eq!(refused, 4);
-    redis_cli(&redis, &["PUBLISH", commands, r#"{"action":"scale_down","count":3}"#]);
+    redis.cli(&["PUBLISH", commands, r#"{"action":"scale_down","count":3}"#]);
     workers_are(&redis, 1).await;
     let before = app.workers();
-    redis_cli(&redis, &["PUBLISH", "worker:commands:all", r#"{"action":"restart"}"#]);
+    redis.cli(&["PUBLISH", "worker:commands:all", r#"{"action":"restart"}"#]);
     eventually(NOTICED, || async {
         let now = app.workers();
         if now.len() == 1 && now != before { Ok(()) } else { Err(format!("{now:?}")) }
@@ -127,7 +127,7 @@ async fn redis_cli_alone_watches_and_commands_the_cluster() {
 
     // What the coordinator keeps.
     let cluster = eventually(NOTICED, || async {
-        let text = redis_cli(&redis, &["GET", "cluster:stats"]);
+        let text = redis.cli(&["GET", "cluster:stats"]);
         serde_json::from_str::<Value>(&text).map_err(|_| text)
     })
     .await;
@@ -135,7 +135,7 @@ async fn redis_cli_alone_watches_and_commands_the_cluster() {
         assert!(cluster[part].is_number(), "{part} in {cluster}");
     }
     assert_eq!(cluster["nodes"]["node-1"]["type"], "worker", "{cluster}");
-    let history = redis_cli(&redis, &["LRANGE", "scaling:history", "0", "-1"]);
+    let history = redis.cli(&["LRANGE", "scaling:history", "0", "-1"]);
     let steps: Vec<Value> =
         history.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(steps.len() <= 100 && steps.iter().all(|step| step["timestamp"].is_u64()), "{history}");
@@ -148,7 +148,7 @@ async fn redis_cli_alone_watches_and_commands_the_cluster() {
     let order = app.order(json!({ "target": event, "quantity": 3, "name": "Ann" })).await;
     batch_ended(&app, &text(&order["batchId"])).await;
     eventually(NOTICED, || async {
-        let count = redis_cli(&redis, &["HGET", "stats:completed", "node-1"]);
+        let count = redis.cli(&["HGET", "stats:completed", "node-1"]);
         if count == "3" { Ok(()) } else { Err(count) }
     })
     .await;
@@ -157,7 +157,7 @@ async fn redis_cli_alone_watches_and_commands_the_cluster() {
     app.kill_everything();
     eventually(NOTICED, || async {
         let hashes = ["workers:stats", "queue:metrics", "workers:active", "workers:heartbeat"];
-        let left: Vec<String> = hashes.iter().map(|h| redis_cli(&redis, &["HKEYS", h])).collect();
+        let left: Vec<String> = hashes.iter().map(|h| redis.cli(&["HKEYS", h])).collect();
         if left.iter().all(String::is_empty) { Ok(()) } else { Err(format!("{left:?}")) }
     })
     .await;

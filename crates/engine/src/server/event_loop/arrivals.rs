@@ -1,0 +1,112 @@
+//! Connections come and go.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use mio::Interest;
+
+use super::places::{Place, token};
+use super::{EventLoop, State, Turn};
+use crate::server::connection::{Connection, Stream};
+use crate::server::executor::Executor;
+use crate::server::mail::{Mail, Slot};
+use crate::server::request::Trust;
+
+impl EventLoop {
+    pub(super) fn accept(&self, state: &mut State<'_>) {
+        state.accepts = false;
+        loop {
+            let mut refused = None;
+            let accepted: Vec<Stream> = state
+                .listeners
+                .iter()
+                .flat_map(|listener| {
+                    std::iter::from_fn(|| {
+                        loop {
+                            match listener.accept() {
+                                Ok(stream) => return Some(stream),
+                                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                                    return None;
+                                }
+                                // It has gone again; the next one may be there.
+                                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                                Err(error) => {
+                                    refused = Some(error);
+                                    return None;
+                                }
+                            }
+                        }
+                    })
+                    .take(128)
+                    .collect::<Vec<_>>()
+                })
+                .collect();
+            if let Some(error) = refused {
+                state.accepts = true;
+                tracing::warn!(%error, "a connection could not be accepted");
+            }
+            if accepted.is_empty() {
+                return;
+            }
+            for stream in accepted {
+                let owner = self.shared.next_loop();
+                // The watchdog keeps it: the owner may be the one who is stuck.
+                if owner == self.index || self.turn == Turn::Watchdog {
+                    self.welcome(state, stream);
+                } else {
+                    self.shared.loops[owner]
+                        .mailbox
+                        .post(Mail::Connected(stream), Some(self.index));
+                }
+            }
+        }
+    }
+
+    pub(super) fn welcome(&self, state: &mut State<'_>, mut stream: Stream) {
+        let clients = self.shared.counters.clients.fetch_add(1, Ordering::Relaxed);
+        if clients >= self.shared.counters.max_clients.load(Ordering::Relaxed) {
+            self.shared.counters.clients.fetch_sub(1, Ordering::Relaxed);
+            self.shared.counters.rejected.fetch_add(1, Ordering::Relaxed);
+            // As much as fits: nobody waits for a client that is not welcome.
+            let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            return;
+        }
+        let index = state.place();
+        if let Err(error) =
+            self.registry.register(stream.source(), token(index), Interest::READABLE)
+        {
+            tracing::warn!(%error, "a connection could not be registered");
+            self.shared.counters.clients.fetch_sub(1, Ordering::Relaxed);
+            return state.release(index);
+        }
+        let trust = if self.shared.password.is_some() { Trust::Stranger } else { Trust::Known };
+        let mut connection = Box::new(Connection::new(stream, self.shared.next_client(), trust));
+        // Otherwise it is introduced with its first command: nothing may wait for the executor here.
+        if let Some(mut executor) = self.shared.executor.try_lock() {
+            self.introduce(&mut connection, index, &mut executor);
+        }
+        state.places[index] = Place::Here(connection);
+    }
+
+    pub(super) fn introduce(
+        &self,
+        connection: &mut Connection,
+        index: usize,
+        executor: &mut Executor,
+    ) {
+        let slot = Slot { index, client: connection.client };
+        let addresses = connection.stream.addresses();
+        executor.connect(&self.mailbox, slot, addresses, connection.trust);
+        connection.introduced = true;
+    }
+
+    /// A connection has ended.
+    pub(super) fn goodbye(&self, mut connection: Connection) {
+        self.shared.counters.clients.fetch_sub(1, Ordering::Relaxed);
+        let _ = self.registry.deregister(connection.stream.source());
+        match self.executor() {
+            Some(mut executor) => executor.disconnect(connection.client),
+            None => self.shared.counters.note_gone(connection.client),
+        }
+    }
+}

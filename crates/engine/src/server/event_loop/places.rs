@@ -1,0 +1,149 @@
+//! What a loop knows of its listeners and connections: who is here, who is away, who is ready.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use mio::event::Source;
+use mio::net::{TcpListener, UnixListener};
+use mio::{Events, Interest, Poll, Token};
+
+use crate::server::connection::{Connection, Readiness, Stream};
+
+/// Tokens of listeners begin here (0 wakes the loop), then come those of connections.
+const FIRST_LISTENER: usize = 1;
+const FIRST_CONNECTION: usize = 64;
+
+#[derive(Debug)]
+pub(in crate::server) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    pub(super) fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+            Self::Unix(listener) => Ok(Stream::Unix(listener.accept()?.0)),
+        }
+    }
+}
+
+/// A place for a connection.
+#[derive(Debug)]
+pub(super) enum Place {
+    Free,
+    Here(Box<Connection>),
+    /// Some thread works for it; this is what the kernel said meanwhile.
+    Away(Readiness),
+}
+
+/// What the lock of a loop protects.
+#[derive(Debug)]
+pub(in crate::server) struct LoopState {
+    poll: Poll,
+    events: Events,
+    pub(super) listeners: Vec<Listener>,
+    pub(super) accepts: bool,
+    pub(super) places: Vec<Place>,
+    free: Vec<usize>,
+    /// Connections to look after. They stay here until their turn: whoever takes the next turn of
+    /// this loop must find them.
+    pub(super) ready: VecDeque<usize>,
+    /// Whether the watchdog is at work here, also while it has given up the lock.
+    pub(super) visited: bool,
+}
+
+impl LoopState {
+    pub(in crate::server) fn new(poll: Poll, mut listeners: Vec<Listener>) -> io::Result<Self> {
+        for (index, listener) in listeners.iter_mut().enumerate() {
+            let source: &mut dyn Source = match listener {
+                Listener::Tcp(listener) => listener,
+                Listener::Unix(listener) => listener,
+            };
+            poll.registry().register(source, Token(FIRST_LISTENER + index), Interest::READABLE)?;
+        }
+        Ok(Self {
+            poll,
+            events: Events::with_capacity(1024),
+            listeners,
+            accepts: false,
+            places: Vec::new(),
+            free: Vec::new(),
+            ready: VecDeque::new(),
+            visited: false,
+        })
+    }
+
+    /// Sleeps until something happens, and notes it.
+    pub(super) fn poll(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        match self.poll.poll(&mut self.events, timeout) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            other => other?,
+        }
+        for event in &self.events {
+            let Token(token) = event.token();
+            if (FIRST_LISTENER..FIRST_CONNECTION).contains(&token) {
+                self.accepts = true;
+            } else if let Some(index) = token.checked_sub(FIRST_CONNECTION) {
+                let news = Readiness {
+                    readable: event.is_readable() || event.is_read_closed() || event.is_error(),
+                    read_closed: event.is_read_closed() || event.is_error(),
+                    writable: event.is_writable(),
+                };
+                match self.places.get_mut(index) {
+                    Some(Place::Here(connection)) => {
+                        connection.ready.merge(news);
+                        self.ready.push_back(index);
+                    }
+                    Some(Place::Away(ready)) => ready.merge(news),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn take(&mut self, index: usize) -> Option<Box<Connection>> {
+        let place = self.places.get_mut(index)?;
+        match std::mem::replace(place, Place::Away(Readiness::default())) {
+            Place::Here(connection) => Some(connection),
+            other => {
+                *place = other;
+                None
+            }
+        }
+    }
+
+    pub(super) fn give_back(&mut self, index: usize, mut connection: Box<Connection>) {
+        if let Place::Away(news) = self.places[index] {
+            connection.ready.merge(news);
+            let left = connection.ready.writable || connection.has_more();
+            if news != Readiness::default() || left {
+                self.ready.push_back(index);
+            }
+        }
+        self.places[index] = Place::Here(connection);
+    }
+
+    pub(super) fn release(&mut self, index: usize) {
+        self.places[index] = Place::Free;
+        self.free.push(index);
+    }
+
+    pub(super) fn place(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place::Free);
+            self.places.len() - 1
+        })
+    }
+}
+
+/// What the kernel calls the connection in a place.
+pub(super) fn token(index: usize) -> Token {
+    Token(index + FIRST_CONNECTION)
+}
