@@ -221,7 +221,7 @@ impl Queue {
 
     /// Whether it is paused.
     pub async fn is_paused(&self) -> Result<bool, Error> {
-        Ok(self.bull().is_paused().await?)
+        self.ask(|| self.bull().is_paused()).await
     }
 
     /// Removes all jobs that wait. What runs and what has ended stays.
@@ -338,7 +338,8 @@ impl Queue {
     }
 
     async fn state_of(&self, job_id: &str) -> Result<Option<State>, Error> {
-        Ok(State::parse(self.bull().get_job_state(job_id).await?.as_str()))
+        let state = self.ask(|| self.bull().get_job_state(job_id)).await?;
+        Ok(State::parse(state.as_str()))
     }
 
     /// Lines of a job's log.

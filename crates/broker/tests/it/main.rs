@@ -15,6 +15,7 @@ mod dead_letters;
 mod facts;
 mod fleet;
 mod flows;
+mod forgotten;
 mod interop;
 mod job;
 mod limits;
