@@ -151,12 +151,12 @@ impl Watcher {
         loop {
             // It is waited for beyond our patience: that there is no answer at all makes the link connect
             // anew, and nobody else may wait that long for one.
-            let mut asked = unanswered.take().unwrap_or_else(|| self.ask());
-            let suspicions = self.known.borrow().suspicions;
+            let (suspicions, mut asked) =
+                unanswered.take().unwrap_or_else(|| (self.known.borrow().suspicions, self.ask()));
             let answer = match tokio::time::timeout(PATIENCE, &mut asked).await {
                 Ok(answer) => answer.map_err(|error| error.to_string()),
                 Err(_) => {
-                    unanswered = Some(asked);
+                    unanswered = Some((suspicions, asked));
                     Err(format!("no answer within {PATIENCE:?}"))
                 }
             };
