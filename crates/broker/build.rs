@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, error::Error, fs};
 
-/// The scripts our consumer runs. Adding one? Also give it a function in `src/scripts.rs`.
+/// The scripts we run. Adding one? Also give it a function in `src/scripts/`.
 const SCRIPTS: [&str; 10] = [
     "addLog-2",
     "extendLocks-1",
@@ -21,21 +21,26 @@ const SCRIPTS: [&str; 10] = [
     "updateProgress-3",
 ];
 
+/// The scripts we run only for many jobs at once (`src/scripts/many.rs`).
+const FOR_MANY: [&str; 2] = ["addPrioritizedJob-9", "addStandardJob-9"];
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     // Which version is pinned, and thereby where its scripts are.
     println!("cargo:rerun-if-changed=../../Cargo.lock");
     let commands = bullmq_folder()?.join("src/commands");
     let mut table = String::new();
-    for file in SCRIPTS {
+    for file in SCRIPTS.iter().chain(&FOR_MANY) {
         let path = commands.join(format!("{file}.lua"));
         let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let (name, _keys) = file.rsplit_once('-').ok_or("script names end in their key count")?;
         let constant = constant_name(name);
-        table.push_str(&format!(
-            "const {constant}_TEXT: &str = {text:?};\n\
-             static {constant}: Script = Script::new(|| redis::Script::new({constant}_TEXT));\n"
-        ));
+        table.push_str(&format!("const {constant}_TEXT: &str = {text:?};\n"));
+        if SCRIPTS.contains(file) {
+            table.push_str(&format!(
+                "static {constant}: Script = Script::new(|| redis::Script::new({constant}_TEXT));\n"
+            ));
+        }
     }
     fs::write(Path::new(&env::var("OUT_DIR")?).join("scripts.rs"), table)?;
     Ok(())

@@ -5,6 +5,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use stampede_model::{KeyHash, Principal, Role};
+use stampede_store::Store;
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -39,13 +40,25 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let unauthorized = |detail: &str| Problem::new(StatusCode::UNAUTHORIZED, detail);
-        let key = presented_key(&parts.headers).ok_or_else(|| {
+        let principal = principal(&app.store, &parts.headers).await?;
+        principal.map(Self).ok_or_else(|| {
             unauthorized("an API key is needed: send it as \"Authorization: Bearer <key>\"")
-        })?;
-        let principal = app.store.principal(&KeyHash::of(key)).await?;
-        principal.map(Self).ok_or_else(|| unauthorized("this API key is not valid"))
+        })
     }
+}
+
+/// Who is asking, if there is a key; one that is not valid is refused.
+pub(crate) async fn principal(
+    store: &Store,
+    headers: &HeaderMap,
+) -> Result<Option<Principal>, Problem> {
+    let Some(key) = presented_key(headers) else { return Ok(None) };
+    let principal = store.principal(&KeyHash::of(key)).await?;
+    principal.map(Some).ok_or_else(|| unauthorized("this API key is not valid"))
+}
+
+fn unauthorized(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, detail)
 }
 
 /// `Authorization: Bearer <key>` or `X-API-Key: <key>`.

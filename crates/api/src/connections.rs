@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
 use crate::router::router;
+use crate::routes::health::{Vitals, health_router};
 
 /// Connections served at the same time; more wait in the system's queue.
 const MAX_CONNECTIONS: usize = 4_096;
@@ -23,9 +25,18 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// Pause when no connection can be accepted, because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves on `listener` until `stop`, then lets running requests end.
+/// Serves the API on `listener` until `stop`, then lets running requests end.
 pub async fn run(listener: TcpListener, app: App, stop: CancellationToken) {
-    let service = TowerToHyperService::new(router(app));
+    serve(listener, router(app), stop).await;
+}
+
+/// The same for a node that only says how it is.
+pub async fn run_health(listener: TcpListener, vitals: Vitals, stop: CancellationToken) {
+    serve(listener, health_router(vitals), stop).await;
+}
+
+async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let service = TowerToHyperService::new(router);
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));

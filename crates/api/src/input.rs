@@ -1,11 +1,10 @@
 //! Reading requests: ids from paths, JSON from bodies, every mistake named with its field.
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use stampede_model::{Currency, Limit, Money, check_email, check_text};
 use std::str::FromStr;
@@ -13,6 +12,10 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::problem::{FieldError, Problem};
+use crate::unknown;
+
+/// Unknown fields named in one answer.
+const MAX_UNKNOWN: usize = 20;
 
 /// A body has to arrive within this time.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
@@ -44,20 +47,6 @@ impl<A: FromStr + Send, B: FromStr + Send> FromRequestParts<App> for Ids<A, B> {
             .ok()
             .and_then(|Path((a, b))| Some(Self(a.parse().ok()?, b.parse().ok()?)))
             .ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "not found"))
-    }
-}
-
-/// Parameters of the query.
-pub(crate) struct Params<T>(pub(crate) T);
-
-impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        match Query::from_request_parts(parts, app).await {
-            Ok(Query(params)) => Ok(Self(params)),
-            Err(error) => Err(Problem::new(StatusCode::BAD_REQUEST, error.body_text())),
-        }
     }
 }
 
@@ -174,15 +163,44 @@ impl<'a> Fields<'a> {
         self.object.get(name).is_some_and(Value::is_null)
     }
 
+    /// Refuses fields that this request does not know: most likely typos.
+    pub(crate) fn only(&mut self, known: &[&str]) {
+        self.only_or_fixed(known, &[]);
+    }
+
+    /// The same where others are known, but cannot be changed: a record that was read and sent back.
+    pub(crate) fn only_or_fixed(&mut self, known: &[&str], fixed: &[&str]) {
+        for name in self.unknown(known) {
+            let message = match fixed.contains(&name) {
+                true => "cannot be changed".to_owned(),
+                false => unknown::remark(name, known),
+            };
+            self.wrong(&unknown::shown(name), message);
+        }
+    }
+
+    /// The first fields that are not among those known.
+    pub(crate) fn unknown(&self, known: &[&str]) -> Vec<&'a str> {
+        let names = self.object.keys().map(String::as_str);
+        names.filter(|name| !known.contains(name)).take(MAX_UNKNOWN).collect()
+    }
+
     /// Refuses a request that names none of the fields that could be changed: most likely a typo.
     pub(crate) fn must_name_one_of(&mut self, names: &[&str]) {
-        if !names.iter().any(|name| self.object.contains_key(*name)) {
+        // A typo that was found already is explanation enough.
+        if self.errors.is_empty() && !names.iter().any(|name| self.object.contains_key(*name)) {
             let list = names.join(", ");
             self.errors.push(FieldError {
                 field: "body".to_owned(),
                 message: format!("changes nothing; fields that can be changed: {list}"),
             });
         }
+    }
+
+    /// Yes or no; absent is no.
+    pub(crate) fn flag(&mut self, name: &str) -> bool {
+        let read = |value: &Value| value.as_bool().ok_or("must be true or false");
+        self.read(name, read).unwrap_or(false)
     }
 
     /// Reads a field with a function of its own; mistakes are noted, absence is not one.

@@ -9,12 +9,16 @@ mod connections;
 mod input;
 mod outlet;
 mod problem;
+mod query;
 mod router;
 mod routes;
 mod turns;
+mod unknown;
 
 pub use app::{App, Limits};
-pub use connections::run;
+pub use connections::{run, run_health};
 pub use router::router;
+pub use routes::health::Vitals;
+pub use routes::templates::files::shown as template_files_json;
 pub use routes::templates::previews::preview_values;
 pub use turns::Turns;

@@ -53,13 +53,18 @@ impl Problem {
 
     /// 422 with all mistakes at once.
     pub(crate) fn invalid(fields: Vec<FieldError>) -> Self {
+        Self::listing(StatusCode::UNPROCESSABLE_ENTITY, "", fields)
+    }
+
+    /// All mistakes at once; `place` says where, if not in the body.
+    pub(crate) fn listing(status: StatusCode, place: &str, fields: Vec<FieldError>) -> Self {
         let detail: Vec<String> =
             fields.iter().take(10).map(|f| format!("{} {}", f.field, f.message)).collect();
-        let mut detail = detail.join("; ");
+        let mut detail = format!("{place}{}", detail.join("; "));
         if fields.len() > 10 {
             detail.push_str(&format!("; and {} more", fields.len() - 10));
         }
-        Self { fields, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail) }
+        Self { fields, ..Self::new(status, detail) }
     }
 
     /// 409 until the PDF is there.
@@ -96,6 +101,11 @@ impl Problem {
     /// What went wrong, without the rest.
     pub(crate) fn into_detail(self) -> String {
         self.detail
+    }
+
+    /// Whether it is about the key.
+    pub(crate) fn is_unauthorized(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED
     }
 
     /// Says when to try again.

@@ -15,10 +15,10 @@ pub(crate) mod tickets;
 pub(crate) mod verify;
 
 use http::StatusCode;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::problem::Problem;
+use crate::query::{FromQuery, Query};
 
 /// How many records a listing returns unless told otherwise, and at most.
 const PAGE: (u32, u32) = (100, 1_000);
@@ -27,10 +27,17 @@ const PAGE: (u32, u32) = (100, 1_000);
 const CHANGE_TRIES: u32 = 10;
 
 /// `?limit=…&after=…` of a listing.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(crate) struct Paging {
     limit: Option<u32>,
     after: Option<String>,
+}
+
+impl FromQuery for Paging {
+    fn from_query(query: &mut Query) -> Self {
+        // More than fits on a page is as much as fits.
+        Self { limit: query.whole("limit", 1..=u32::MAX), after: query.text("after") }
+    }
 }
 
 /// 400 for a parameter of the query.
@@ -48,7 +55,7 @@ fn extended(mut body: Value, more: Map<String, Value>) -> Value {
 
 impl Paging {
     fn limit(&self) -> u32 {
-        self.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1)
+        self.limit.unwrap_or(PAGE.0).min(PAGE.1)
     }
 
     /// The id to go on after.

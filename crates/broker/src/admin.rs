@@ -64,6 +64,10 @@ impl State {
         }
     }
 
+    /// The states of jobs that wait for nothing but a worker: the list of those without a priority, which
+    /// are taken first, and those with one.
+    pub const WAITING: [Self; 2] = [Self::Waiting, Self::Prioritized];
+
     /// The state of this name; `wait` is BullMQ's other word for waiting.
     pub fn parse(name: &str) -> Option<Self> {
         let name = if name == "wait" { "waiting" } else { name };
@@ -217,7 +221,7 @@ impl Queue {
 
     /// Whether it is paused.
     pub async fn is_paused(&self) -> Result<bool, Error> {
-        Ok(self.bull().is_paused().await?)
+        self.ask(|| self.bull().is_paused()).await
     }
 
     /// Removes all jobs that wait. What runs and what has ended stays.
@@ -299,6 +303,31 @@ impl Queue {
         Ok(ids.into_iter().zip(hashes).map(|(id, hash)| JobView::read(id, state, hash)).collect())
     }
 
+    /// Jobs in several states, one state after the other.
+    pub async fn jobs_in(
+        &self,
+        states: &[State],
+        mut skip: usize,
+        count: usize,
+    ) -> Result<Vec<JobView>, Error> {
+        let mut found = Vec::new();
+        for (at, state) in states.iter().enumerate() {
+            found.extend(self.jobs(*state, skip, count - found.len()).await?);
+            if found.len() >= count || at + 1 == states.len() {
+                break;
+            }
+            // A job that moves meanwhile is shown twice or not at all; a queue stands still for nobody.
+            skip = skip.saturating_sub(self.size(*state).await?);
+        }
+        Ok(found)
+    }
+
+    async fn size(&self, state: State) -> Result<usize, Error> {
+        let size = if state.range() == "LRANGE" { "LLEN" } else { "ZCARD" };
+        let key = self.keys().part(state.key());
+        Ok(cmd(size).arg(key).query_async(&mut self.broker().redis()).await?)
+    }
+
     /// One job.
     pub async fn job(&self, job_id: &str) -> Result<Option<JobView>, Error> {
         let Some(state) = self.state_of(job_id).await? else { return Ok(None) };
@@ -309,7 +338,8 @@ impl Queue {
     }
 
     async fn state_of(&self, job_id: &str) -> Result<Option<State>, Error> {
-        Ok(State::parse(self.bull().get_job_state(job_id).await?.as_str()))
+        let state = self.ask(|| self.bull().get_job_state(job_id)).await?;
+        Ok(State::parse(state.as_str()))
     }
 
     /// Lines of a job's log.
@@ -323,11 +353,11 @@ impl Queue {
             .await?)
     }
 
-    /// Jobs in a state that contain a text in id, name or payload. Looks through a bounded number of
+    /// Jobs in these states that contain a text in id, name or payload. Looks through a bounded number of
     /// them, from the `from`-th on, and says where to go on.
     pub async fn search(
         &self,
-        state: State,
+        states: &[State],
         text: &str,
         from: usize,
         count: usize,
@@ -335,7 +365,7 @@ impl Queue {
         let mut jobs = Vec::new();
         let mut at = from;
         while jobs.len() < count && at < from + SEARCH_AT_MOST {
-            let page = self.jobs(state, at, PAGE).await?;
+            let page = self.jobs_in(states, at, PAGE).await?;
             if page.is_empty() {
                 return Ok(Found { jobs, next: None });
             }

@@ -35,6 +35,7 @@ pub(crate) use check::{check_server, info_field};
 pub(crate) use link::Link;
 pub(crate) use listener::Listener;
 pub use state::ConnectionState;
+pub(crate) use state::Restarts;
 
 /// Where Redis is.
 #[derive(Debug, Clone, Default)]
@@ -75,6 +76,24 @@ pub struct Broker {
     state: state::Watched,
 }
 
+/// Sends a command that names no key to the server that has the queues: in a Cluster, their common hash
+/// tag tells which.
+async fn ask_home<T: FromRedisValue>(
+    link: Link,
+    prefix: &str,
+    command: Cmd,
+) -> Result<T, redis::RedisError> {
+    let answer = match link {
+        mut link @ Link::Single(_) => return command.query_async(&mut link).await,
+        Link::Cluster(mut link) => {
+            let home = Route::with_slot(Slot::for_key(prefix), SlotAddr::Master);
+            let home = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(home));
+            link.route_command(command, home).await?
+        }
+    };
+    Ok(T::from_redis_value(answer)?)
+}
+
 /// A command that has no answer for this long has failed.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -103,8 +122,9 @@ impl Broker {
             .map_err(|error| Error::connecting(&shown_url, error))?;
         let bull =
             bullmq::redis_connection::RedisConnection::new_managed_only(&opener.bull).await?;
-        let state = state::Watched::start(link.clone(), shown_url.clone());
-        Ok(Self { link, bull, opener: Arc::new(opener), prefix: prefix.into(), shown_url, state })
+        let prefix: Arc<str> = prefix.into();
+        let state = state::Watched::start(link.clone(), prefix.clone(), shown_url.clone());
+        Ok(Self { link, bull, opener: Arc::new(opener), prefix, shown_url, state })
     }
 
     /// A handle on a queue.
@@ -149,6 +169,21 @@ impl Broker {
         self.state.now()
     }
 
+    /// To be told when a call failed: perhaps Redis was restarted.
+    pub(crate) fn suspect(&self) {
+        self.state.suspect();
+    }
+
+    /// For how long jobs should not be taken, because Redis may take some that run for waiting ones.
+    pub(crate) fn doubt(&self) -> Option<Duration> {
+        self.state.doubt()
+    }
+
+    /// Tells when Redis is another server than before, which may have forgotten what it last heard.
+    pub(crate) fn restarts(&self) -> Restarts {
+        self.state.restarts()
+    }
+
     /// Whether this is a Cluster, in which a publisher is not told how many listen.
     pub(crate) fn is_cluster(&self) -> bool {
         self.opener.is_cluster
@@ -173,18 +208,9 @@ impl Broker {
         self.link.clone()
     }
 
-    /// Sends a command that names no key to the server that has the queues: in a Cluster, their common
-    /// hash tag tells which.
+    /// Sends a command that names no key to the server that has the queues.
     pub(crate) async fn ask_home<T: FromRedisValue>(&self, command: Cmd) -> Result<T, Error> {
-        let answer = match self.redis() {
-            mut link @ Link::Single(_) => return Ok(command.query_async(&mut link).await?),
-            Link::Cluster(mut link) => {
-                let home = Route::with_slot(Slot::for_key(&*self.prefix), SlotAddr::Master);
-                let home = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(home));
-                link.route_command(command, home).await?
-            }
-        };
-        Ok(T::from_redis_value(answer).map_err(redis::RedisError::from)?)
+        Ok(ask_home(self.redis(), &self.prefix, command).await?)
     }
 
     /// A connection of its own for listening to channels.

@@ -11,6 +11,7 @@
 //! - Every slot has its own lock token ([`crate::reclaim::slot_token`]).
 //! - Locks of all slots are renewed in one call; a lost lock cancels its handler (`locks.rs`).
 //! - A finish that meets a Redis outage is retried; it costs no second run (`slot.rs`).
+//! - Jobs that are completed at the same time are so in one call (`finisher.rs`).
 //! - A job that fails for good becomes a dead letter with the same breath ([`crate::DeadLetters`]).
 //! - Whoever runs a job hears of its cancellation (`cancel.rs`).
 //! - Stopping has three verbs: *quiet* takes no new jobs, *stop* waits for the running ones up to a
@@ -20,6 +21,7 @@ mod cancel;
 mod context;
 mod ending;
 mod fetch;
+mod finisher;
 mod handle;
 mod locks;
 mod marker;
@@ -31,7 +33,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -39,6 +41,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::fetch::Taking;
+use self::finisher::{Completed, Finisher};
 use self::handle::Events;
 use self::locks::HeldLocks;
 use self::marker::{Marker, Woken};
@@ -127,6 +130,7 @@ pub trait Handler: Send + Sync + 'static {
 /// Consumes one queue.
 pub struct Consumer<H> {
     shared: Arc<Shared<H>>,
+    completed: Completed,
 }
 
 struct Shared<H> {
@@ -134,6 +138,7 @@ struct Shared<H> {
     queue: Queue,
     handler: H,
     held: HeldLocks,
+    finisher: Finisher,
     outages: Outages,
     events: Events,
     /// How many slots there should be.
@@ -150,8 +155,10 @@ impl<H: Handler> Consumer<H> {
     /// A consumer of `queue`. Nothing happens before [`Consumer::run`].
     pub fn new(config: ConsumerConfig, queue: Queue, handler: H) -> Self {
         panics::keep_traces();
+        let (finisher, completed) = Finisher::new();
         let shared = Shared {
             held: HeldLocks::default(),
+            finisher,
             outages: Outages::new(config.lock),
             events: Events::new(),
             slots: watch::Sender::new(config.slots.max(1)),
@@ -163,7 +170,7 @@ impl<H: Handler> Consumer<H> {
             queue,
             handler,
         };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(shared), completed }
     }
 
     /// Steers and watches the consumer while it runs.
@@ -183,6 +190,7 @@ impl<H: Handler> Consumer<H> {
         let renewing = spawn(locks::renew(shared.clone(), ended.clone()));
         let rescuing = spawn(locks::rescue_stalled(shared.clone(), stop.clone()));
         let listening = spawn(cancel::listen(shared.clone(), ended.clone()));
+        let finishing = spawn(finisher::finish(shared.clone(), self.completed, ended.clone()));
         let mut slots = JoinSet::new();
 
         tokio::select! {
@@ -217,7 +225,7 @@ impl<H: Handler> Consumer<H> {
         let _ = tokio::time::timeout(PAUSE.0, shared.queue.set_marker()).await;
         ended.cancel();
         // They end by themselves; a panic in one of them has been reported already.
-        let all = async { tokio::join!(renewing, rescuing, listening) };
+        let all = async { tokio::join!(renewing, rescuing, listening, finishing) };
         // Those that wait for an answer of Redis end here.
         let _ = tokio::time::timeout(LAST_ANSWER, all).await;
     }
@@ -288,8 +296,15 @@ impl<H: Handler> Shared<H> {
                         pause = PAUSE.0;
                         idle = until;
                     }
+                    Ok(Taking::NotNow(until)) => {
+                        tokio::select! {
+                            () = tokio::time::sleep(until) => {}
+                            () = stop.cancelled() => {}
+                        }
+                        continue;
+                    }
                     Err(error) => {
-                        self.outages.failed();
+                        self.failed();
                         if !error.is_outage() {
                             tracing::warn!(%error, retry_in = ?pause, "cannot take jobs");
                         }
@@ -336,11 +351,12 @@ impl<H: Handler> Shared<H> {
     fn redis(&self) -> Link {
         self.queue.broker().redis()
     }
-}
 
-/// Milliseconds since 1970, as BullMQ writes times.
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+    /// A call has failed.
+    fn failed(&self) {
+        self.outages.failed();
+        self.queue.broker().suspect();
+    }
 }
 
 #[cfg(test)]

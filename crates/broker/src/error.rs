@@ -186,6 +186,15 @@ impl Error {
         Self::Unreachable { url, reason: text }
     }
 
+    /// The same for another one who waited for the same call.
+    pub(crate) fn for_another(&self) -> Self {
+        match self {
+            Self::Redis(error) => Self::Redis(error.clone()),
+            Self::NotAdmitted(error) => Self::NotAdmitted(error.clone()),
+            other => Self::Protocol { script: "moveToFinished", answer: other.to_string() },
+        }
+    }
+
     /// The connection is the problem, not what was asked; the same call may work later.
     pub fn is_outage(&self) -> bool {
         let redis = match self {

@@ -74,6 +74,13 @@ pub(crate) struct KeepJobs {
     limit: Option<u64>,
 }
 
+impl KeepJobs {
+    /// Whether only so many old ones are cleared up after each job.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+}
+
 /// What a child's failure does to its parent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ParentRules {

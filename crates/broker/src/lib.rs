@@ -49,3 +49,9 @@ pub use mirror::BatchMirror;
 pub use names::Channel;
 pub use queue::{Counts, Presence, Queue};
 pub use schedules::Schedule;
+
+/// Milliseconds since 1970, as BullMQ writes times.
+fn now_ms() -> u64 {
+    use std::time::{SystemTime, UNIX_EPOCH};
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}

@@ -10,9 +10,11 @@ use stampede_model::{Backoff, JobSpec};
 
 use crate::keys::Keys;
 use crate::names::check_job_id;
-use crate::{Broker, Error, Letters};
+use crate::scripts::{self, NewJob};
+use crate::{Broker, Error, Letters, now_ms};
 
-/// Jobs sent to Redis in one go; enough to fill the pipe, few enough to answer in milliseconds.
+/// Jobs on their way to Redis at the same time; enough to fill the pipe, few enough to answer in
+/// milliseconds.
 const CHUNK: usize = 500;
 
 /// Largest payload of a job, as JSON.
@@ -74,6 +76,18 @@ impl Queue {
         &self.bull
     }
 
+    /// Asks something through the official crate's own connection. That it broke while nobody used it
+    /// shows only now; it is mended already, so the question is put once more.
+    pub(crate) async fn ask<T, F>(&self, question: impl Fn() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, bullmq::Error>>,
+    {
+        match question().await.map_err(Error::from) {
+            Err(error) if error.is_outage() => Ok(question().await?),
+            answer => answer,
+        }
+    }
+
     pub(crate) fn broker(&self) -> &Broker {
         &self.broker
     }
@@ -95,9 +109,8 @@ impl Queue {
     }
 
     async fn add(&self, jobs: &[JobSpec]) -> Result<(), Error> {
-        jobs.iter().try_for_each(check)?;
-        self.bull.add_bulk(jobs.iter().map(bulk_job).collect()).await?;
-        Ok(())
+        let jobs = jobs.iter().map(new_job).collect::<Result<Vec<_>, _>>()?;
+        scripts::add(&self.broker.redis(), &self.keys, &jobs, now_ms()).await
     }
 
     /// Adds jobs whose former run may still be kept as finished: that record makes room.
@@ -147,7 +160,7 @@ impl Queue {
         &self,
         job_id: &str,
     ) -> Result<std::collections::HashMap<String, serde_json::Value>, Error> {
-        Ok(self.bull.get_children_values(job_id).await?)
+        self.ask(|| self.bull.get_children_values(job_id)).await
     }
 
     /// Removes a job, unless it is being worked on: then the answer is `false`.
@@ -182,13 +195,14 @@ impl Queue {
 
     /// Results of the jobs completed last, newest first, as they were returned.
     pub async fn latest_results(&self, count: usize) -> Result<Vec<serde_json::Value>, Error> {
-        let jobs = self.bull.get_completed(0, count as i64 - 1).await?;
+        let last = count as i64 - 1;
+        let jobs = self.ask(|| self.bull.get_completed(0, last)).await?;
         Ok(jobs.iter().filter_map(|job| serde_json::from_str(job.returnvalue()).ok()).collect())
     }
 
     /// How many jobs are in which state.
     pub async fn counts(&self) -> Result<Counts, Error> {
-        let counts = self.bull.get_job_counts().await?;
+        let counts = self.ask(|| self.bull.get_job_counts()).await?;
         Ok(Counts {
             waiting: counts.waiting,
             prioritized: counts.prioritized,
@@ -200,14 +214,23 @@ impl Queue {
     }
 }
 
-/// Refuses what should not be on a queue.
-pub(crate) fn check(job: &JobSpec) -> Result<(), Error> {
+/// Refuses what should not be on a queue; the payload as JSON.
+pub(crate) fn check(job: &JobSpec) -> Result<String, Error> {
     check_job_id(&job.id)?;
-    let bytes = job.data.to_string().len();
+    if job.id.bytes().all(|byte| byte.is_ascii_digit()) {
+        let reason = "it is a number, which BullMQ gives to jobs without an id".to_owned();
+        return Err(Error::InvalidName { what: "job id", name: job.id.clone(), reason });
+    }
+    let data = job.data.to_string();
+    let bytes = data.len();
     if bytes > MAX_PAYLOAD {
         return Err(Error::PayloadTooLarge { id: job.id.clone(), bytes, limit: MAX_PAYLOAD });
     }
-    Ok(())
+    Ok(data)
+}
+
+fn new_job(job: &JobSpec) -> Result<NewJob<'_>, Error> {
+    Ok(NewJob { name: job.name, data: check(job)?, options: options_of(job) })
 }
 
 /// Options as they stand in a job's hash, each read by itself: one odd value resets no other. Neither
@@ -225,10 +248,6 @@ fn job_options(text: &str) -> JobOptions {
     serde_json::from_value(kept.into()).unwrap_or_default()
 }
 
-fn bulk_job(spec: &JobSpec) -> BulkJob {
-    BulkJob::with_options(spec.name, &spec.data, options_of(spec))
-}
-
 /// The options of a job as BullMQ has them.
 pub(crate) fn options_of(spec: &JobSpec) -> JobOptions {
     let Backoff::Exponential { base_ms } = spec.backoff;
@@ -240,11 +259,12 @@ pub(crate) fn options_of(spec: &JobSpec) -> JobOptions {
             limit: None,
         })
     };
-    JobOptions::new()
+    let options = JobOptions::new()
         .job_id(spec.id.as_str())
         .attempts(spec.attempts)
-        .priority(spec.priority)
         .backoff(BackoffStrategy::Exponential(base_ms))
         .remove_on_complete(keep(KEEP_COMPLETED))
-        .remove_on_fail(keep(KEEP_FAILED))
+        .remove_on_fail(keep(KEEP_FAILED));
+    // Without one it stands in no order of priorities at all.
+    if spec.priority > 0 { options.priority(spec.priority) } else { options }
 }

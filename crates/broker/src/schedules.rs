@@ -108,7 +108,7 @@ impl Queue {
 
     /// All schedules, as JSON: `key`, `name`, `pattern` or `every`, `next`, …
     pub async fn schedules(&self) -> Result<Vec<Value>, Error> {
-        let schedules = self.bull().get_job_schedulers(0, -1, true).await?;
+        let schedules = self.ask(|| self.bull().get_job_schedulers(0, -1, true)).await?;
         Ok(schedules.iter().map(|schedule: &JobSchedulerJson| json!(schedule)).collect())
     }
 

@@ -3,27 +3,35 @@
 //! The texts come from the pinned `bullmq-official` crate (see `build.rs`). `redis::Script` runs
 //! them by hash and loads them when the server does not know them (yet, or any more).
 //!
+//! - `add.rs`: jobs come into being
 //! - `fetch.rs`: a job becomes ours
 //! - `finish.rs`: a run ends
 //! - `holding.rs`: locks, and jobs whose holder is gone
 //! - `record.rs`: what is written about a job while it runs
+//! - `many.rs`: one call for many jobs
 
+mod add;
 mod fetch;
 mod finish;
 mod holding;
+#[cfg(test)]
+mod like_single;
+mod many;
 mod record;
 
 use std::sync::LazyLock;
 
 use serde::Serialize;
 
+pub(crate) use self::add::{NewJob, add};
 pub(crate) use self::fetch::{Fetched, move_to_active};
 pub(crate) use self::finish::{
-    Attempt, Finished, Next, Run, fail_for_good, forget, move_to_completed, move_to_delayed,
+    Attempt, End, Finished, Next, Run, fail_for_good, forget, move_to_completed, move_to_delayed,
     retry_job,
 };
 pub(crate) use self::holding::{
-    count_crash, extend_locks, lock_again, move_job_from_active_to_wait, move_stalled_jobs_to_wait,
+    OurRun, count_crash, extend_locks, move_job_from_active_to_wait, move_stalled_jobs_to_wait,
+    take_back,
 };
 pub(crate) use self::record::{add_log, update_job_scheduler, update_progress};
 

@@ -300,7 +300,7 @@ impl Shared {
                     let name = &self.config.name;
                     tracing::error!(
                         node = name,
-                        ?holder,
+                        holder = holder.as_ref().map(tracing::field::display),
                         "another process took this node's name while it was away; set another SERVER_NAME. \
                          Its workers go on, but it takes no commands"
                     );

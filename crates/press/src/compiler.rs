@@ -59,6 +59,15 @@ pub trait Compiler: Send + Sync + 'static {
     /// Compiles a template for an event.
     fn compile<'a>(&'a self, files: &'a TemplateFiles, event: &'a Event) -> Answer<'a, Published>;
 
+    /// All that is wrong with a template that does not compile; empty if it does, or if nobody can tell.
+    fn mistakes<'a>(
+        &'a self,
+        _files: &'a TemplateFiles,
+        _event: &'a Event,
+    ) -> Answer<'a, Vec<Diagnostic>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     /// The PDF of a ticket, of a template that cannot be stamped.
     fn typeset<'a>(
         &'a self,
@@ -75,4 +84,21 @@ pub trait Compiler: Send + Sync + 'static {
 
     /// A picture of a page of a PDF, as PNG.
     fn picture<'a>(&'a self, pdf: &'a [u8], picture: Picture) -> Answer<'a, Vec<u8>>;
+}
+
+/// Compiles a template for its author, who wants to know all that is wrong with it and not only what
+/// showed first. That takes longer, so whoever only prints does without.
+pub async fn compile_for_author(
+    compiler: &dyn Compiler,
+    files: &TemplateFiles,
+    event: &Event,
+) -> Result<Published, Error> {
+    match compiler.compile(files, event).await {
+        Err(Error::Template(first)) => match compiler.mistakes(files, event).await {
+            Ok(all) if all.len() > first.len() => Err(Error::Template(all)),
+            // Trying on took too long, or found nothing else: what is known is told.
+            _ => Err(Error::Template(first)),
+        },
+        result => result,
+    }
 }

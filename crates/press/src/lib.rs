@@ -22,7 +22,7 @@ mod press;
 mod ready;
 pub mod sample;
 
-pub use compiler::{Answer, Compiler, Design, Picture, Published};
+pub use compiler::{Answer, Compiler, Design, Picture, Published, compile_for_author};
 pub use error::Error;
 pub use merger::Merger;
 pub use preflight::{Warning, preflight};

@@ -7,7 +7,7 @@ use stampede_model::{Event, TemplateChoice, TemplateFiles, TicketDocument, Times
 use stampede_store::Store;
 
 use crate::cache::Cache;
-use crate::{Compiler, Design, Error, Picture, Published, Ready};
+use crate::{Compiler, Design, Error, Picture, Published, Ready, compile_for_author};
 
 /// Prints tickets with the templates of their events. Cheap to clone.
 #[derive(Clone)]
@@ -106,7 +106,7 @@ impl Press {
         files: &TemplateFiles,
         event: &Event,
     ) -> Result<(Published, Ready), Error> {
-        let published = self.shared.compiler.compile(files, event).await?;
+        let published = compile_for_author(&*self.shared.compiler, files, event).await?;
         let ready = Ready::new(&self.revision(&files.hash()), &published.blob)?;
         Ok((published, ready))
     }

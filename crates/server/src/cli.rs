@@ -11,9 +11,11 @@ use stampede_model::Role;
 pub(crate) use self::engine::{
     BenchEngine, Engine, EngineCommand, EngineRun, Export, FsyncArg, Import,
 };
-pub(crate) use self::nodes::{Nodes, NodesCommand};
+pub(crate) use self::nodes::{Nodes, NodesCommand, Patience};
 pub(crate) use self::queues::{Queues, QueuesCommand};
-pub(crate) use self::template::{Template, TemplatePreview, TemplateSource};
+pub(crate) use self::template::{
+    LocalTemplate, Template, TemplatePreview, TemplatePublish, TemplateSource,
+};
 
 /// Turns orders into finished work, fast: event tickets as PDFs.
 ///
@@ -104,7 +106,7 @@ pub(crate) enum Command {
     /// Something to watch and to copy from
     #[command(subcommand)]
     Example(Example),
-    /// Make, check, preview and watch a template in a folder
+    /// Make, check, preview, watch and publish a template in a folder
     #[command(subcommand)]
     Template(Template),
     /// Measure how fast it is

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use stampede_model::{Event, TemplateFiles, TicketDocument};
+use stampede_model::{Diagnostic, Event, TemplateFiles, TicketDocument};
 use stampede_press::{Answer, Compiler, Design, Error, Picture, Published};
 use stampede_render::compiled::{Stamped, Typeset};
 use stampede_template::sandbox::{self, Limits};
@@ -57,6 +57,17 @@ impl Compiler for Typst {
             let made = made.map_err(failed)?;
             let stampede_template::Published { blob, warnings, pages, fields, .. } = made;
             Ok(Published { blob, warnings, pages, fields })
+        })
+    }
+
+    fn mistakes<'a>(
+        &'a self,
+        files: &'a TemplateFiles,
+        event: &'a Event,
+    ) -> Answer<'a, Vec<Diagnostic>> {
+        Box::pin(async move {
+            let bundle = Bundle::new(files.clone().into_map()).map_err(Error::Template)?;
+            self.sandbox.mistakes(&bundle, &EventData::from(event)).await.map_err(failed)
         })
     }
 

@@ -69,9 +69,33 @@ pub(crate) async fn broker(settings: &Settings, url: &str) -> Result<Broker> {
                 tracing::info!("{error}; waiting");
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
-            result => return result,
+            Err(error) => match error.downcast_ref() {
+                Some(stampede_broker::Error::Refused { url, .. })
+                    if lets_anybody_in(&config).await =>
+                {
+                    bail!(
+                        "Redis at {url} has no password, but the settings give one. Take it out of \
+                         REDIS_URL (or REDIS_PASSWORD), or protect Redis with that password (requirepass)"
+                    );
+                }
+                _ => return Err(error),
+            },
+            Ok(broker) => return Ok(broker),
         }
     }
+}
+
+/// Whether a server that refused our password wants none.
+async fn lets_anybody_in(config: &stampede_broker::Config) -> bool {
+    let Ok(mut url) = url::Url::parse(&config.url) else { return false };
+    let is_single = matches!(url.scheme(), "redis" | "rediss");
+    if !is_single || url.password().is_none() || url.set_username("").is_err() {
+        return false;
+    }
+    let _ = url.set_password(None);
+    let config = stampede_broker::Config { url: url.to_string(), ..config.clone() };
+    let tried = tokio::time::timeout(Duration::from_secs(2), Broker::connect(&config)).await;
+    tried.is_ok_and(|connected| connected.is_ok())
 }
 
 fn is_loading(error: &anyhow::Error) -> bool {

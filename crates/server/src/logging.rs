@@ -44,11 +44,18 @@ type Builder = SubscriberBuilder<
 >;
 
 fn builder(log: &Log) -> Builder {
-    let filter = EnvFilter::try_new(&log.level).unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_new(level(log)).unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr as fn() -> std::io::Stderr)
+}
+
+/// The level, without what PostgreSQL says of things that are as they should be (`relation
+/// "_sqlx_migrations" already exists, skipping`); whoever wants it back names its target.
+fn level(log: &Log) -> String {
+    let talks = ["info", "debug", "trace"].iter().any(|level| log.level.contains(level));
+    if talks { format!("sqlx::postgres::notice=warn,{}", log.level) } else { log.level.clone() }
 }
 
 /// Puts the name of a worker into every line, whatever task wrote it: a span would be missing in

@@ -19,7 +19,7 @@ mod ticket_secret;
 
 use std::process::ExitCode;
 
-use crate::cli::{Bench, Cli, Command, Example, SettingArgs};
+use crate::cli::{Bench, Cli, Command, Example, SettingArgs, Template};
 use crate::settings::{Log, Mistake, Settings};
 
 #[global_allocator]
@@ -62,7 +62,10 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
             let default_dir = local_engine::folder(&settings::data_dir(args));
             commands::engine::run(&log, default_dir, options).await
         }
-        Command::Template(command) => commands::template::run(command).await,
+        Command::Template(Template::Publish(options)) => {
+            commands::template::publish(settings(args)?, options).await
+        }
+        Command::Template(Template::Local(command)) => commands::template::run(command).await,
         Command::Bench(Bench::Tickets(options)) => commands::bench::run(options).await,
         Command::Bench(Bench::Idle(options)) => commands::bench::idle::run(options).await,
         Command::Example(Example::Orders(options)) => commands::example::orders(options).await,

@@ -5,6 +5,7 @@
 
 mod fleet;
 mod log;
+mod placeholders;
 mod reader;
 mod redis;
 mod scaling;
@@ -35,6 +36,8 @@ pub(crate) struct Settings {
     pub(crate) server_name: String,
     pub(crate) host: IpAddr,
     pub(crate) port: u16,
+    /// Somebody has chosen the port: then also a node that only works has a health page there.
+    pub(crate) port_is_given: bool,
     pub(crate) redis: Redis,
     /// What the keys of queues begin with, if not with BullMQ's default.
     pub(crate) queue_prefix: Option<String>,
@@ -60,6 +63,11 @@ impl Settings {
         args: &SettingArgs,
         environment: Environment<'_>,
     ) -> Result<Self, Vec<Mistake>> {
+        // Before anything else: what a placeholder leads to would only confuse.
+        let unfilled = placeholders::find(args, environment);
+        if !unfilled.is_empty() {
+            return Err(unfilled);
+        }
         let mut reader = Reader::new(environment);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let data_dir = data_dir(args);
@@ -96,7 +104,9 @@ impl Settings {
             "MongoDB is not supported yet; use DATABASE_URL with sqlite: or postgres://",
         );
         let redis = redis::read_redis(&mut reader, args.redis_url.as_deref());
-        if fleet.mode == Mode::Worker && redis == Redis::Embedded {
+        if fleet.mode == Mode::Worker && reader.blames("REDIS_") {
+            // That it is wrong is said already.
+        } else if fleet.mode == Mode::Worker && redis == Redis::Embedded {
             let right = "a node that only works needs REDIS_URL, where others put jobs, and their \
                          DATABASE_URL";
             reader.mistake("WORKER_MODE", "worker", right);
@@ -130,6 +140,7 @@ impl Settings {
                 read_host,
             ),
             port: reader.number("PORT", args.port.as_deref(), 3000, 1..=65_535) as u16,
+            port_is_given: args.port.as_deref().is_some_and(|port| !port.trim().is_empty()),
             redis,
             queue_prefix: reader.variable("QUEUE_PREFIX"),
             redis_tls: redis::read_tls(&mut reader),

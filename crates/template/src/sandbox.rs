@@ -120,6 +120,20 @@ impl Sandbox {
         }
     }
 
+    /// [`crate::mistakes()`] in a child.
+    pub async fn mistakes(
+        &self,
+        bundle: &Bundle,
+        event: &EventData,
+    ) -> Result<Vec<Diagnostic>, Error> {
+        let request = Request::Mistakes { bundle: bundle.clone(), event: event.clone() };
+        match self.ask(&request).await {
+            Err(Error::Template(mistakes)) => Ok(mistakes),
+            Err(error) => Err(error),
+            Ok(other) => Err(other.unexpected()),
+        }
+    }
+
     /// [`crate::typeset()`] in a child.
     pub async fn typeset(
         &self,

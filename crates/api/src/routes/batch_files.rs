@@ -16,16 +16,16 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
-use serde::Deserialize;
 use stampede_model::{Batch, BatchId, Event, Ticket, TicketId, TicketStatus};
 use stampede_store::TicketFilter;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::input::{Id, Params};
+use crate::input::Id;
 use crate::outlet::{Gone, Outlet};
 use crate::problem::Problem;
+use crate::query::{FromQuery, Params, Query};
 
 /// Tickets read from the store at a time.
 const PAGE: u32 = 100;
@@ -34,9 +34,15 @@ const LONGEST_RETRY_S: f64 = 60.0;
 /// Tickets named in a header; more are only counted.
 const NAMED: u32 = 50;
 
-#[derive(Deserialize)]
 pub(crate) struct Options {
-    partial: Option<String>,
+    extent: Extent,
+}
+
+impl FromQuery for Options {
+    fn from_query(query: &mut Query) -> Self {
+        let partial = query.is_bare("partial") || query.flag("partial");
+        Self { extent: if partial { Extent::Partial } else { Extent::Whole } }
+    }
 }
 
 /// Which tickets a file has.
@@ -118,11 +124,7 @@ async fn admit(
 ) -> Result<(Batch, Extent, OwnedSemaphorePermit), Problem> {
     let batch = app.store.batch(id).await?.ok_or_else(|| Problem::not_found("Batch"))?;
     caller.must_read(&batch.owner)?;
-    let extent = match options.partial.as_deref() {
-        None | Some("0" | "false") => Extent::Whole,
-        Some("" | "1" | "true") => Extent::Partial,
-        Some(_) => return Err(super::invalid_param("partial")),
-    };
+    let extent = options.extent;
     if extent == Extent::Whole && batch.pending() > 0 {
         let left = batch.seconds_left(crate::app::now()).unwrap_or(1.0);
         let retry_after_s = left.clamp(1.0, LONGEST_RETRY_S).ceil() as u32;

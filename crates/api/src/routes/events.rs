@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stampede_model::{
     Branding, Currency, Event, EventDetails, EventId, HexColor, Limit, TemplateChoice, Ticket,
@@ -13,13 +12,16 @@ use stampede_store::Deleted;
 
 use crate::app::{App, now};
 use crate::auth::Caller;
-use crate::input::{Body, Fields, Id, Params, as_text};
+use crate::input::{Body, Fields, Id, as_text};
 use crate::problem::Problem;
+use crate::query::{FromQuery, Params, Query};
 use crate::routes::{CHANGE_TRIES, Paging, templates};
 
-/// What PATCH can change.
-const CHANGEABLE: [&str; 8] =
+/// What can be said of an event, and changed.
+pub(crate) const CHANGEABLE: [&str; 8] =
     ["name", "location", "startsAt", "timeZone", "currency", "branding", "lang", "template"];
+/// What else an event has.
+pub(crate) const FIXED: [&str; 4] = ["id", "owner", "createdAt", "updatedAt"];
 
 pub(crate) async fn create(
     State(app): State<App>,
@@ -28,6 +30,7 @@ pub(crate) async fn create(
 ) -> Result<(StatusCode, Json<Event>), Problem> {
     caller.must_write()?;
     let mut fields = Fields::new(&body);
+    fields.only(&CHANGEABLE);
     if fields.get("name").is_none() {
         fields.wrong("name", "is missing");
     }
@@ -90,6 +93,7 @@ pub(crate) async fn update(
         let mut event = find(&app, id).await?;
         caller.must_change(&event.owner)?;
         let mut fields = Fields::new(&body);
+        fields.only_or_fixed(&CHANGEABLE, &FIXED);
         fields.must_name_one_of(&CHANGEABLE);
         let mut details = read_details(&mut fields, event.details);
         read_template(&app, &caller, &mut fields, &mut details).await;
@@ -104,10 +108,14 @@ pub(crate) async fn update(
     Err(Problem::busy("the event"))
 }
 
-#[derive(Deserialize)]
 pub(crate) struct DeleteOptions {
-    #[serde(default)]
     force: bool,
+}
+
+impl FromQuery for DeleteOptions {
+    fn from_query(query: &mut Query) -> Self {
+        Self { force: query.flag("force") }
+    }
 }
 
 /// Deletes an event; one with tickets only with `?force=true`, and then with all of them.
@@ -220,6 +228,7 @@ pub(crate) fn read_details(fields: &mut Fields<'_>, details: EventDetails) -> Ev
 
 fn read_branding(fields: &mut Fields<'_>, object: &Map<String, Value>, now: &Branding) -> Branding {
     let mut colours = Fields::nested(object, "branding.".to_owned());
+    colours.only(&["primary", "secondary"]);
     let mut colour = |name: &str, now: HexColor| {
         let read = |value: &Value| as_text(value)?.parse().map_err(str::to_owned);
         colours.read(name, read).unwrap_or(now)

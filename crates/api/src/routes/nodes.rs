@@ -9,11 +9,16 @@ use stampede_cluster::{Command, ENTRY_LIVES};
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::input::Body;
+use crate::input::{Body, Fields};
 use crate::problem::Problem;
+use crate::query::{Nothing, Params};
 
 /// The nodes that are there, each with its workers.
-pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<Value>, Problem> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Params(Nothing): Params<Nothing>,
+) -> Result<Json<Value>, Problem> {
     caller.must_administer()?;
     let registry = app.broker.registry(ENTRY_LIVES);
     let (nodes, workers) = (registry.nodes().await?, registry.workers().await?);
@@ -54,6 +59,7 @@ fn with_heartbeats(mut list: Value, workers: &[WorkerEntry]) -> Value {
 pub(crate) async fn cluster(
     State(app): State<App>,
     caller: Caller,
+    Params(Nothing): Params<Nothing>,
 ) -> Result<Json<Value>, Problem> {
     caller.must_administer()?;
     let decisions = app.broker.decisions();
@@ -78,6 +84,7 @@ pub(crate) async fn cluster(
 pub(crate) async fn history(
     State(app): State<App>,
     caller: Caller,
+    Params(Nothing): Params<Nothing>,
 ) -> Result<Json<Value>, Problem> {
     caller.must_administer()?;
     let (history, _) = app.broker.decisions().history().await?;
@@ -93,6 +100,9 @@ pub(crate) async fn command(
     Body(body): Body,
 ) -> Result<(StatusCode, Json<Value>), Problem> {
     caller.must_administer()?;
+    let mut fields = Fields::new(&body);
+    fields.only(&["action", "count"]);
+    fields.finish(Some(()))?;
     let refused = |reason: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, reason);
     let mut command = json!({
         "action": body.get("action"),

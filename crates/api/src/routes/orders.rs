@@ -1,5 +1,7 @@
 //! `POST /api/tickets`: an order becomes a batch of tickets, at once.
 
+mod ignored;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,6 +15,7 @@ use stampede_model::{
 };
 use stampede_store::Placed;
 
+use self::ignored::Ignored;
 use crate::app::{App, now};
 use crate::auth::Caller;
 use crate::input::{Body, Fields};
@@ -45,6 +48,10 @@ pub(crate) async fn create(
     let mut fields = Fields::new(&body);
     let lines = read_lines(&mut fields, event.details.currency, app.limits.quantity);
     let strictness = Strictness::read(&mut fields);
+    let ignored = Ignored::find(&body);
+    if strictness == Strictness::Strict {
+        ignored.refuse(&mut fields);
+    }
     let lines = fields.finish(lines)?;
     let order = assemble(
         &event,
@@ -53,6 +60,7 @@ pub(crate) async fn create(
     );
     let order = Arc::new(order);
     let warnings = preflight::check(&app, event, &order, strictness).await?;
+    let warnings = Remarks { ignored, warnings };
     // In a task of its own: a client that hangs up does not separate the commit from the enqueueing.
     match tokio::spawn(place(app, Arc::unwrap_or_clone(order), warnings)).await {
         Ok(result) => result,
@@ -60,16 +68,16 @@ pub(crate) async fn create(
     }
 }
 
-async fn place(app: App, order: Order, warnings: Warnings) -> Result<Json<Value>, Problem> {
+async fn place(app: App, order: Order, remarks: Remarks) -> Result<Json<Value>, Problem> {
     match app.store.place_order(&order).await? {
         Placed::New(batch) => {
             let ids: Vec<TicketId> = order.tickets.iter().map(|ticket| ticket.id).collect();
             app.enqueue_order(batch, order.tickets).await;
-            Ok(answer(order.batch_id, &ids, &warnings))
+            Ok(answer(order.batch_id, &ids, &remarks))
         }
         // The same order again (a second click, a retry after a lost answer) is answered the same.
         Placed::Existing(batch) => {
-            Ok(answer(batch.id, &app.store.batch_ticket_ids(batch.id).await?, &warnings))
+            Ok(answer(batch.id, &app.store.batch_ticket_ids(batch.id).await?, &remarks))
         }
         Placed::OtherRequest => Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -85,9 +93,21 @@ fn request_hash(body: &Map<String, Value>) -> String {
     KeyHash::of(&json!(sorted).to_string()).as_str().to_owned()
 }
 
-fn answer(batch: BatchId, tickets: &[TicketId], warnings: &Warnings) -> Json<Value> {
+/// What an accepted order is told besides.
+struct Remarks {
+    ignored: Ignored,
+    warnings: Warnings,
+}
+
+fn answer(batch: BatchId, tickets: &[TicketId], remarks: &Remarks) -> Json<Value> {
     let body = json!({ "success": true, "batchId": batch, "tickets": tickets });
-    Json(extended(body, warnings.shown(tickets)))
+    let mut body = extended(body, remarks.warnings.shown(tickets));
+    let ignored = remarks.ignored.shown();
+    if !ignored.is_empty() {
+        let about_tickets = body["warnings"].as_array().cloned().unwrap_or_default();
+        body["warnings"] = json!([ignored, about_tickets].concat());
+    }
+    Json(body)
 }
 
 /// The event an order is for: 422 when it is not named, 404 when there is no such event.

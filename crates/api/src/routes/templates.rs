@@ -4,7 +4,7 @@
 //! not compile is not kept. The designs that ship are listed too; they are read like templates, by
 //! their names, and cannot be changed. Trying out is in `previews.rs`.
 
-mod files;
+pub(crate) mod files;
 pub(crate) mod previews;
 
 use axum::Json;
@@ -19,12 +19,19 @@ use stampede_store::{NewRevision, Revised, TemplateDeleted};
 
 use crate::app::{App, now};
 use crate::auth::Caller;
-use crate::input::{Body, Fields, Id, Ids, Params, as_text};
+use crate::input::{Body, Fields, Id, Ids, as_text};
 use crate::problem::Problem;
+use crate::query::Params;
 use crate::routes::{CHANGE_TRIES, Paging, extended};
+use crate::unknown;
 
 /// Longest note to a revision.
 const NOTE: Limit = Limit(500);
+
+/// What can be said of a template.
+const KNOWN: [&str; 4] = ["name", "note", "files", "design"];
+/// What else a template has.
+const FIXED: [&str; 6] = ["id", "owner", "revision", "hash", "createdAt", "updatedAt"];
 
 /// A template of an organiser, or a design that ships.
 pub(crate) enum Named {
@@ -65,6 +72,7 @@ pub(crate) async fn create(
 ) -> Result<Response, Problem> {
     caller.must_write()?;
     let mut fields = Fields::new(&body);
+    fields.only(&KNOWN);
     let name = fields.required_text("name", Limit::NAME);
     let note = fields.text("note", NOTE).unwrap_or_default();
     let read = files::read(&mut fields, &app);
@@ -130,6 +138,7 @@ pub(crate) async fn update(
     let mut template = find(&app, id).await?;
     caller.must_change(&template.owner)?;
     let mut fields = Fields::new(&body);
+    fields.only_or_fixed(&KNOWN, &FIXED);
     fields.must_name_one_of(&["name", "files", "design"]);
     let name = fields.text("name", Limit::NAME);
     let note = fields.text("note", NOTE).unwrap_or_default();
@@ -287,6 +296,11 @@ pub(crate) async fn read_choice(
     use stampede_model::TemplateChoice;
     let (id, revision) = match value {
         Value::Object(object) => {
+            let known = ["id", "revision"];
+            if let Some(name) = Fields::new(object).unknown(&known).first() {
+                let remark = unknown::remark(name, &known);
+                return Err(format!("has a {}, which {remark}", unknown::shown(name)));
+            }
             let id = object.get("id").ok_or("must have an id")?;
             (as_text(id)?, object.get("revision"))
         }

@@ -5,43 +5,74 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use stampede_model::{Currency, Limit, Ticket, TicketId, TicketStatus};
+use stampede_model::{BatchId, Currency, EventId, Limit, Ticket, TicketId, TicketStatus};
 use stampede_store::{Edited, TicketEdit, TicketFilter};
 
 use crate::app::{App, now};
 use crate::auth::Caller;
-use crate::input::{Body, Fields, Id, Params, as_text};
+use crate::input::{Body, Fields, Id, as_text};
 use crate::problem::Problem;
+use crate::query::{FromQuery, Params, Query};
 use crate::routes::preflight::{self, Strictness};
-use crate::routes::{CHANGE_TRIES, Paging, events, extended, invalid_param};
+use crate::routes::{CHANGE_TRIES, Paging, events, extended};
 
 /// What PATCH can change.
-const CHANGEABLE: [&str; 5] = ["name", "email", "seat", "price", "status"];
+pub(crate) const CHANGEABLE: [&str; 5] = ["name", "email", "seat", "price", "status"];
 
-#[derive(Deserialize)]
-pub(crate) struct Filter {
-    target: Option<String>,
-    batch: Option<String>,
-    status: Option<String>,
+/// What else a ticket has.
+pub(crate) const FIXED: [&str; 15] = [
+    "id",
+    "target",
+    "batchId",
+    "owner",
+    "index",
+    "number",
+    "generation",
+    "currency",
+    "error",
+    "image",
+    "pdf",
+    "processedBy",
+    "processedAt",
+    "createdAt",
+    "updatedAt",
+];
+
+/// Which tickets to list.
+pub(crate) struct Listing {
+    target: Option<EventId>,
+    batch: Option<BatchId>,
+    status: Option<TicketStatus>,
+    paging: Paging,
+}
+
+impl FromQuery for Listing {
+    fn from_query(query: &mut Query) -> Self {
+        let status = query.text("status").and_then(|word| {
+            let status = TicketStatus::from_word(&word);
+            if status.is_none() {
+                query.wrong("status", "must be pending, completed, failed or void");
+            }
+            status
+        });
+        Self {
+            target: query.parsed("target", "must be the id of an event"),
+            batch: query.parsed("batch", "must be the id of a batch"),
+            status,
+            paging: Paging::from_query(query),
+        }
+    }
 }
 
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
-    Params(filter): Params<Filter>,
-    Params(paging): Params<Paging>,
+    Params(listing): Params<Listing>,
 ) -> Result<Json<Value>, Problem> {
-    let filter = TicketFilter {
-        owner: caller.0.visible_owner().map(str::to_owned),
-        event: parse(filter.target).map_err(|()| invalid_param("target"))?,
-        batch: parse(filter.batch).map_err(|()| invalid_param("batch"))?,
-        status: match filter.status {
-            Some(word) => Some(TicketStatus::from_word(&word).ok_or_else(unknown_status)?),
-            None => None,
-        },
-    };
+    let Listing { target, batch, status, paging } = listing;
+    let owner = caller.0.visible_owner().map(str::to_owned);
+    let filter = TicketFilter { owner, event: target, batch, status };
     let tickets = app.store.tickets(&filter, paging.after()?, paging.limit()).await?;
     let next = paging.next(&tickets, |ticket| ticket.id);
     let tickets: Vec<Value> = tickets.iter().map(shown).collect();
@@ -129,6 +160,7 @@ fn read_change(
     currency: Currency,
 ) -> Result<Change, Problem> {
     let mut fields = Fields::new(body);
+    fields.only_or_fixed(&[&CHANGEABLE[..], &["strict"]].concat(), &FIXED);
     fields.must_name_one_of(&CHANGEABLE);
     if fields.get("status").is_some() {
         let void = fields.read("status", |value| match as_text(value)? {
@@ -183,17 +215,8 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn unknown_status() -> Problem {
-    let detail = "status in the query must be pending, completed, failed or void";
-    Problem::new(StatusCode::BAD_REQUEST, detail)
-}
-
 async fn find(app: &App, id: TicketId) -> Result<Ticket, Problem> {
     app.store.ticket(id).await?.ok_or_else(|| Problem::not_found("Ticket"))
-}
-
-fn parse<T: std::str::FromStr>(text: Option<String>) -> Result<Option<T>, ()> {
-    text.map(|text| text.parse().map_err(|_| ())).transpose()
 }
 
 /// A ticket as clients see it; the names are those of seed 000.

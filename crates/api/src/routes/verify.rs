@@ -20,6 +20,7 @@ pub(crate) async fn verify(
     Body(body): Body,
 ) -> Result<Json<Value>, Problem> {
     let mut fields = Fields::new(&body);
+    fields.only(&["token", "target"]);
     if fields.get("token").is_none() {
         fields.wrong("token", "is missing: the text of a ticket's QR code");
     }

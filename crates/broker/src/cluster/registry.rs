@@ -50,6 +50,12 @@ pub struct Holder {
     pub boot: String,
 }
 
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "process {} on {}", self.pid, self.host)
+    }
+}
+
 impl Holder {
     fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()

@@ -2,20 +2,33 @@
 //!
 //! Everybody who talks to Redis meets its outages, a hundred slots a hundred times. So that logs stay
 //! readable, only this says so: once when Redis goes, now and then while it is away, once when it is back.
+//!
+//! A server that comes back as another one (restarted, or a replica that took over) may have forgotten
+//! what it last heard: Redis writes once a second, or later, and replicas lag. Then a job that runs may
+//! stand there as waiting, and whoever takes it makes it run twice. So nobody takes jobs between the
+//! first doubt and the moment when those who run them had the time to say so ([`Watched::doubt`]).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use redis::cmd;
-use tokio::sync::watch;
+use redis::{RedisResult, cmd};
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::Link;
+use super::check::info_field;
+use super::{Link, ask_home};
 
 /// How often Redis is asked.
-const EVERY: Duration = Duration::from_secs(2);
+const EVERY: Duration = Duration::from_secs(1);
+/// How often while it is away.
+const EVERY_AWAY: Duration = Duration::from_millis(300);
+/// How long those who run jobs have to take them back after a restart: who is busy hears of it only when
+/// it asks the next time.
+const TAKING_BACK: Duration = Duration::from_millis(2_000);
+/// How long to wait before asking again whether a doubt is settled.
+const SETTLING: Duration = Duration::from_millis(50);
 /// Redis is away if it has not answered by then.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// How often an outage that goes on is mentioned.
@@ -38,8 +51,19 @@ pub enum ConnectionState {
 /// What the watcher knows. Clones share it; it ends with the last of them.
 #[derive(Clone)]
 pub(super) struct Watched {
-    away: watch::Receiver<Option<Away>>,
+    known: Arc<watch::Sender<Known>>,
+    /// Makes the watcher look at once.
+    nudge: Arc<Notify>,
     _task: Arc<AbortOnDropHandle<()>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    away: Option<Away>,
+    /// A connection broke, and nobody has looked yet what that meant.
+    suspected: bool,
+    /// When a server was first seen that was not the one before.
+    restarted: Option<Instant>,
 }
 
 #[derive(Debug, Clone)]
@@ -49,14 +73,17 @@ struct Away {
 }
 
 impl Watched {
-    pub(super) fn start(link: Link, shown_url: Arc<str>) -> Self {
-        let (announce, away) = watch::channel(None);
-        let task = tokio::spawn(watch(link, shown_url, announce));
-        Self { away, _task: Arc::new(AbortOnDropHandle::new(task)) }
+    /// Watches the server that has the keys with this prefix.
+    pub(super) fn start(link: Link, prefix: Arc<str>, shown_url: Arc<str>) -> Self {
+        let known = Arc::new(watch::Sender::new(Known::default()));
+        let nudge = Arc::new(Notify::new());
+        let watcher = Watcher { link, prefix, url: shown_url, known: known.clone() };
+        let task = tokio::spawn(watcher.watch(nudge.clone()));
+        Self { known, nudge, _task: Arc::new(AbortOnDropHandle::new(task)) }
     }
 
     pub(super) fn now(&self) -> ConnectionState {
-        match &*self.away.borrow() {
+        match &self.known.borrow().away {
             None => ConnectionState::Connected,
             Some(away) => ConnectionState::Away {
                 duration: away.since.elapsed(),
@@ -64,49 +91,127 @@ impl Watched {
             },
         }
     }
+
+    /// To be told when a connection broke or a call failed.
+    pub(super) fn suspect(&self) {
+        self.known.send_modify(|known| known.suspected = true);
+        self.nudge.notify_one();
+    }
+
+    /// For how long jobs should not be taken yet, if so.
+    pub(super) fn doubt(&self) -> Option<Duration> {
+        let known = self.known.borrow();
+        if known.away.is_some() || known.suspected {
+            return Some(SETTLING);
+        }
+        let left = (known.restarted? + TAKING_BACK).saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    pub(super) fn restarts(&self) -> Restarts {
+        let known = self.known.subscribe();
+        let seen = known.borrow().restarted;
+        Restarts { known, seen }
+    }
 }
 
-async fn watch(link: Link, url: Arc<str>, announce: watch::Sender<Option<Away>>) {
-    let mut mentioned = Instant::now();
-    let mut unanswered = None;
-    loop {
-        tokio::time::sleep(EVERY).await;
-        // It is waited for beyond our patience: that there is no answer at all makes the link connect
-        // anew, and nobody else may wait that long for one.
-        let mut asked = unanswered.take().unwrap_or_else(|| ask(link.clone()));
-        let reason = match tokio::time::timeout(PATIENCE, &mut asked).await {
-            Ok(answer) => answer.err().map(|error| error.to_string()),
-            Err(_) => {
-                unanswered = Some(asked);
-                Some(format!("no answer within {PATIENCE:?}"))
-            }
-        };
-        let before = announce.borrow().clone();
-        match (before, reason) {
-            (None, None) => {}
-            (None, Some(reason)) => {
-                tracing::warn!(%url, reason, "Redis is away; work waits for it");
-                mentioned = Instant::now();
-                announce.send_replace(Some(Away { since: mentioned, reason }));
-            }
-            (Some(away), None) => {
-                tracing::info!(%url, away = ?rounded(away.since.elapsed()), "Redis is back");
-                announce.send_replace(None);
-            }
-            (Some(away), Some(reason)) => {
-                if mentioned.elapsed() >= REMIND_EVERY {
-                    let since = rounded(away.since.elapsed());
-                    tracing::warn!(%url, reason, away = ?since, "Redis is still away");
-                    mentioned = Instant::now();
-                }
-                announce.send_replace(Some(Away { reason, ..away }));
-            }
+/// Tells of servers that are not the ones before.
+pub(crate) struct Restarts {
+    known: watch::Receiver<Known>,
+    seen: Option<Instant>,
+}
+
+impl Restarts {
+    /// Returns when the server is another one than before.
+    pub(crate) async fn next(&mut self) {
+        let Self { known, seen } = self;
+        let restarted = known.wait_for(|known| known.restarted != *seen).await;
+        match restarted.map(|known| known.restarted) {
+            Ok(restarted) => *seen = restarted,
+            // Nobody watches any more.
+            Err(_) => std::future::pending().await,
         }
     }
 }
 
-fn ask(mut link: Link) -> BoxFuture<'static, redis::RedisResult<()>> {
-    Box::pin(async move { cmd("PING").query_async(&mut link).await })
+struct Watcher {
+    link: Link,
+    prefix: Arc<str>,
+    url: Arc<str>,
+    known: Arc<watch::Sender<Known>>,
+}
+
+impl Watcher {
+    async fn watch(self, nudge: Arc<Notify>) {
+        let mut server = None;
+        let mut unanswered = None;
+        let mut mentioned = Instant::now();
+        loop {
+            let answer = self.ask(&mut unanswered).await;
+            let now = Instant::now();
+            let url = &self.url;
+            self.known.send_modify(|known| {
+                match answer {
+                    Ok(id) => {
+                        if server.as_ref().is_some_and(|before| *before != id) {
+                            tracing::info!(%url, "Redis was restarted, or another server took over");
+                            known.restarted = Some(now);
+                        }
+                        server = Some(id);
+                        known.suspected = false;
+                        if let Some(away) = known.away.take() {
+                            tracing::info!(%url, away = ?rounded(away.since.elapsed()), "Redis is back");
+                        }
+                    }
+                    Err(reason) => {
+                        let since = known.away.as_ref().map_or(now, |away| away.since);
+                        if known.away.is_none() {
+                            tracing::warn!(%url, reason, "Redis is away; work waits for it");
+                            mentioned = now;
+                        } else if mentioned.elapsed() >= REMIND_EVERY {
+                            let away = rounded(since.elapsed());
+                            tracing::warn!(%url, reason, ?away, "Redis is still away");
+                            mentioned = now;
+                        }
+                        known.away = Some(Away { since, reason });
+                    }
+                }
+            });
+            let is_away = self.known.borrow().away.is_some();
+            if is_away {
+                tokio::time::sleep(EVERY_AWAY).await;
+            } else {
+                tokio::select! {
+                    () = tokio::time::sleep(EVERY) => {}
+                    () = nudge.notified() => {}
+                }
+            }
+        }
+    }
+
+    /// Which server answers; every start of one has an id of its own.
+    async fn ask(&self, unanswered: &mut Option<Asked>) -> Result<String, String> {
+        // A question is waited for beyond our patience: that it has no answer at all makes the link
+        // connect anew, and nobody else may wait that long. But what it says then is old.
+        if let Some(asked) = unanswered {
+            within_patience(asked).await?.ok();
+        }
+        let (link, prefix) = (self.link.clone(), self.prefix.clone());
+        let asked = unanswered.insert(Box::pin(async move {
+            ask_home::<String>(link, &prefix, cmd("INFO").arg("server").to_owned()).await
+        }));
+        let info = within_patience(asked).await?;
+        *unanswered = None;
+        let info = info.map_err(|error| error.to_string())?;
+        Ok(info_field(&info, "run_id").unwrap_or_default().to_owned())
+    }
+}
+
+type Asked = BoxFuture<'static, RedisResult<String>>;
+
+async fn within_patience<F: Future + Unpin>(asked: F) -> Result<F::Output, String> {
+    let answer = tokio::time::timeout(PATIENCE, asked).await;
+    answer.map_err(|_| format!("no answer within {PATIENCE:?}"))
 }
 
 fn rounded(duration: Duration) -> Duration {

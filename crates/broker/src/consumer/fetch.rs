@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{FreeSlot, Handler, IDLE, Shared, now_ms};
+use super::{FreeSlot, Handler, IDLE, Shared};
 use crate::limits::{Permit, Taken, queue_limit};
 use crate::scripts::{self, Fetched};
-use crate::{Error, Job};
+use crate::{Error, Job, now_ms};
 
 /// How often a permit that went stale is exchanged for a fresh one before the job begins anyway. It
 /// takes a Redis so far away that every permit is stale when it arrives.
@@ -24,12 +24,17 @@ pub(super) enum Taking {
     Job(Admitted),
     /// Nothing; to be asked again after this long at the latest.
     Nothing(Duration),
+    /// It was not even asked: what Redis remembers is doubtful for this long.
+    NotNow(Duration),
 }
 
 impl<H: Handler> Shared<H> {
     /// Takes a job for a slot. First, a job it may have been given in a lost answer goes back: nobody
     /// would renew its lock.
     pub(super) async fn fetch(&self, slot: &mut FreeSlot) -> Result<Taking, Error> {
+        if let Some(doubt) = self.queue.broker().doubt() {
+            return Ok(Taking::NotNow(doubt));
+        }
         let claim = self.claim(slot.number);
         if slot.answer_lost {
             let jobs = self.queue.hand_back(|lock| lock == claim.token).await?;

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{EventKind, Handler, PAUSE, Shared, cancel, now_ms};
-use crate::{Error, Job, scripts};
+use super::{EventKind, Handler, PAUSE, Shared, cancel};
+use crate::scripts::{self, OurRun};
+use crate::{Error, Job, now_ms};
 
 /// How often a job may lose its holder before it is failed instead of run again.
 const MAX_STALLED: u32 = 3;
@@ -20,9 +21,7 @@ pub(super) struct HeldLocks {
 
 #[derive(Clone)]
 struct HeldLock {
-    token: String,
-    /// When this run of the job began, which tells it from others.
-    began: u64,
+    run: OurRun,
     lost: CancellationToken,
     /// Set when somebody wants it cancelled; then the reason stands in `why`.
     cancelled: CancellationToken,
@@ -52,7 +51,7 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         let mut jobs = self.locks.lock();
-        if jobs.get(self.job_id).is_some_and(|lock| lock.token == self.lock.token) {
+        if jobs.get(self.job_id).is_some_and(|lock| lock.run.token == self.lock.run.token) {
             jobs.remove(self.job_id);
         }
     }
@@ -62,8 +61,7 @@ impl HeldLocks {
     /// Notes a job as held by the slot with this token.
     pub(super) fn hold<'a>(&'a self, job: &'a Job, token: &str) -> Held<'a> {
         let lock = HeldLock {
-            token: token.to_owned(),
-            began: job.processed_on,
+            run: OurRun::of(job, token),
             lost: CancellationToken::new(),
             cancelled: CancellationToken::new(),
             why: Arc::default(),
@@ -83,7 +81,7 @@ impl HeldLocks {
     /// Makes whoever works on the run of a job that began then drop it.
     pub(super) fn cancel(&self, job_id: &str, began: u64, reason: &str) {
         if let Some(held) = self.lock().get(job_id)
-            && held.began == began
+            && held.run.began == began
         {
             // The first reason stands.
             let _ = held.why.set(reason.to_owned());
@@ -100,16 +98,18 @@ impl HeldLocks {
     }
 }
 
-/// Renews all locks, in one call, three times within their life, and soon again when that failed.
-/// Ends with `ended`.
+/// Renews all locks, in one call, three times within their life, soon again when that failed, and at once
+/// when Redis was restarted: it may have forgotten that these jobs run. Ends with `ended`.
 pub(super) async fn renew<H: Handler>(shared: Arc<Shared<H>>, ended: CancellationToken) {
     let period = shared.config.lock / 3;
     // There must be time for a second try before the locks end.
     let patience = (shared.config.lock / 5).max(Duration::from_secs(1));
     let mut wait = period;
+    let mut restarts = shared.queue.broker().restarts();
     loop {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
+            () = restarts.next() => {}
             () = ended.cancelled() => return,
         }
         // What is cancelled below is what stands here, not what holds the same id by then.
@@ -128,7 +128,7 @@ pub(super) async fn renew<H: Handler>(shared: Arc<Shared<H>>, ended: Cancellatio
                     }
                     _ => tracing::debug!(jobs = held.len(), "cannot renew locks"),
                 }
-                shared.outages.failed();
+                shared.failed();
                 wait = PAUSE.1.min(period);
                 continue;
             }
@@ -148,11 +148,10 @@ async fn renew_all<H: Handler>(
     let lock_ms = shared.config.lock.as_millis() as u64;
     let (redis, keys) = (&mut shared.redis(), shared.queue.keys());
     let (ids, tokens): (Vec<_>, Vec<_>) =
-        held.iter().map(|(id, lock)| (id.as_str(), lock.token.as_str())).unzip();
+        held.iter().map(|(id, lock)| (id.as_str(), lock.run.token.as_str())).unzip();
     let lost = scripts::extend_locks(redis, keys, lock_ms, &ids, &tokens).await?;
     for (id, lock) in lost.iter().filter_map(|id| held.get_key_value(id)) {
-        // It may only have expired, in an outage longer than its life; then nobody has it yet.
-        if !scripts::lock_again(redis, keys, &lock.token, lock_ms, id).await? {
+        if !scripts::take_back(redis, keys, lock_ms, &lock.run).await? {
             tracing::debug!(job = id, "its lock is lost, or it has just ended");
             lock.lost.cancel();
         }
@@ -174,7 +173,7 @@ pub(super) async fn rescue_stalled<H: Handler>(shared: Arc<Shared<H>>, stop: Can
         let asked = Instant::now();
         if let Err(error) = shared.look_for_limit().await {
             tracing::debug!(%error, "cannot look for stalled jobs");
-            shared.outages.failed();
+            shared.failed();
             continue;
         }
         shared.outages.worked_since(asked);
@@ -186,7 +185,7 @@ pub(super) async fn rescue_stalled<H: Handler>(shared: Arc<Shared<H>>, stop: Can
             Ok(()) => shared.outages.worked(),
             Err(error) => {
                 tracing::debug!(%error, "cannot look for stalled jobs");
-                shared.outages.failed();
+                shared.failed();
             }
         }
     }
@@ -217,7 +216,7 @@ mod tests {
         let second = locks.hold(&job, "token:1");
         assert!(first.lock.lost.is_cancelled());
         drop(first);
-        assert_eq!(locks.snapshot()["job"].token, "token:1", "the second is still renewed");
+        assert_eq!(locks.snapshot()["job"].run.token, "token:1", "the second is still renewed");
         assert!(!second.lock.lost.is_cancelled());
         drop(second);
         assert!(locks.snapshot().is_empty());

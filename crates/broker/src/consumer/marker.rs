@@ -82,6 +82,7 @@ async fn pop(queue: Queue, connection: Option<Link>) -> Option<(Link, Woken)> {
     match try_pop(&queue, connection).await {
         Ok(popped) => Some(popped),
         Err(_) => {
+            queue.broker().suspect();
             // The fetch that follows reports the outage; here it only must not spin.
             sleep(PAUSE.0).await;
             None

@@ -8,9 +8,9 @@ use futures::FutureExt;
 
 use super::ending::{Ending, Failure, decide, stack_trace};
 use super::fetch::Admitted;
-use super::{EventKind, FreeSlot, Handler, JobContext, PAUSE, Shared, now_ms, panics};
-use crate::scripts::{self, Attempt, Claim, Fetched, Finished, Next, Run};
-use crate::{DeadLetter, Error, Job, Outcome};
+use super::{EventKind, FreeSlot, Handler, JobContext, PAUSE, Shared, panics};
+use crate::scripts::{self, Attempt, Claim, End, Fetched, Finished, Next, OurRun, Run};
+use crate::{DeadLetter, Error, Job, Outcome, now_ms};
 
 /// What a slot has after it finished a job.
 enum After {
@@ -206,7 +206,7 @@ impl<H: Handler> Shared<H> {
                 Err(error) => error,
             };
             if error.is_outage() {
-                self.outages.failed();
+                self.failed();
                 answer_lost = true;
                 // The connection tells of the outage, once (`connection/state.rs`).
                 tracing::debug!(job = job.id, %error, retry_in = ?pause, "cannot finish");
@@ -221,10 +221,12 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    /// Only slots that are still wanted take another job, and with a limit only after a permit.
+    /// Only slots that are still wanted take another job, with a limit only after a permit, and none
+    /// while it is doubtful what Redis remembers.
     fn what_next(&self, slot: usize) -> Next {
         let wanted = slot < *self.slots.borrow();
-        if self.quiet.is_cancelled() || !wanted || self.is_limited() {
+        let may_take = self.queue.broker().doubt().is_none();
+        if self.quiet.is_cancelled() || !wanted || !may_take || self.is_limited() {
             Next::Leave
         } else {
             Next::Fetch
@@ -248,10 +250,11 @@ impl<H: Handler> Shared<H> {
         if !matches!(finished, Finished::Unlocked) {
             return Ok(finished);
         }
-        // Either our call had arrived before, or the lock expired in an outage. As long as the job is
-        // active and nobody else has locked it, what was done for it counts.
+        // Either our call had arrived before, or the lock expired in an outage, or Redis has forgotten
+        // it. As long as nobody else has the job, what was done for it counts.
         let (redis, keys) = (&mut self.redis(), self.queue.keys());
-        if scripts::lock_again(redis, keys, &claim.token, claim.lock_ms, &job.id).await? {
+        let run = OurRun::of(job, &claim.token);
+        if scripts::take_back(redis, keys, claim.lock_ms, &run).await? {
             return self.write_ending(claim, job, ending, next).await;
         }
         Ok(finished)
@@ -271,7 +274,7 @@ impl<H: Handler> Shared<H> {
         let run = Run { claim, job, fields: &fields, next, now_ms: now_ms() };
         match ending {
             Ending::Completed { result, .. } => {
-                scripts::move_to_completed(redis, keys, &run, result).await
+                self.finisher.complete(End::completed(&run, result)).await
             }
             Ending::Failed(Failure { reason, .. }) => {
                 let stack = stack.unwrap_or_default();

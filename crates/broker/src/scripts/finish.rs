@@ -4,6 +4,8 @@ use redis::Value;
 use serde::Serialize;
 
 use super::fetch::{Fetched, parse_fetched};
+use super::holding::OurRun;
+use super::many::{self, FINISH_MANY};
 use super::{
     Claim, MOVE_TO_DELAYED, MOVE_TO_FINISHED, MOVE_TO_FINISHED_TEXT, RETRY_JOB, packed,
     packed_fields,
@@ -42,11 +44,67 @@ pub(crate) struct Run<'a> {
 }
 
 /// Where a finished job goes.
-pub(crate) enum Target<'a> {
-    /// With the JSON of its result.
-    Completed(&'a str),
-    /// With the reason.
-    Failed(&'a str),
+#[derive(Clone, Copy)]
+enum Target {
+    Completed,
+    Failed,
+}
+
+/// What `moveToFinished` wants to know of a job that has ended.
+pub(crate) struct End {
+    pub(crate) run: OurRun,
+    /// The JSON of its result, or why it failed.
+    value: String,
+    next: Next,
+    /// How many jobs like it are kept.
+    keep: KeepJobs,
+    options: Vec<u8>,
+    fields: Vec<u8>,
+}
+
+impl End {
+    /// The end of a job that is done, with the JSON of its result.
+    pub(crate) fn completed(run: &Run<'_>, result: &str) -> Self {
+        Self::new(run, result, &run.job.keep_completed)
+    }
+
+    fn failed(run: &Run<'_>, reason: &str) -> Self {
+        Self::new(run, reason, &run.job.keep_failed)
+    }
+
+    fn new(run: &Run<'_>, value: &str, keep: &KeepJobs) -> Self {
+        let Run { claim, job, .. } = *run;
+        let options = FinishOptions {
+            token: &claim.token,
+            keep,
+            lock_ms: claim.lock_ms,
+            attempts: job.attempts.max(1),
+            max_metrics_size: "",
+            fpof: job.parent_rules.fail,
+            cpof: job.parent_rules.go_on,
+            idof: job.parent_rules.ignore,
+            rdof: job.parent_rules.remove,
+            name: &claim.name,
+        };
+        Self {
+            run: OurRun::of(job, &claim.token),
+            value: value.to_owned(),
+            next: run.next,
+            keep: keep.clone(),
+            options: packed(&options),
+            fields: packed_fields(run.fields),
+        }
+    }
+
+    /// The same, to be written without taking the next job.
+    pub(crate) fn for_itself(self) -> Self {
+        Self { next: Next::Leave, ..self }
+    }
+
+    /// Whether both can be written by one call, which clears up old jobs once for all.
+    pub(crate) fn goes_with(&self, other: &Self) -> bool {
+        self.keep == other.keep && !self.keep.is_limited()
+    }
 }
 
 /// Whether a finishing script should bring the next job along.
@@ -62,23 +120,38 @@ impl Next {
     }
 }
 
-/// Moves a job from active to completed.
+/// Moves jobs from active to completed; those that are more than one go together ([`End::goes_with`]).
+/// Answers for each of them.
 pub(crate) async fn move_to_completed(
     redis: &mut Link,
     keys: &Keys,
-    run: &Run<'_>,
-    result: &str,
-) -> Result<Finished, Error> {
-    let (keys, arguments) = finish_call(keys, run, Target::Completed(result));
-    let mut call = MOVE_TO_FINISHED.prepare_invoke();
-    for key in keys {
-        call.key(key);
-    }
-    for argument in arguments {
-        call.arg(argument);
-    }
-    let answer = call.invoke_async(redis).await?;
-    parse_finished("moveToFinished", answer)
+    ends: &[End],
+    now_ms: u64,
+) -> Result<Vec<Result<Finished, Error>>, Error> {
+    let script = "moveToFinished";
+    let answers = if let [end] = ends {
+        let mut call = MOVE_TO_FINISHED.prepare_invoke();
+        for key in finish_keys(keys, Target::Completed, &end.run.job_id) {
+            call.key(key);
+        }
+        for argument in finish_arguments(keys, Target::Completed, end, now_ms) {
+            call.arg(argument);
+        }
+        vec![Ok(call.invoke_async(redis).await?)]
+    } else {
+        let mut call = FINISH_MANY.prepare_invoke();
+        let job_keys = ends.iter().map(|end| keys.part(&end.run.job_id));
+        for key in finish_keys(keys, Target::Completed, "").into_iter().chain(job_keys) {
+            call.key(key);
+        }
+        call.arg(now_ms).arg(&keys.prefix);
+        for end in ends {
+            call.arg(&end.run.job_id).arg(&end.value).arg(end.next.flag());
+            call.arg(&end.options).arg(&end.fields);
+        }
+        many::answers(script, call.invoke_async(redis).await?, ends.len())?
+    };
+    Ok(answers.into_iter().map(|answer| parse_finished(script, answer?)).collect())
 }
 
 /// Moves a job from active to failed, and into its dead-letter queue with the same breath.
@@ -89,27 +162,28 @@ pub(crate) async fn fail_for_good(
     letter: &DeadLetter,
 ) -> Result<Finished, Error> {
     let (dead_keys, dead_arguments) = dead_letters::script_call(keys, &run.claim.token, letter);
-    let (keys, arguments) = finish_call(keys, run, Target::Failed(&letter.reason));
+    let end = End::failed(run, &letter.reason);
+    let arguments = finish_arguments(keys, Target::Failed, &end, run.now_ms);
+    let keys = finish_keys(keys, Target::Failed, &end.run.job_id);
     let mut pipe = redis::pipe();
     // By text, not by hash: inside a transaction there is no loading of a script that is missing.
     let mut bury = redis::cmd("EVAL");
     bury.arg(include_str!("../dead_letter.lua")).arg(dead_keys.len());
     bury.arg(dead_keys).arg(dead_arguments);
     let mut finish = redis::cmd("EVAL");
-    finish.arg(MOVE_TO_FINISHED_TEXT).arg(keys.len()).arg(keys).arg(arguments);
+    finish.arg(MOVE_TO_FINISHED_TEXT).arg(keys.len()).arg(&keys).arg(&arguments);
     pipe.atomic().add_command(bury).ignore().add_command(finish);
     let (answer,): (Value,) = pipe.query_async(redis).await?;
     parse_finished("moveToFinished", answer)
 }
 
-/// KEYS and ARGV of `moveToFinished`.
-fn finish_call(keys: &Keys, run: &Run<'_>, target: Target<'_>) -> (Vec<String>, Vec<Vec<u8>>) {
-    let Run { claim, job, .. } = *run;
-    let (set, field, value, keep) = match target {
-        Target::Completed(value) => ("completed", "returnvalue", value, &job.keep_completed),
-        Target::Failed(reason) => ("failed", "failedReason", reason, &job.keep_failed),
+/// KEYS of `moveToFinished`.
+fn finish_keys(keys: &Keys, target: Target, job_id: &str) -> [String; 14] {
+    let (set, metrics) = match target {
+        Target::Completed => ("completed", "metrics:completed"),
+        Target::Failed => ("failed", "metrics:failed"),
     };
-    let all = keys.parts([
+    keys.parts([
         "wait",
         "active",
         "prioritized",
@@ -121,35 +195,29 @@ fn finish_call(keys: &Keys, run: &Run<'_>, target: Target<'_>) -> (Vec<String>, 
         "meta",
         "pc",
         set,
-        &job.id,
-        &format!("metrics:{set}"),
+        job_id,
+        metrics,
         "marker",
-    ]);
-    let options = FinishOptions {
-        token: &claim.token,
-        keep,
-        lock_ms: claim.lock_ms,
-        attempts: job.attempts.max(1),
-        max_metrics_size: "",
-        fpof: job.parent_rules.fail,
-        cpof: job.parent_rules.go_on,
-        idof: job.parent_rules.ignore,
-        rdof: job.parent_rules.remove,
-        name: &claim.name,
+    ])
+}
+
+/// ARGV of `moveToFinished`.
+fn finish_arguments(keys: &Keys, target: Target, end: &End, now_ms: u64) -> [Vec<u8>; 9] {
+    let (set, field) = match target {
+        Target::Completed => ("completed", "returnvalue"),
+        Target::Failed => ("failed", "failedReason"),
     };
-    let bytes = |text: &str| text.as_bytes().to_vec();
-    let arguments = vec![
-        bytes(&job.id),
-        bytes(&run.now_ms.to_string()),
-        bytes(field),
-        bytes(value),
-        bytes(set),
-        bytes(run.next.flag()),
-        bytes(&keys.prefix),
-        packed(&options),
-        packed_fields(run.fields),
-    ];
-    (all.to_vec(), arguments)
+    [
+        end.run.job_id.clone().into_bytes(),
+        now_ms.to_string().into_bytes(),
+        field.into(),
+        end.value.clone().into_bytes(),
+        set.into(),
+        end.next.flag().into(),
+        keys.prefix.clone().into_bytes(),
+        end.options.clone(),
+        end.fields.clone(),
+    ]
 }
 
 /// Whether a job that goes back to wait has used up an attempt.

@@ -3,13 +3,13 @@
 use super::{
     EXTEND_LOCKS, MOVE_JOB_FROM_ACTIVE_TO_WAIT, MOVE_STALLED_JOBS_TO_WAIT, Script, packed,
 };
-use crate::Error;
 use crate::connection::Link;
 use crate::keys::Keys;
+use crate::{Error, Job};
 
 // Our own, for what BullMQ has no script for.
 static COUNT_CRASH: Script = Script::new(|| redis::Script::new(include_str!("../count_crash.lua")));
-static LOCK_AGAIN: Script = Script::new(|| redis::Script::new(include_str!("../lock_again.lua")));
+static TAKE_BACK: Script = Script::new(|| redis::Script::new(include_str!("../take_back.lua")));
 
 /// Renews the locks of all jobs in one call; returns the ids whose lock is lost.
 pub(crate) async fn extend_locks(
@@ -28,19 +28,43 @@ pub(crate) async fn extend_locks(
     Ok(call.invoke_async(redis).await?)
 }
 
-/// Locks an active job anew whose lock has expired. `Ok(false)`: it is not active or not free.
-pub(crate) async fn lock_again(
+/// A run of a job by us, and what tells it from others.
+#[derive(Debug, Clone)]
+pub(crate) struct OurRun {
+    pub(crate) job_id: String,
+    /// Who holds its lock.
+    pub(crate) token: String,
+    /// When the job was added.
+    pub(crate) added: u64,
+    /// When this run of it began.
+    pub(crate) began: u64,
+}
+
+impl OurRun {
+    pub(crate) fn of(job: &Job, token: &str) -> Self {
+        Self {
+            job_id: job.id.clone(),
+            token: token.to_owned(),
+            added: job.timestamp,
+            began: job.processed_on,
+        }
+    }
+}
+
+/// Locks a job anew for us who run it: its lock has expired, or Redis has forgotten that we took it.
+/// `Ok(false)`: it has ended, or somebody else has it.
+pub(crate) async fn take_back(
     redis: &mut Link,
     keys: &Keys,
-    token: &str,
     lock_ms: u64,
-    job_id: &str,
+    run: &OurRun,
 ) -> Result<bool, Error> {
-    let mut call = LOCK_AGAIN.prepare_invoke();
-    for key in [keys.part("active"), keys.lock(job_id), keys.part("stalled")] {
+    let mut call = TAKE_BACK.prepare_invoke();
+    for key in keys.parts(["active", "wait", "prioritized", "stalled", &run.job_id]) {
         call.key(key);
     }
-    call.arg(job_id).arg(token).arg(lock_ms);
+    call.key(keys.lock(&run.job_id));
+    call.arg(&run.job_id).arg(&run.token).arg(lock_ms).arg(run.added).arg(run.began);
     Ok(call.invoke_async(redis).await?)
 }
 

@@ -1,6 +1,7 @@
 //! Running, sharing and stopping.
 
 mod cancel;
+mod finisher;
 mod handle;
 mod locks;
 mod marker;

@@ -4,6 +4,7 @@
 //! (`stage.rs`), so that nothing depends on how long anything takes.
 #![allow(clippy::unwrap_used)]
 
+mod admin;
 mod breaker;
 mod chaos;
 mod cluster;
@@ -14,6 +15,7 @@ mod dead_letters;
 mod facts;
 mod fleet;
 mod flows;
+mod forgotten;
 mod interop;
 mod job;
 mod limits;

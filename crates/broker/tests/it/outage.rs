@@ -111,7 +111,7 @@ impl Handler for Slow {
 
 #[tokio::test]
 async fn four_second_jobs_outlive_ten_seconds_without_redis_and_run_once() {
-    let mut stage = Stage::durable().await;
+    let mut stage = Stage::start().await;
     let slow = Slow::default();
     // As workers have it: locks of 15 seconds, which may end in the outage, and a look every 5.
     let running = ["one", "two"].map(|token| {

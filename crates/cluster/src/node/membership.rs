@@ -83,7 +83,7 @@ impl Membership {
             if seen.is_none() {
                 tracing::warn!(
                     name = config.name,
-                    ?holder,
+                    holder = holder.as_ref().map(tracing::field::display),
                     "a node with this name was here a moment ago; waiting whether it is gone"
                 );
             }

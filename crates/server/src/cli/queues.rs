@@ -25,7 +25,7 @@ pub(crate) enum QueuesCommand {
     /// List jobs, or search them by id, name and payload
     Jobs {
         queue: String,
-        /// waiting, prioritized, active, delayed, waiting-children, completed or failed
+        /// waiting (with or without a priority), prioritized, active, delayed, waiting-children, completed or failed
         #[arg(long, default_value = "waiting")]
         state: String,
         /// Only jobs that contain this text
@@ -54,7 +54,7 @@ pub(crate) enum QueuesCommand {
         /// Which queue [default: all]
         #[arg(long)]
         queue: Option<String>,
-        /// failed, completed, waiting or delayed
+        /// failed, completed, waiting (with or without a priority), prioritized or delayed
         #[arg(long, default_value = "failed")]
         state: String,
         /// Only those older than this many seconds
@@ -68,7 +68,7 @@ pub(crate) enum QueuesCommand {
     Retry { queue: String, id: String },
     /// Let a delayed job begin now
     Promote { queue: String, id: String },
-    /// Remove a job that waits, or stop one that runs
+    /// Remove a job that waits, or stop one that runs; a ticket that is still ordered gets a new job
     Cancel { queue: String, id: String },
     /// Remove a job that is not being worked on
     Remove { queue: String, id: String },

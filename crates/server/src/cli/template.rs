@@ -4,9 +4,20 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Commands of `template`. All work without a server.
+use super::ServerArgs;
+
+/// Commands of `template`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Template {
+    #[command(flatten)]
+    Local(LocalTemplate),
+    /// Check a template and hand it to a running server: as a new one, or as the next revision of yours with that name
+    Publish(TemplatePublish),
+}
+
+/// Those that work without a server.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LocalTemplate {
     /// Begin a template: copies a design that ships into a new folder
     New {
         /// The folder; made if it does not exist
@@ -21,6 +32,33 @@ pub(crate) enum Template {
     Preview(TemplatePreview),
     /// Make the sample ticket anew whenever a file of the template is saved, until Ctrl-C
     Watch(TemplatePreview),
+}
+
+/// Options of `template publish`.
+#[derive(Debug, Args)]
+pub(crate) struct TemplatePublish {
+    /// The folder with template.typ
+    pub(crate) dir: PathBuf,
+    /// What the template is called [default: the name of the folder]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// The template to add a revision to, whatever it is called
+    #[arg(long, value_name = "TEMPLATE")]
+    pub(crate) id: Option<String>,
+    /// What is new, for the list of revisions
+    #[arg(long)]
+    pub(crate) note: Option<String>,
+    /// Let this event print with it, and with revisions to come
+    #[arg(long, value_name = "EVENT")]
+    pub(crate) event: Option<String>,
+    /// Let the event keep to this revision
+    #[arg(long, requires = "event")]
+    pub(crate) pin: bool,
+    /// Print one JSON object instead of a report
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// A template in a folder, and what to try it out with.

@@ -1,4 +1,4 @@
-//! A client of our own API, for `demo` and `bench`.
+//! A client of our own API, for commands that talk to a running server.
 
 use std::time::Duration;
 
@@ -28,8 +28,17 @@ impl Client {
         Ok(self.send(Method::POST, path, Some(body)).await?.json().await?)
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Result<()> {
-        self.send(Method::DELETE, path, None).await.map(drop)
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<Value> {
+        Ok(self.send(Method::PUT, path, Some(body)).await?.json().await?)
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Result<Value> {
+        Ok(self.send(Method::PATCH, path, Some(body)).await?.json().await?)
+    }
+
+    /// Deletes; the server may have something to say about it.
+    pub(crate) async fn delete(&self, path: &str) -> Result<Option<Value>> {
+        Ok(self.send(Method::DELETE, path, None).await?.json().await.ok())
     }
 
     pub(crate) async fn bytes(&self, path: &str) -> Result<Vec<u8>> {

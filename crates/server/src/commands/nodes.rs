@@ -1,10 +1,15 @@
 //! `stampede nodes`: the cluster on the terminal, through the API of a running server.
 
-use anyhow::Result;
+mod outcome;
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use stampede_model::{Role, Timestamp};
 
-use crate::cli::{Nodes, NodesCommand};
+use self::outcome::{Unfinished, Wish};
+use crate::cli::{Nodes, NodesCommand, Patience};
 use crate::commands::client::Client;
 use crate::commands::session::Session;
 use crate::commands::table::Table;
@@ -23,9 +28,15 @@ async fn carry_out(client: &Client, options: &Nodes) -> Result<()> {
         NodesCommand::List | NodesCommand::Workers => client.get("/api/nodes").await?,
         NodesCommand::Cluster => client.get("/api/cluster").await?,
         NodesCommand::History => client.get("/api/scaling/history").await?,
-        NodesCommand::ScaleUp { node, count } => send(client, node, "scale_up", *count).await?,
-        NodesCommand::ScaleDown { node, count } => send(client, node, "scale_down", *count).await?,
-        NodesCommand::Restart { node } => send(client, node, "restart", 1).await?,
+        NodesCommand::ScaleUp { node, count, patience } => {
+            return send(client, options, node, Wish::Up((*count).into()), *patience).await;
+        }
+        NodesCommand::ScaleDown { node, count, patience } => {
+            return send(client, options, node, Wish::Down((*count).into()), *patience).await;
+        }
+        NodesCommand::Restart { node, patience } => {
+            return send(client, options, node, Wish::Restart, *patience).await;
+        }
     };
     if options.json {
         println!("{answer}");
@@ -35,18 +46,54 @@ async fn carry_out(client: &Client, options: &Nodes) -> Result<()> {
         NodesCommand::List => print_nodes(&answer),
         NodesCommand::Workers => print_workers(&answer),
         NodesCommand::Cluster => print_cluster(&answer),
-        NodesCommand::History => print_history(&answer),
-        _ => match answer["heard"].as_u64() {
-            Some(1) | None => println!("told"),
-            Some(heard) => println!("told {heard} nodes"),
-        },
+        _ => print_history(&answer),
     }
     Ok(())
 }
 
-async fn send(client: &Client, node: &str, action: &str, count: u32) -> Result<Value> {
-    let body = json!({ "action": action, "count": count });
-    client.post(&format!("/api/nodes/{node}/commands"), &body).await
+/// Tells nodes what to do, and waits for what comes of it.
+async fn send(
+    client: &Client,
+    options: &Nodes,
+    name: &str,
+    wish: Wish,
+    patience: Patience,
+) -> Result<()> {
+    // Seen before, or it would not be known what has changed.
+    let before = outcome::addressed(&client.get("/api/nodes").await?, name);
+    let mut answer = client.post(&format!("/api/nodes/{name}/commands"), &wish.body()).await?;
+    if patience.no_wait {
+        match (options.json, answer["heard"].as_u64()) {
+            (true, _) => println!("{answer}"),
+            (false, Some(1) | None) => println!("told; what comes of it: stampede nodes"),
+            (false, Some(heard)) => {
+                println!("told {heard} nodes; what comes of it: stampede nodes")
+            }
+        }
+        return Ok(());
+    }
+    let tell = |node: &str, text: &str| {
+        if !options.json {
+            println!("{node}: {text}");
+        }
+    };
+    let timeout = Duration::from_secs(patience.timeout);
+    let result = tokio::select! {
+        result = outcome::watch(client, &before, wish, timeout, tell) => result,
+        _ = tokio::signal::ctrl_c() => {
+            bail!("interrupted; the nodes were told and go on: stampede nodes shows how far they are");
+        }
+    };
+    if options.json {
+        let ended = match &result {
+            Ok(ended) => Some(ended),
+            Err(error) => error.downcast_ref::<Unfinished>().map(|Unfinished(ended)| ended),
+        };
+        answer["success"] = json!(result.is_ok());
+        answer["nodes"] = json!(ended);
+        println!("{answer}");
+    }
+    result.map(drop)
 }
 
 fn print_nodes(answer: &Value) {

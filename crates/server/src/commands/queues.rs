@@ -59,8 +59,8 @@ async fn act(session: &Session, options: &Queues) -> Result<()> {
         QueuesCommand::Promote { queue, id } => change_job(client, queue, id, "promote").await?,
         QueuesCommand::Cancel { queue, id } => change_job(client, queue, id, "cancel").await?,
         QueuesCommand::Remove { queue, id } => {
-            client.delete(&format!("/api/queues/{queue}/jobs/{id}")).await?;
-            json!({ "success": true })
+            let told = client.delete(&format!("/api/queues/{queue}/jobs/{id}")).await?;
+            told.unwrap_or_else(|| json!({ "success": true }))
         }
         QueuesCommand::DeadLetters { queue, search, skip, count } => {
             let mut path = format!("/api/queues/{queue}/dead-letters?skip={skip}&count={count}");
@@ -124,9 +124,18 @@ fn print(command: &QueuesCommand, answer: &Value) {
         QueuesCommand::Replay { .. } => println!("{} replayed", answer["count"]),
         QueuesCommand::Purge { .. } => println!("{} thrown away", answer["count"]),
         QueuesCommand::Cancel { .. } if answer["state"] == "cancelling" => {
-            println!("whoever works on it was told to stop");
+            println!("whoever works on it was told to stop; it will have failed as cancelled");
+        }
+        QueuesCommand::Cancel { .. } | QueuesCommand::Remove { .. } => {
+            println!("removed from the queue");
+        }
+        QueuesCommand::Retry { .. } | QueuesCommand::Promote { .. } => {
+            println!("waits for a worker")
         }
         _ => println!("done"),
+    }
+    if let Some(note) = answer["note"].as_str() {
+        println!("Note: {note}");
     }
 }
 
@@ -143,10 +152,11 @@ fn print_status(answer: &Value) {
 }
 
 fn print_jobs(answer: &Value, state: &str) {
-    let mut table = Table::new(["id", "name", "attempts", "data", "reason"]);
+    let mut table = Table::new(["id", "state", "name", "attempts", "data", "reason"]);
     for job in answer["jobs"].as_array().into_iter().flatten() {
         table.row(vec![
             text(&job["id"]),
+            text(&job["state"]),
             text(&job["name"]),
             job["attemptsMade"].to_string(),
             short(&job["data"].to_string()),

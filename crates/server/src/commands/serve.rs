@@ -1,6 +1,7 @@
 //! `stampede serve`: API, worker processes, their place in the cluster and the reconciler, until told
 //! to stop.
 
+mod banner;
 mod cluster;
 
 use std::net::SocketAddr;
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use stampede_api::{App, Limits, Turns};
+use stampede_api::{App, Limits, Turns, Vitals};
 use stampede_broker::{Broker, Queue};
 use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
 use stampede_files::Files;
@@ -22,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::signals::stop_on_signal;
-use crate::keys::{AdminKey, ensure_admin_key};
+use crate::keys::ensure_admin_key;
 use crate::local_engine::LocalEngine;
 use crate::settings::{Redis, Settings};
 use crate::{compiler, connect, logging, sample, ticket_secret};
@@ -78,7 +79,14 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     let handle = node.handle();
     parts.spawn(node.run(stop.clone(), drained));
     parts.spawn(Reconciler::new(store.clone(), ground.broker.clone()).run(stop.clone()));
-    if let Some(listener) = ground.listener {
+    if !settings.fleet.roles.api {
+        let health = ground.listener.as_ref().map(TcpListener::local_addr).transpose()?;
+        if let Some(listener) = ground.listener {
+            let vitals = Vitals { store: store.clone(), broker: ground.broker, node: handle };
+            parts.spawn(stampede_api::run_health(listener, vitals, stop.clone()));
+        }
+        banner::greet_worker(&settings, health);
+    } else if let Some(listener) = ground.listener {
         // Now that nothing can fail any more: a key that is shown once must not be lost on the way.
         let admin_key = ensure_admin_key(&settings, &store).await?;
         let address = listener.local_addr()?;
@@ -95,7 +103,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             latency,
         };
         parts.spawn(stampede_api::run(listener, app, stop.clone()));
-        greet(&settings, admin_key, address);
+        banner::greet(&settings, admin_key, address);
     }
 
     let mut ending = std::pin::pin!(all_ended(&mut parts, &stop));
@@ -123,7 +131,10 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
 /// Checks and opens everything. The cheapest checks come first, so that a mistake shows before
 /// anything was started.
 async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground> {
-    let listener = if settings.fleet.roles.api { Some(listen(settings).await?) } else { None };
+    let listener = match settings.fleet.roles.api || settings.port_is_given {
+        true => Some(listen(settings).await?),
+        false => None,
+    };
     let compiler = compiler::start()?;
     let template = connect::default_template(settings)?;
     // The designs that ship are known to work.
@@ -178,39 +189,14 @@ async fn listen(settings: &Settings) -> Result<TcpListener> {
     let address = SocketAddr::new(settings.host, settings.port);
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
-            "port {} on {} is in use by another program. Stop it, or set PORT to another number",
+            "port {} on {} is in use by another program. Stop it, or set PORT to another number{}",
             settings.port,
-            settings.host
+            settings.host,
+            match settings.fleet.roles.api {
+                true => "",
+                false => "; a node that only works needs none, but for its health page",
+            }
         ),
         _ => anyhow::anyhow!("cannot listen on {address}: {error}. Check HOST and PORT"),
     })
-}
-
-/// Tells the person at the terminal where to look.
-fn greet(settings: &Settings, admin_key: AdminKey, address: SocketAddr) {
-    let myself = std::env::args().next().unwrap_or_else(|| "stampede".to_owned());
-    let fleet = &settings.fleet;
-    let key = match admin_key {
-        AdminKey::New(key) => format!("{key}\n              (shown only now: keep it)"),
-        AdminKey::Preset => "the one in ADMIN_KEY".to_owned(),
-        AdminKey::Known => {
-            format!("shown at the first start; for a new one: {myself} token create --role admin")
-        }
-    };
-    println!();
-    println!("  Stampede {} is running", env!("CARGO_PKG_VERSION"));
-    println!("  API         http://{address}/api   (health: http://{address}/health)");
-    println!("  Admin key   {key}");
-    let processes = if fleet.count == 1 { "process" } else { "processes" };
-    let range = match (fleet.min, fleet.max) {
-        (min, max) if min == max => String::new(),
-        (min, max) => format!(" ({min} to {max} with the load)"),
-    };
-    println!(
-        "  Workers     {} {processes}{range}, {} jobs at a time each",
-        fleet.count, settings.job_concurrency
-    );
-    println!("  PDFs        {}", settings.public_path.join("tickets").display());
-    println!("  Try         {myself} demo --tickets 200");
-    println!();
 }

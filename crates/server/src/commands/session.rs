@@ -1,6 +1,6 @@
 //! Talking to a running server as one of its own commands: where it is, and with which key.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Result, bail};
 use stampede_model::{KeyHash, Principal, Role, Timestamp};
@@ -24,7 +24,7 @@ impl Session {
         let url = server
             .url
             .clone()
-            .unwrap_or_else(|| format!("http://{}", SocketAddr::new(settings.host, settings.port)));
+            .unwrap_or_else(|| format!("http://{}", reachable(settings.host, settings.port)));
         let (key, temporary) = match server.key.clone().or_else(|| settings.admin_key.clone()) {
             Some(key) => (key, None),
             None if server.url.is_some() => bail!("give a --key that the server at {url} knows"),
@@ -60,4 +60,10 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// A server that listens on all addresses is asked at the nearest one.
+fn reachable(host: IpAddr, port: u16) -> SocketAddr {
+    let host = if host.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { host };
+    SocketAddr::new(host, port)
 }

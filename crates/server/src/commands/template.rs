@@ -1,6 +1,8 @@
-//! `stampede template`: make, check, preview and watch a template in a folder, without a server.
+//! `stampede template`: make, check, preview and watch a template in a folder, without a server; and
+//! hand it to one.
 
 mod folder;
+mod publish;
 mod report;
 mod watch;
 
@@ -10,17 +12,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use stampede_model::{Diagnostic, Event, TemplateFiles, TicketDocument};
-use stampede_press::{Compiler, Error, Picture, Ready, preflight};
+use stampede_press::{Compiler, Error, Picture, Ready, compile_for_author, preflight};
 
-use crate::cli::{Template, TemplatePreview, TemplateSource};
+use crate::cli::{LocalTemplate, TemplatePreview, TemplateSource};
 use crate::compiler;
 
-pub(crate) async fn run(command: Template) -> Result<()> {
+pub(crate) use self::publish::run as publish;
+
+pub(crate) async fn run(command: LocalTemplate) -> Result<()> {
     match command {
-        Template::New { dir, design } => begin(&dir, &design),
-        Template::Check(source) => check(&source).await,
-        Template::Preview(options) => preview(&options).await,
-        Template::Watch(options) => watch::run(&options).await,
+        LocalTemplate::New { dir, design } => begin(&dir, &design),
+        LocalTemplate::Check(source) => check(&source).await,
+        LocalTemplate::Preview(options) => preview(&options).await,
+        LocalTemplate::Watch(options) => watch::run(&options).await,
     }
 }
 
@@ -140,7 +144,7 @@ async fn print(
     document: &TicketDocument,
 ) -> Result<Made, Error> {
     let started = Instant::now();
-    let published = compiler.compile(files, event).await?;
+    let published = compile_for_author(compiler, files, event).await?;
     let ready = Ready::new("preview", &published.blob)?;
     let pdf = ready.pdf(compiler, document).await?;
     let took = started.elapsed();

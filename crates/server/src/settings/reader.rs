@@ -84,6 +84,11 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// Whether a variable that begins so was found wrong.
+    pub(super) fn blames(&self, beginning: &str) -> bool {
+        self.mistakes.iter().any(|mistake| mistake.name.starts_with(beginning))
+    }
+
     pub(super) fn variable(&self, name: &str) -> Option<String> {
         (self.environment)(name).filter(|value| !value.trim().is_empty())
     }

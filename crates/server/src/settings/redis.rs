@@ -18,8 +18,16 @@ pub(crate) enum Redis {
 
 pub(super) fn read_redis(reader: &mut Reader<'_>, url: Option<&str>) -> Redis {
     let url = reader.read("REDIS_URL", url, None, |value| {
-        stampede_broker::check_url(value).map_err(|error| error.to_string())?;
-        Ok(Some(value.to_owned()))
+        match stampede_broker::check_url(value) {
+            Ok(()) => Ok(Some(value.to_owned())),
+            // The value stands before the message already.
+            Err(stampede_broker::Error::InvalidUrl { reason, .. }) => Err(format!(
+                "is not a Redis URL: {reason}. Write redis://[user:password@]host:port[/database], \
+                 rediss://…, unix:///path, redis-sentinel://host:port,host:port/name or \
+                 redis-cluster://host:port,host:port"
+            )),
+            Err(error) => Err(error.to_string()),
+        }
     });
     if let Some(url) = url {
         return Redis::At(url);

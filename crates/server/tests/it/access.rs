@@ -59,8 +59,14 @@ async fn every_route_needs_a_key() {
             assert_eq!(answer.headers["www-authenticate"], "Bearer");
         }
     }
-    app.stranger().get("/health").await.expect(200);
     app.stranger().get("/ready").await.expect(200);
+    let health = app.stranger().get("/health").await.expect(200);
+    assert_eq!(health, json!({ "status": "ok" }), "strangers learn nothing about the node");
+    let viewer = client(&app, "viewer", "ann");
+    assert_eq!(viewer.get("/health").await.expect(200), json!({ "status": "ok" }));
+    app.client("stp_wrong").get("/health").await.expect(401);
+    let health = app.admin().get("/health").await.expect(200);
+    assert!(health["node"].is_string() && health["workers"].is_object(), "{health}");
 }
 
 #[tokio::test]

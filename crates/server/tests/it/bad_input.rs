@@ -132,6 +132,88 @@ async fn unknown_routes_methods_and_ids_answer_as_problems() {
 }
 
 #[tokio::test]
+async fn a_typo_in_a_query_is_named_with_what_was_meant() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    for (path, field, message) in [
+        ("/api/tickets?limit=abc", "limit", "must be a whole number, at least 1, not \"abc\""),
+        ("/api/tickets?limt=5", "limt", "did you mean limit?"),
+        ("/api/tickets?batch=7", "batch", "must be the id of a batch"),
+        ("/api/events?page=2", "page", "known are limit, after"),
+        ("/api/templates?limit=0", "limit", "at least 1"),
+        ("/api/queues/tickets/jobs?stat=failed", "stat", "did you mean state?"),
+        ("/api/queues/tickets/jobs?state=lost", "state", "waiting, prioritized"),
+        ("/api/scaling/history?limit=5", "limit", "nothing is expected"),
+    ] {
+        let problem = app.admin().get(path).await.expect(400);
+        let error = &problem["errors"][0];
+        assert_eq!(error["field"], field, "{path}: {problem}");
+        assert!(text(&error["message"]).contains(message), "{path}: {problem}");
+        assert!(text(&problem["error"]).starts_with("in the query, "), "{problem}");
+    }
+    app.admin().get("/api/tickets?batch=&target=&status=&limit=&after=").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_typo_in_a_body_is_refused_or_at_least_told() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let event = create_event(&app).await;
+    let order = json!({ "target": event, "name": "Ann", "emial": "ann@example.org", "phone": "1" });
+    // Clients of seed 000 send whatever they have.
+    let accepted = app.order(order.clone()).await;
+    let warnings = accepted["warnings"].as_array().unwrap();
+    assert_eq!((warnings.len(), &warnings[0]["kind"]), (2, &json!("unknown_field")), "{accepted}");
+    assert!(text(&warnings[0]["message"]).contains("did you mean email?"), "{accepted}");
+    let mut strict = order;
+    strict["strict"] = json!(true);
+    let refused = app.admin().post("/api/tickets", &strict).await.expect(422);
+    assert_eq!(fields(&refused), ["emial", "phone"], "{refused}");
+
+    let ticket = format!("/api/tickets/{}", text(&accepted["tickets"][0]));
+    let admin = app.admin();
+    for (path, body, field, message) in [
+        (&ticket, json!({ "seta": "A-1" }), "seta", "did you mean seat?"),
+        (&ticket, json!({ "seat": "A-1", "owner": "bob" }), "owner", "cannot be changed"),
+        (&format!("/api/events/{event}"), json!({ "starts_at": null }), "starts_at", "startsAt"),
+        (
+            &format!("/api/events/{event}"),
+            json!({ "branding": { "primry": "#000000" } }),
+            "branding.primry",
+            "did you mean primary?",
+        ),
+        (
+            &format!("/api/events/{event}"),
+            json!({ "template": { "id": "a4", "revison": 3 } }),
+            "template",
+            "did you mean revision?",
+        ),
+    ] {
+        let problem = admin.patch(path, &body).await.expect(422);
+        assert_eq!(fields(&problem), [field], "{body}: {problem}");
+        assert!(text(&problem["error"]).contains(message), "{body}: {problem}");
+    }
+    for (path, body, field) in [
+        ("/api/events", json!({ "name": "x", "locaton": "y" }), "locaton"),
+        ("/api/templates", json!({ "name": "x", "design": "a4", "nots": "y" }), "nots"),
+        ("/api/templates/validate", json!({ "design": "a4", "evnt": {} }), "evnt"),
+        (
+            "/api/templates/validate",
+            json!({ "design": "a4", "ticket": { "nam": "A" } }),
+            "ticket.nam",
+        ),
+        ("/api/verify", json!({ "token": "x", "traget": event }), "traget"),
+        ("/api/nodes/all/commands", json!({ "action": "restart", "cuont": 2 }), "cuont"),
+    ] {
+        let problem = admin.post(path, &body).await.expect(422);
+        assert_eq!(fields(&problem), [field], "{path}: {problem}");
+    }
+    // What a server answered may be shown to it in a preview.
+    let event = admin.get(&format!("/api/events/{event}")).await.expect(200);
+    let ticket = admin.get(&ticket).await.expect(200);
+    let body = json!({ "design": "a4", "event": event, "ticket": ticket });
+    admin.post("/api/templates/validate", &body).await.expect(200);
+}
+
+#[tokio::test]
 async fn names_in_other_scripts_are_printed_or_refused_but_never_broken() {
     let app = start(&[]).await;
     let event = create_event(&app).await;

@@ -10,6 +10,7 @@ mod redis_cli;
 mod replaced_binary;
 mod stopping;
 mod whole;
+mod worker_health;
 
 use std::time::Duration;
 

@@ -44,18 +44,42 @@ async fn jobs_are_found_removed_paused_and_drained() {
     let job = admin.get(&format!("/api/queues/tickets/jobs/{second}")).await.expect(200);
     assert_eq!((&job["state"], &job["name"]), (&json!("prioritized"), &json!("generate-pdf")));
 
-    admin.delete(&format!("/api/queues/tickets/jobs/{second}")).await.expect(204);
-    admin.delete(&format!("/api/queues/tickets/jobs/{second}")).await.expect(404);
-    let retry = format!("/api/queues/tickets/jobs/{}/retry", text(&order["tickets"][0]));
-    admin.post(&retry, &json!({})).await.expect(409);
-    let cancel = format!("/api/queues/tickets/jobs/{}/cancel", text(&order["tickets"][0]));
-    assert_eq!(admin.post(&cancel, &json!({})).await.expect(200)["state"], "removed");
+    // Nobody should have to know that jobs with a priority are kept apart.
+    for path in ["/api/queues/tickets/jobs", "/api/queues/tickets/jobs?state=waiting&count=2"] {
+        let jobs = admin.get(path).await.expect(200);
+        assert_eq!(jobs["jobs"][0]["id"], order["tickets"][0], "{jobs}");
+        assert_eq!(jobs["jobs"][1]["state"], "prioritized", "{jobs}");
+    }
+    let (worked, told) = app.command(&["queues", "jobs", "tickets"]);
+    assert!(worked && told.contains(&second) && told.contains("prioritized"), "{told}");
+
+    let job = format!("/api/queues/tickets/jobs/{second}");
+    let told = admin.delete(&job).await.expect(200);
+    assert!(text(&told["note"]).contains(&format!("PATCH /api/tickets/{second}")), "{told}");
+    admin.delete(&job).await.expect(404);
+    for verb in ["retry", "promote", "cancel"] {
+        admin.post(&format!("{job}/{verb}"), &json!({})).await.expect(404);
+    }
+    let first = format!("/api/queues/tickets/jobs/{}", text(&order["tickets"][0]));
+    let refused = admin.post(&format!("{first}/retry"), &json!({})).await.expect(409);
+    assert!(text(&refused["error"]).contains("this one is prioritized"), "{refused}");
+    let cancelled = admin.post(&format!("{first}/cancel"), &json!({})).await.expect(200);
+    assert_eq!(cancelled["state"], "removed");
+    assert!(text(&cancelled["note"]).contains("still ordered"), "{cancelled}");
+
+    // What is not ordered any more does not come back, and nothing is said of it.
+    let third = text(&order["tickets"][2]);
+    let void = json!({ "status": "void" });
+    admin.patch(&format!("/api/tickets/{third}"), &void).await.expect(200);
+    let (worked, told) = app.command(&["queues", "cancel", "tickets", &third]);
+    assert!(!worked && told.contains("Job not found"), "{told}");
 
     admin.post("/api/queues/tickets/pause", &json!({})).await.expect(200);
     let (worked, told) = app.command(&["queues", "status"]);
     assert!(worked && told.contains("tickets") && told.contains("paused"), "{told}");
     admin.post("/api/queues/tickets/resume", &json!({})).await.expect(200);
-    admin.post("/api/queues/tickets/drain", &json!({})).await.expect(200);
+    let drained = admin.post("/api/queues/tickets/drain", &json!({})).await.expect(200);
+    assert!(text(&drained["note"]).contains("get new jobs"), "{drained}");
     let status = admin.get("/api/queues/status").await.expect(200);
     assert_eq!(
         (&status["tickets"]["prioritized"], &status["tickets"]["paused"]),
@@ -71,6 +95,7 @@ async fn jobs_are_found_removed_paused_and_drained() {
 #[tokio::test]
 async fn queues_are_for_administrators_and_must_exist() {
     let app = start(&[("WORKER_MODE", "api")]).await;
+    let event = create_event(&app).await;
     let (worked, key) = app.command(&["token", "create", "--role", "organiser"]);
     assert!(worked, "{key}");
     let organiser = app.client(
@@ -85,6 +110,18 @@ async fn queues_are_for_administrators_and_must_exist() {
     let state =
         app.admin().post("/api/queues/clean", &json!({ "state": "active" })).await.expect(422);
     assert!(text(&state["error"]).contains("failed, completed"), "{state}");
+    // A queue is there once somebody has ordered.
+    app.order(json!({ "target": event, "name": "Ann" })).await;
+    for (path, body, field) in [
+        ("/api/queues/clean", json!({ "quue": "tickets" }), "quue"),
+        ("/api/queues/tickets/drain", json!({ "delayd": true }), "delayd"),
+        ("/api/queues/tickets/drain", json!({ "delayed": "yes" }), "delayed"),
+        ("/api/queues/tickets/pause", json!({ "for": 60 }), "for"),
+        ("/api/queues/tickets/dead-letters/purge", json!({ "ids": [1], "all": true }), "ids"),
+    ] {
+        let refused = app.admin().post(path, &body).await.expect(422);
+        assert_eq!(refused["errors"][0]["field"], field, "{refused}");
+    }
 }
 
 #[tokio::test]

@@ -126,6 +126,47 @@ async fn a_redis_that_may_evict_jobs_is_refused() {
 }
 
 #[tokio::test]
+async fn a_password_for_a_redis_that_has_none_is_named_as_such() {
+    let redis = Redis::start().await;
+    for login in [":secret", "bob:secret"] {
+        let url = redis.url().replace("redis://", &format!("redis://{login}@"));
+        refused(&[("REDIS_URL", &url)], 1, &["has no password, but the settings give one"]);
+    }
+}
+
+#[test]
+fn a_worker_with_a_wrong_redis_is_told_of_that_alone() {
+    let database = "postgres://me@127.0.0.1/tickets";
+    let output = serve(&[
+        ("WORKER_MODE", "worker"),
+        ("REDIS_URL", "localhost:6379"),
+        ("DATABASE_URL", database),
+    ]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(message.lines().count(), 2, "{message}");
+    assert!(message.contains("REDIS_URL=localhost:6379: is not a Redis URL: it has no scheme"));
+    assert!(!message.contains("unreadable"), "{message}");
+}
+
+#[test]
+fn an_engine_whose_port_is_taken_says_so_and_touches_nothing() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let folder = temp_dir();
+    let dir = folder.path().join("jobs");
+    let engine = Command::new(STAMPEDE)
+        .args(["engine", "--port", &port, "--dir", &dir.display().to_string()])
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&engine.stderr);
+    assert!(
+        message.contains("in use by another program") && message.contains("--port"),
+        "{message}"
+    );
+    assert!(!message.contains("journal") && !dir.exists(), "{message}");
+}
+
+#[tokio::test]
 async fn two_servers_do_not_share_a_data_directory() {
     let app = crate::start(&[("WORKER_MODE", "api")]).await;
     let (port, folder) = (closed_port().to_string(), app.data_dir().display().to_string());
@@ -147,4 +188,28 @@ async fn a_server_may_wait_for_its_redis() {
     redis.stop().await;
     let answer = app.stranger().get("/ready").await.expect(503);
     assert_eq!((&answer["redis"], &answer["database"]), (&"down".into(), &"up".into()));
+}
+
+#[test]
+fn a_profile_that_is_not_filled_in_says_what_is_missing() {
+    let run = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/profiles/run");
+    let profile = |name: &str, settings: &[(&str, &str)]| {
+        let output = Command::new("timeout")
+            .args(["60", run, name])
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("STAMPEDE", STAMPEDE)
+            .envs(settings.iter().copied())
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let message = profile("api-main", &[]);
+    for name in ["REDIS_URL", "DATABASE_URL", "NFS_PATH", "TICKET_KEY_SECRET"] {
+        assert!(message.contains(&format!("{name}=…: is not filled in")), "{message}");
+    }
+    // What is set already wins over the profile.
+    let message = profile("development", &[("PORT", "http"), ("WORKER_COUNT", "none")]);
+    assert!(message.contains("PORT=http") && message.contains("WORKER_COUNT=none"), "{message}");
+    assert!(profile("nothing", &[]).contains("development.env"));
 }

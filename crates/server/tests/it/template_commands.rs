@@ -5,9 +5,10 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use serde_json::{Value, json};
 use stampede_testkit::{pdf_is_sound, pdf_text, temp_dir};
 
-use crate::STAMPEDE;
+use crate::{STAMPEDE, create_event, start};
 
 fn template(arguments: &[&str]) -> Output {
     let mut command = Command::new(STAMPEDE);
@@ -52,6 +53,66 @@ fn every_design_is_a_beginning_that_works() {
     assert!(!again.status.success() && said(&again).contains("not empty"), "{}", said(&again));
     let unknown = template(&["new", "/tmp/x", "--design", "poster"]);
     assert!(said(&unknown).contains("a4, stub, badge"), "{}", said(&unknown));
+}
+
+#[test]
+fn all_mistakes_are_shown_in_one_go() {
+    let folder = temp_dir();
+    let source = "#set text(fnt: \"Inter\")\n#image(\"logo.png\")\n#field(\"nmae\")\n#qr(40mm)\n";
+    fs::write(folder.path().join("template.typ"), source).unwrap();
+    let output = template(&["check", &folder.path().display().to_string()]);
+    let said = said(&output);
+    for place in
+        ["--> template.typ:1:", "--> template.typ:2:", "--> template.typ:3:", "(3 mistakes)"]
+    {
+        assert!(said.contains(place), "{place} is not in: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_is_published_as_a_template_and_then_as_its_revisions() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let event = create_event(&app).await;
+    let dir = app.data_dir().join("my-ticket");
+    new(&dir, "stub");
+    let shown = dir.display().to_string();
+    let publish = |more: &[&str]| app.command(&[&["template", "publish", &shown], more].concat());
+
+    let (worked, told) = publish(&["--json", "--event", &event, "--note", "first"]);
+    assert!(worked, "{told}");
+    let answer: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    assert_eq!((&answer["name"], &answer["revision"]), (&json!("my-ticket"), &json!(1)));
+    assert_eq!((&answer["event"], &answer["unchanged"]), (&json!(event), &json!(false)));
+    let used = app.admin().get(&format!("/api/events/{event}")).await.expect(200);
+    assert_eq!(used["template"]["id"], answer["id"], "{used}");
+
+    let (worked, told) = publish(&[]);
+    assert!(worked && told.contains("is unchanged, still revision 1"), "{told}");
+    let file = dir.join("template.typ");
+    let source = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{source}\nSee you there")).unwrap();
+    let (worked, told) = publish(&["--event", &event, "--pin"]);
+    assert!(worked && told.contains("published \"my-ticket\", revision 2"), "{told}");
+    let used = app.admin().get(&format!("/api/events/{event}")).await.expect(200);
+    assert_eq!(used["template"], json!({ "id": answer["id"], "revision": 2 }), "{used}");
+
+    fs::write(&file, "#nope").unwrap();
+    let (worked, told) = publish(&[]);
+    assert!(!worked && told.contains("--> template.typ:1:2"), "{told}");
+    assert!(told.contains("nothing was published"), "{told}");
+    fs::write(&file, source).unwrap();
+    let (worked, told) = publish(&["--event", "no-such-event"]);
+    assert!(
+        !worked && told.contains("nothing was published, for there is no such event"),
+        "{told}"
+    );
+    let (worked, told) = publish(&["--id", "0190f0aa-0000-7000-8000-000000000000"]);
+    assert!(!worked && told.contains("Template not found"), "{told}");
+    // Two of the same name: nobody guesses.
+    let another = json!({ "name": "my-ticket", "design": "a4" });
+    app.admin().post("/api/templates", &another).await.expect(201);
+    let (worked, told) = publish(&[]);
+    assert!(!worked && told.contains("say with --id which one"), "{told}");
 }
 
 #[test]

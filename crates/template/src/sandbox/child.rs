@@ -96,6 +96,7 @@ fn run(request: Request) -> Answer {
             Ok(published) => Answer::Published(published),
             Err(mistakes) => Answer::Mistakes(mistakes),
         },
+        Request::Mistakes { bundle, event } => Answer::Mistakes(crate::mistakes(&bundle, &event)),
         Request::Typeset { template, ticket } => bytes(crate::typeset(&template, &ticket)),
         Request::TypesetCompiled { template, ticket } => {
             match crate::typeset_compiled(&template, &ticket) {

@@ -15,6 +15,7 @@ pub(super) const LONGEST: u32 = 64 << 20;
 pub(super) enum Request {
     Warm,
     Compile { bundle: Bundle, event: EventData },
+    Mistakes { bundle: Bundle, event: EventData },
     Typeset { template: Typeset, ticket: TicketDocument },
     TypesetCompiled { template: Typeset, ticket: TicketDocument },
     Preview { pdf: Vec<u8>, page: u32, dpi: f32 },

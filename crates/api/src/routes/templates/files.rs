@@ -63,8 +63,8 @@ fn content(value: &Value) -> Option<Vec<u8>> {
     }
 }
 
-/// The files as they are read.
-pub(super) fn shown(files: &TemplateFiles) -> Value {
+/// The files of a template as requests and answers have them.
+pub fn shown(files: &TemplateFiles) -> Value {
     let shown = files.iter().map(|(name, bytes)| {
         let content = match std::str::from_utf8(bytes) {
             Ok(text) => json!(text),

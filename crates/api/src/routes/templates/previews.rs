@@ -7,9 +7,7 @@ use axum::Json;
 use axum::body::Body as Bytes;
 use axum::extract::State;
 use axum::response::Response;
-use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stampede_model::{Event, EventId, Limit, TemplateFiles, TicketDocument};
 use stampede_press::{Picture, preflight, sample};
@@ -17,23 +15,39 @@ use stampede_press::{Picture, preflight, sample};
 use super::{Named, files, outcome};
 use crate::app::App;
 use crate::auth::Caller;
-use crate::input::{Body, Fields, Id, Params, as_text};
+use crate::input::{Body, Fields, Id, as_text};
 use crate::problem::Problem;
-use crate::routes::events;
+use crate::query::{FromQuery, Params, Query};
+use crate::routes::{events, tickets};
 
 /// Resolution of a picture unless told otherwise, and what can be asked for.
 const DPI: (f32, std::ops::RangeInclusive<f32>) = (144.0, 20.0..=300.0);
 
-#[derive(Deserialize)]
-pub(crate) struct Options {
-    format: Option<String>,
-    page: Option<u32>,
-    dpi: Option<f32>,
-}
-
-enum Format {
+/// As what to show a ticket: `?format=`, for pictures with `page` and `dpi`.
+pub(crate) enum Format {
     Pdf,
     Png(Picture),
+}
+
+impl FromQuery for Format {
+    fn from_query(query: &mut Query) -> Self {
+        let format = query.text("format");
+        // People count pages from 1.
+        let page = query.whole("page", 1..=u32::MAX).unwrap_or(1) - 1;
+        let right = format!("must be a number from {} to {}", DPI.1.start(), DPI.1.end());
+        let dpi = query.parsed("dpi", &right).unwrap_or(DPI.0);
+        if !DPI.1.contains(&dpi) {
+            query.wrong("dpi", &right);
+        }
+        match format.as_deref() {
+            Some("png") => Self::Png(Picture { page, dpi }),
+            Some(other) if other != "pdf" => {
+                query.wrong("format", "must be pdf or png");
+                Self::Pdf
+            }
+            _ => Self::Pdf,
+        }
+    }
 }
 
 /// Says whether files would make a template, and all that is wrong if not.
@@ -64,11 +78,11 @@ pub(crate) async fn validate(
 pub(crate) async fn preview_files(
     State(app): State<App>,
     caller: Caller,
-    Params(options): Params<Options>,
+    Params(format): Params<Format>,
     Body(body): Body,
 ) -> Result<Response, Problem> {
     caller.must_write()?;
-    preview(&app, &caller, &options, &body, None).await
+    preview(&app, &caller, format, &body, None).await
 }
 
 /// A ticket made with a template or design, or with the files in the body as if they were its next
@@ -77,7 +91,7 @@ pub(crate) async fn preview_template(
     State(app): State<App>,
     caller: Caller,
     Id(named): Id<Named>,
-    Params(options): Params<Options>,
+    Params(format): Params<Format>,
     Body(body): Body,
 ) -> Result<Response, Problem> {
     caller.must_write()?;
@@ -98,17 +112,16 @@ pub(crate) async fn preview_template(
             found.ok_or_else(|| Problem::not_found("Revision"))?.1
         }
     };
-    preview(&app, &caller, &options, &body, Some(kept)).await
+    preview(&app, &caller, format, &body, Some(kept)).await
 }
 
 async fn preview(
     app: &App,
     caller: &Caller,
-    options: &Options,
+    format: Format,
     body: &Map<String, Value>,
     kept: Option<TemplateFiles>,
 ) -> Result<Response, Problem> {
-    let format = read_format(options)?;
     let (files, event, document) = read(app, caller, body, kept).await?;
     let _turn = app.turns.take(&caller.0.user).await;
     let (_, ready) = app.press.try_out(&files, &event).await?;
@@ -124,26 +137,6 @@ async fn preview(
         .unwrap_or_else(|_| Response::new(Bytes::empty())))
 }
 
-fn read_format(options: &Options) -> Result<Format, Problem> {
-    match options.format.as_deref() {
-        None | Some("pdf") => Ok(Format::Pdf),
-        Some("png") => {
-            let dpi = options.dpi.unwrap_or(DPI.0);
-            if !DPI.1.contains(&dpi) {
-                let detail = format!("dpi must be from {} to {}", DPI.1.start(), DPI.1.end());
-                return Err(Problem::new(StatusCode::BAD_REQUEST, detail));
-            }
-            // People count pages from 1.
-            let page = options.page.unwrap_or(1).checked_sub(1);
-            let page = page.ok_or_else(|| super::super::invalid_param("page"))?;
-            Ok(Format::Png(Picture { page, dpi }))
-        }
-        Some(_) => {
-            Err(Problem::new(StatusCode::BAD_REQUEST, "format in the query must be pdf or png"))
-        }
-    }
-}
-
 /// What to print: files (those given, or else those kept), an event and a ticket (those given, or
 /// samples).
 async fn read(
@@ -153,6 +146,10 @@ async fn read(
     kept: Option<TemplateFiles>,
 ) -> Result<(TemplateFiles, Event, TicketDocument), Problem> {
     let mut fields = Fields::new(body);
+    match kept {
+        Some(_) => fields.only(&["files", "design", "event", "ticket", "revision"]),
+        None => fields.only(&["files", "design", "event", "ticket"]),
+    }
     let given = files::read(&mut fields, app);
     if given.is_none() && kept.is_none() && fields.mistakes() == 0 {
         fields.wrong("files", "is missing: an object with file names and contents");
@@ -206,6 +203,8 @@ pub fn preview_values(
 /// An event with the fields of a sample where they are not given.
 fn described_event(object: &Map<String, Value>) -> Result<Event, Problem> {
     let mut own = Fields::nested(object, "event.".to_owned());
+    // Also one as GET answers it.
+    own.only(&[&events::CHANGEABLE[..], &events::FIXED].concat());
     let sample = sample::event();
     let details = events::read_details(&mut own, sample.details.clone());
     own.finish(Some(Event { details, ..sample }))
@@ -220,6 +219,8 @@ fn read_ticket(body: &Map<String, Value>, event: &Event) -> Result<TicketDocumen
         None => {}
         Some(Value::Object(object)) => {
             let mut own = Fields::nested(object, "ticket.".to_owned());
+            // Also one as GET answers it.
+            own.only(&[&tickets::CHANGEABLE[..], &tickets::FIXED].concat());
             if let Some(name) = own.text("name", Limit::NAME) {
                 holder.name = name;
             }

@@ -21,6 +21,9 @@ pub(super) async fn run(log: &Log, default_dir: PathBuf, options: EngineRun) -> 
     let stop = CancellationToken::new();
     stop_on_signal(stop.clone())?;
     let config = config(default_dir, &options)?;
+    for address in &config.tcp {
+        must_be_free(*address)?;
+    }
     let dir = config.dir.clone();
     let running = tokio::select! {
         running = Running::start(config, stop.clone()) => running.map_err(|error| anyhow!("{error}"))?,
@@ -56,6 +59,19 @@ fn config(default_dir: PathBuf, options: &EngineRun) -> Result<Config> {
         max_clients: options.maxclients,
         ..Config::default()
     })
+}
+
+/// Looks before the journal is opened: a mistyped port is no reason to touch that.
+fn must_be_free(address: SocketAddr) -> Result<()> {
+    let Err(error) = std::net::TcpListener::bind(address) else { return Ok(()) };
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => bail!(
+            "port {} on {} is in use by another program (a Redis?). Stop it, or choose another --port",
+            address.port(),
+            address.ip()
+        ),
+        _ => bail!("cannot listen on {address}: {error}. Check --bind and --port"),
+    }
 }
 
 /// Who has chosen the address.

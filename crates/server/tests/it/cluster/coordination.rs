@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use stampede_testkit::{Redis, Signal, eventually};
 
 use super::{NOTICED, coordinator_other_than, node_becomes};
@@ -93,6 +93,29 @@ async fn a_queue_in_which_nothing_moves_raises_an_alert() {
     assert!(app.log().contains("queue tickets is stuck"), "{}", app.log());
     let (told, table) = app.command(&["nodes", "cluster"]);
     assert!(told && table.contains("queue-stuck"), "{table}");
+}
+
+#[tokio::test]
+async fn whoever_commands_a_node_is_told_what_came_of_it() {
+    let settings =
+        [("SERVER_NAME", "n"), ("WORKER_COUNT", "1"), ("MIN_WORKERS", "1"), ("MAX_WORKERS", "2")];
+    let app = start(&settings).await;
+    let (worked, told) = app.command(&["nodes", "scale-up", "n"]);
+    assert!(worked && told.contains("n: 1 → 2 workers, all running"), "{told}");
+    assert_eq!(app.workers().len(), 2);
+    let (worked, told) = app.command(&["nodes", "scale-up", "all", "--count", "5"]);
+    assert!(
+        worked && told.contains("stays at 2 workers") && told.contains("MAX_WORKERS"),
+        "{told}"
+    );
+    let before = app.workers();
+    let (worked, told) = app.command(&["nodes", "restart", "n", "--json"]);
+    assert!(worked, "{told}");
+    let answer: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    assert_eq!(answer["nodes"][0]["outcome"], "done", "{answer}");
+    assert!(app.workers().iter().all(|pid| !before.contains(pid)), "{before:?}");
+    let (worked, told) = app.command(&["nodes", "scale-down", "n", "--no-wait"]);
+    assert!(worked && told.contains("told; what comes of it"), "{told}");
 }
 
 #[tokio::test]

@@ -56,6 +56,8 @@ async fn a_node_that_was_away_too_long_may_find_its_name_taken_and_says_so() {
     let second = start(&settings).await;
     assert!(begun.elapsed() > Duration::from_secs(5), "{:?}", begun.elapsed());
     assert!(second.log().contains("waiting whether it is gone"), "{}", second.log());
+    let holder = format!("process {} on ", first.pid());
+    assert!(second.log().contains(&holder) && !second.log().contains("Some("), "{}", second.log());
     first.signal(Signal::CONT);
     eventually(NOTICED, || async {
         let log = first.log();

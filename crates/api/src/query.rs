@@ -1,0 +1,180 @@
+//! Parameters of the query: each read by its name, every mistake named, unknown ones refused. Empty
+//! ones count as absent.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use axum::extract::FromRequestParts;
+use http::StatusCode;
+use http::request::Parts;
+
+use crate::app::App;
+use crate::problem::{FieldError, Problem};
+use crate::unknown;
+
+/// More mistakes than this help nobody.
+const MAX_MISTAKES: usize = 20;
+
+/// What a route expects in its query.
+pub(crate) trait FromQuery: Sized {
+    /// Reads all that may be there, every time: what was not asked for is unknown.
+    fn from_query(query: &mut Query) -> Self;
+}
+
+/// Parameters of the query.
+pub(crate) struct Params<T>(pub(crate) T);
+
+impl<T: FromQuery> FromRequestParts<App> for Params<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        read(parts.uri.query().unwrap_or_default()).map(Self)
+    }
+}
+
+/// For routes that know no parameters, but look as if they did.
+pub(crate) struct Nothing;
+
+impl FromQuery for Nothing {
+    fn from_query(_: &mut Query) -> Self {
+        Self
+    }
+}
+
+fn read<T: FromQuery>(text: &str) -> Result<T, Problem> {
+    let mut query = Query::default();
+    for (name, value) in url::form_urlencoded::parse(text.as_bytes()) {
+        if let Some(before) = query.values.insert(name.to_string(), value.to_string())
+            && before != value
+        {
+            query.wrong(&name, "is given twice");
+        }
+    }
+    let read = T::from_query(&mut query);
+    query.finish(read)
+}
+
+/// A query that is being read.
+#[derive(Default)]
+pub(crate) struct Query {
+    values: BTreeMap<String, String>,
+    asked: Vec<&'static str>,
+    errors: Vec<FieldError>,
+}
+
+impl Query {
+    /// A text.
+    pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
+        self.asked.push(name);
+        self.values.remove(name).filter(|value| !value.is_empty())
+    }
+
+    /// Anything that can be read from a text; `right` is what it must be.
+    pub(crate) fn parsed<T: FromStr>(&mut self, name: &'static str, right: &str) -> Option<T> {
+        let text = self.text(name)?;
+        let read = text.parse().ok();
+        if read.is_none() {
+            self.wrong(name, &format!("{right}, not {:?}", unknown::shown(&text)));
+        }
+        read
+    }
+
+    /// A whole number within bounds.
+    pub(crate) fn whole(&mut self, name: &'static str, bounds: RangeInclusive<u32>) -> Option<u32> {
+        let right = match (bounds.start(), bounds.end()) {
+            (0, &u32::MAX) => "must be a whole number".to_owned(),
+            (least, &u32::MAX) => format!("must be a whole number, at least {least}"),
+            (least, most) => format!("must be a whole number from {least} to {most}"),
+        };
+        let number = self.parsed(name, &right)?;
+        if bounds.contains(&number) {
+            return Some(number);
+        }
+        self.wrong(name, &format!("{right}, not {number}"));
+        None
+    }
+
+    /// Whether a name stands there without a value.
+    pub(crate) fn is_bare(&mut self, name: &'static str) -> bool {
+        self.values.get(name).is_some_and(String::is_empty)
+    }
+
+    /// Yes or no; absent is no.
+    pub(crate) fn flag(&mut self, name: &'static str) -> bool {
+        match self.text(name).as_deref() {
+            None | Some("false" | "0") => false,
+            Some("true" | "1") => true,
+            Some(_) => {
+                self.wrong(name, "must be true or false");
+                false
+            }
+        }
+    }
+
+    /// Notes a mistake.
+    pub(crate) fn wrong(&mut self, name: &str, message: &str) {
+        let field = unknown::shown(name);
+        self.errors.push(FieldError { field, message: message.to_owned() });
+    }
+
+    fn finish<T>(mut self, read: T) -> Result<T, Problem> {
+        let unknown = std::mem::take(&mut self.values);
+        for name in unknown.keys().take(MAX_MISTAKES) {
+            let remark = unknown::remark(name, &self.asked);
+            self.wrong(name, &remark);
+        }
+        if self.errors.is_empty() {
+            return Ok(read);
+        }
+        Err(Problem::listing(StatusCode::BAD_REQUEST, "in the query, ", self.errors))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Sample(Option<u32>, Option<String>, bool);
+
+    impl FromQuery for Sample {
+        fn from_query(query: &mut Query) -> Self {
+            Self(query.whole("limit", 1..=10), query.text("after"), query.flag("force"))
+        }
+    }
+
+    #[test]
+    fn what_is_absent_or_empty_has_its_default() {
+        for text in ["", "limit=&after=&force=", "&&"] {
+            let Sample(limit, after, force) = read(text).unwrap();
+            assert_eq!((limit, after, force), (None, None, false), "{text}");
+        }
+        let Sample(limit, after, force) = read("limit=5&after=a%20b&force=1").unwrap();
+        assert_eq!((limit, after.as_deref(), force), (Some(5), Some("a b"), true));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_what_would_be_right() {
+        for (text, message) in [
+            ("limit=abc", "in the query, limit must be a whole number from 1 to 10, not \"abc\""),
+            ("limit=0", "limit must be a whole number from 1 to 10, not 0"),
+            ("limit=-1", "limit must be a whole number from 1 to 10, not \"-1\""),
+            ("limit=99999999999999999999", "limit must be a whole number from 1 to 10"),
+            ("limt=5", "limt is not known here; did you mean limit?"),
+            ("sort=up", "sort is not known here; known are limit, after, force"),
+            ("force=perhaps", "force must be true or false"),
+            ("after=a&after=b", "after is given twice"),
+            ("limit=x&frce=1", "x\"; frce is not known here; did you mean force?"),
+        ] {
+            let problem = read::<Sample>(text).map(|_| ()).unwrap_err().to_string();
+            assert!(problem.starts_with("400 ") && problem.contains(message), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn a_flood_of_parameters_is_answered_shortly() {
+        let text: String = (0..10_000).map(|n| format!("{}{n}=1&", "x".repeat(50))).collect();
+        assert!(read::<Sample>(&text).map(|_| ()).unwrap_err().to_string().len() < 2_000);
+        assert!(read::<Nothing>("limit=5").is_err());
+    }
+}

@@ -1,0 +1,22 @@
+-- Runs moveToFinished for many jobs that are completed (see many.rs).
+--   KEYS[1..14]  as moveToFinished has them; KEYS[12] is not used
+--   KEYS[15..]   the key of each job
+--   ARGV[1]      timestamp
+--   ARGV[2]      key prefix
+--   ARGV[3..]    for each job: id, result, whether to fetch the next, options, fields
+-- Answers with moveToFinished's answer for each; an error stands alone in a table.
+local keys = {unpack(KEYS, 1, 14)}
+local args = {0, ARGV[1], "returnvalue", 0, "completed", 0, ARGV[2], 0, 0}
+local answers = {}
+for job = 1, #KEYS - 14 do
+  local at = 2 + (job - 1) * 5
+  keys[12] = KEYS[14 + job]
+  args[1], args[4], args[6], args[8], args[9] =
+    ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5]
+  answers[job] = answerOf(one, keys, args)
+end
+for _, call in ipairs(putOff) do
+  -- The jobs are finished; what could not be cleared up now is so with the next ones.
+  pcall(unpack(call))
+end
+return answers
