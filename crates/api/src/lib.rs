@@ -21,4 +21,5 @@ pub use router::router;
 pub use routes::health::Vitals;
 pub use routes::templates::files::shown as template_files_json;
 pub use routes::templates::previews::preview_values;
+pub use routes::verify::verdict_json;
 pub use turns::Turns;

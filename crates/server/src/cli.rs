@@ -25,7 +25,7 @@ pub(crate) use self::template::{
 ///   stampede                         start here, then in another terminal:
 ///   stampede demo --tickets 200      order 200 tickets and watch them being made
 ///
-/// Settings are environment variables; those below are flags too, and the flag wins. Only as variables:
+/// Settings are environment variables; those below are flags of every command too, and the flag wins. Only as variables:
 /// REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB, REDIS_TLS_CA, REDIS_TLS_CERT, REDIS_TLS_KEY,
 /// QUEUE_PREFIX, ADMIN_KEY, TICKET_KEY_SECRET, STORAGE_TYPE, NFS_PATH, SCALE_*, WORKER_MEMORY_LIMIT_MB, API_LATENCY_LIMIT_MS, STUCK_QUEUE_AFTER.
 #[derive(Debug, Parser)]
@@ -55,18 +55,44 @@ impl Cli {
         options
     }
 
-    /// The settings of the server are understood everywhere, but shown only where they matter.
+    /// The settings of the server are understood everywhere, but shown only where they are looked for:
+    /// in `stampede --help` and `stampede serve --help`.
     fn shaped() -> clap::Command {
         let mut command = Self::command();
         command.build();
-        let own = ["engine", "bench", "template"];
-        own.into_iter()
-            .fold(command, |command, name| command.mut_subcommand(name, without_settings))
+        let others: Vec<String> = command
+            .get_subcommands()
+            .map(|below| below.get_name().to_owned())
+            .filter(|name| name != "serve")
+            .collect();
+        let command = others
+            .into_iter()
+            .fold(command, |command, name| command.mut_subcommand(name, without_settings));
+        only_in_long_help(command)
+            .after_help("Settings, such as PORT and DATA_DIR: stampede --help")
+            .after_long_help("")
     }
+}
+
+/// Commands that find their server and its data by its settings.
+const BY_SETTINGS: [&str; 8] =
+    ["worker", "demo", "token", "verify", "ticket-keys", "queues", "nodes", "doctor"];
+
+fn only_in_long_help(command: clap::Command) -> clap::Command {
+    command.mut_args(|arg| {
+        let setting = arg.get_help_heading() == Some("Settings");
+        if setting { arg.hide_short_help(true) } else { arg }
+    })
 }
 
 /// Hides settings of the server, but for those of the log where there is one.
 fn without_settings(command: clap::Command) -> clap::Command {
+    let command = match BY_SETTINGS.contains(&command.get_name()) {
+        true => command.after_help(
+            "See stampede --help for the settings (DATA_DIR, DATABASE_URL, PORT, …) by which it finds the server.",
+        ),
+        false => command,
+    };
     let names: Vec<String> =
         command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
     let logs = ["engine", "run"].contains(&command.get_name());
@@ -118,10 +144,10 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct ServerArgs {
     /// The server [default: http://HOST:PORT of the settings]
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(crate) url: Option<String>,
     /// An API key [default: ADMIN_KEY, or a temporary key made in the local database]
-    #[arg(long, env = "STAMPEDE_KEY", hide_env_values = true)]
+    #[arg(long, env = "STAMPEDE_KEY", hide_env_values = true, global = true)]
     pub(crate) key: Option<String>,
 }
 
@@ -184,6 +210,9 @@ pub(crate) struct Verify {
     /// Verify without database and network, with what GET /api/events/{id}/keys answered; once per event
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Vec<std::path::PathBuf>,
+    /// Print one JSON object instead of a report
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Commands of `ticket-keys`.

@@ -21,6 +21,7 @@ const FILE: &str = "ticket-master.key";
 
 /// The store with the secret, once it is the right one and every event has a key. For servers.
 pub(crate) async fn prepare(settings: &Settings, store: Store) -> Result<Store> {
+    must_be_shared(settings)?;
     let secret = match known(settings)? {
         Some(secret) => secret,
         None if store.has_ticket_secret().await? => bail!(
@@ -39,6 +40,7 @@ pub(crate) async fn prepare(settings: &Settings, store: Store) -> Result<Store> 
 
 /// The store with a secret that need not be the one its keys are encrypted with.
 pub(crate) fn prepare_to_renew(settings: &Settings, store: Store) -> Result<Store> {
+    must_be_shared(settings)?;
     let secret = match known(settings)? {
         Some(secret) => secret,
         None => make(settings)?,
@@ -51,12 +53,41 @@ pub(crate) fn known(settings: &Settings) -> Result<Option<TicketSecret>> {
     if let Some(secret) = &settings.ticket_key_secret {
         return Ok(Some(TicketSecret::new(secret)));
     }
+    if is_shared(settings) {
+        return Ok(None);
+    }
     let path = file(settings);
     match std::fs::read_to_string(&path) {
         Ok(text) => read(&path, &text).map(Some),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
+}
+
+/// Whether other nodes may use the same database. Each would make a file of its own, so none counts.
+fn is_shared(settings: &Settings) -> bool {
+    !settings.database_url.starts_with("sqlite:")
+}
+
+/// Refuses a shared database without a secret in the settings.
+pub(crate) fn must_be_shared(settings: &Settings) -> Result<()> {
+    if !is_shared(settings) || settings.ticket_key_secret.is_some() {
+        return Ok(());
+    }
+    let file = file(settings);
+    let way = match file.exists() {
+        true => format!(
+            "{} is of this machine alone and is not used. If this database was used with it so far, give \
+             its content to all nodes: TICKET_KEY_SECRET=$(cat {}). Otherwise make a secret with: openssl rand -hex 32",
+            file.display(),
+            file.display()
+        ),
+        false => "Make one with: openssl rand -hex 32".to_owned(),
+    };
+    bail!(
+        "TICKET_KEY_SECRET is not set. Private ticket keys in a shared database are encrypted with it: \
+         set it to the same random text on all nodes, and keep it. {way}"
+    )
 }
 
 fn read(path: &Path, text: &str) -> Result<TicketSecret> {
@@ -73,13 +104,6 @@ fn read(path: &Path, text: &str) -> Result<TicketSecret> {
 
 /// Makes the file. Of several processes that do so at once, one wins and all use its secret.
 fn make(settings: &Settings) -> Result<TicketSecret> {
-    if !settings.database_url.starts_with("sqlite:") {
-        bail!(
-            "TICKET_KEY_SECRET is not set. Private ticket keys in a shared database are encrypted with \
-             it: set it to the same random text on all nodes, and keep it; make one with: \
-             openssl rand -hex 32"
-        );
-    }
     let path = file(settings);
     write_once(&path).with_context(|| format!("cannot make {} (DATA_DIR)", path.display()))?;
     let text = std::fs::read_to_string(&path)?;

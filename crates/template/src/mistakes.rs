@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// More mistakes than this help nobody.
 const MOST: usize = 50;
 
-/// All mistakes that can be found, in the order in which they show; none if it compiles. Runs people's
+/// All mistakes that can be found, from the top; none if it compiles. Runs people's
 /// code, again and again: in production only in the sandbox.
 pub fn mistakes(bundle: &Bundle, event: &EventData) -> Vec<Diagnostic> {
     let deadline = Instant::now() + PATIENCE;
@@ -37,8 +37,11 @@ pub fn mistakes(bundle: &Bundle, event: &EventData) -> Vec<Diagnostic> {
             break;
         }
     }
-    hunt.found.truncate(MOST);
-    hunt.found
+    let mut found = hunt.found;
+    found.truncate(MOST);
+    // They show in the order in which code runs, from the inside out; people read from the top.
+    found.sort_by_key(|one| (one.file.clone(), one.line, one.column));
+    found
 }
 
 struct Hunt {
@@ -211,9 +214,9 @@ mod tests {
             [
                 "1:11 unexpected argument: fnt",
                 "1:25 unexpected argument: szie",
+                "2:6 unexpected argument: widht",
                 "2:21 unknown variable: fiel",
                 "2:39 unknown field: nmae",
-                "2:6 unexpected argument: widht",
                 "3:8 unknown variable: centr",
                 "3:22 failed to load file (there is no logo.png in the bundle",
                 "5:11 unknown variable: nope",

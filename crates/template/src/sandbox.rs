@@ -174,15 +174,23 @@ impl Sandbox {
         let bytes = protocol::encode(request)?;
         // The semaphore is never closed.
         let _permit = running.acquire().await.map_err(|e| Error::Unavailable(e.to_string()))?;
-        let mut process = match self.take_idle() {
-            Some(process) => process,
-            None => Process::start(program, limits.memory)?,
-        };
-        // Whoever leaves here early drops the process, which kills it.
-        let answer = match tokio::time::timeout(limits.time, process.exchange(&bytes)).await {
-            Err(_) => return Err(Error::TimedOut(limits.time)),
-            Ok(Err(_)) => return Err(process.why_it_ended(limits.memory).await),
-            Ok(Ok(answer)) => protocol::decode(&answer)?,
+        let mut idle = self.take_idle();
+        let (process, answer) = loop {
+            let reused = idle.is_some();
+            let mut process = match idle.take() {
+                Some(process) => process,
+                None => Process::start(program, limits.memory)?,
+            };
+            // Whoever leaves here early drops the process, which kills it.
+            match tokio::time::timeout(limits.time, process.exchange(&bytes)).await {
+                Err(_) => return Err(Error::TimedOut(limits.time)),
+                Ok(Ok(answer)) => break (process, protocol::decode(&answer)?),
+                Ok(Err(_)) => match process.why_it_ended(limits.memory).await {
+                    // Somebody shot it, perhaps while it was idle: that is not this template's fault.
+                    Error::Crashed(how) if reused && how == process::KILLED => {}
+                    why => return Err(why),
+                },
+            }
         };
         if process.answered() < MOST_REQUESTS {
             self.idle().push(process);

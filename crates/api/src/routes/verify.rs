@@ -38,10 +38,11 @@ pub(crate) async fn verify(
     if let Some(event) = &verdict.event {
         caller.must_read(&event.owner)?;
     }
-    Ok(Json(shown(&verdict)))
+    Ok(Json(verdict_json(&verdict)))
 }
 
-fn shown(verdict: &Verdict) -> Value {
+/// What is known of a token, as the API tells it.
+pub fn verdict_json(verdict: &Verdict) -> Value {
     let event = verdict.event.as_ref().map(|event| {
         json!({ "id": event.id, "name": event.details.name, "startsAt": event.details.starts_at })
     });

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use redis::{RedisResult, cmd};
+use redis::cmd;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
@@ -60,8 +60,10 @@ pub(super) struct Watched {
 #[derive(Debug, Clone, Default)]
 struct Known {
     away: Option<Away>,
-    /// A connection broke, and nobody has looked yet what that meant.
-    suspected: bool,
+    /// How often something broke, and how many of these had happened when Redis was asked last: for the
+    /// others, nobody knows yet what they meant.
+    suspicions: u64,
+    settled: u64,
     /// When a server was first seen that was not the one before.
     restarted: Option<Instant>,
 }
@@ -94,14 +96,14 @@ impl Watched {
 
     /// To be told when a connection broke or a call failed.
     pub(super) fn suspect(&self) {
-        self.known.send_modify(|known| known.suspected = true);
+        self.known.send_modify(|known| known.suspicions += 1);
         self.nudge.notify_one();
     }
 
     /// For how long jobs should not be taken yet, if so.
     pub(super) fn doubt(&self) -> Option<Duration> {
         let known = self.known.borrow();
-        if known.away.is_some() || known.suspected {
+        if known.away.is_some() || known.suspicions > known.settled {
             return Some(SETTLING);
         }
         let left = (known.restarted? + TAKING_BACK).saturating_duration_since(Instant::now());
@@ -144,10 +146,20 @@ struct Watcher {
 impl Watcher {
     async fn watch(self, nudge: Arc<Notify>) {
         let mut server = None;
-        let mut unanswered = None;
         let mut mentioned = Instant::now();
+        let mut unanswered = None;
         loop {
-            let answer = self.ask(&mut unanswered).await;
+            // It is waited for beyond our patience: that there is no answer at all makes the link connect
+            // anew, and nobody else may wait that long for one.
+            let (suspicions, mut asked) =
+                unanswered.take().unwrap_or_else(|| (self.known.borrow().suspicions, self.ask()));
+            let answer = match tokio::time::timeout(PATIENCE, &mut asked).await {
+                Ok(answer) => answer.map_err(|error| error.to_string()),
+                Err(_) => {
+                    unanswered = Some((suspicions, asked));
+                    Err(format!("no answer within {PATIENCE:?}"))
+                }
+            };
             let now = Instant::now();
             let url = &self.url;
             self.known.send_modify(|known| {
@@ -158,7 +170,7 @@ impl Watcher {
                             known.restarted = Some(now);
                         }
                         server = Some(id);
-                        known.suspected = false;
+                        known.settled = suspicions;
                         if let Some(away) = known.away.take() {
                             tracing::info!(%url, away = ?rounded(away.since.elapsed()), "Redis is back");
                         }
@@ -190,28 +202,15 @@ impl Watcher {
     }
 
     /// Which server answers; every start of one has an id of its own.
-    async fn ask(&self, unanswered: &mut Option<Asked>) -> Result<String, String> {
-        // A question is waited for beyond our patience: that it has no answer at all makes the link
-        // connect anew, and nobody else may wait that long. But what it says then is old.
-        if let Some(asked) = unanswered {
-            within_patience(asked).await?.ok();
-        }
+    fn ask(&self) -> BoxFuture<'static, redis::RedisResult<String>> {
         let (link, prefix) = (self.link.clone(), self.prefix.clone());
-        let asked = unanswered.insert(Box::pin(async move {
-            ask_home::<String>(link, &prefix, cmd("INFO").arg("server").to_owned()).await
-        }));
-        let info = within_patience(asked).await?;
-        *unanswered = None;
-        let info = info.map_err(|error| error.to_string())?;
-        Ok(info_field(&info, "run_id").unwrap_or_default().to_owned())
+        Box::pin(async move {
+            let mut info = cmd("INFO");
+            info.arg("server");
+            let info: String = ask_home(link, &prefix, info).await?;
+            Ok(info_field(&info, "run_id").unwrap_or_default().to_owned())
+        })
     }
-}
-
-type Asked = BoxFuture<'static, RedisResult<String>>;
-
-async fn within_patience<F: Future + Unpin>(asked: F) -> Result<F::Output, String> {
-    let answer = tokio::time::timeout(PATIENCE, asked).await;
-    answer.map_err(|_| format!("no answer within {PATIENCE:?}"))
 }
 
 fn rounded(duration: Duration) -> Duration {

@@ -24,6 +24,7 @@ pub(crate) enum QueuesCommand {
     Status,
     /// List jobs, or search them by id, name and payload
     Jobs {
+        /// Name of the queue
         queue: String,
         /// waiting (with or without a priority), prioritized, active, delayed, waiting-children, completed or failed
         #[arg(long, default_value = "waiting")]
@@ -31,19 +32,33 @@ pub(crate) enum QueuesCommand {
         /// Only jobs that contain this text
         #[arg(long)]
         search: Option<String>,
+        /// Pass over so many
         #[arg(long, default_value_t = 0)]
         skip: usize,
+        /// Show so many at most
         #[arg(long, default_value_t = 50)]
         count: usize,
     },
     /// Show one job with its history and log
-    Job { queue: String, id: String },
+    Job {
+        /// Name of the queue
+        queue: String,
+        /// Id of the job
+        id: String,
+    },
     /// Let no worker take another job
-    Pause { queue: String },
+    Pause {
+        /// Name of the queue
+        queue: String,
+    },
     /// Let workers go on
-    Resume { queue: String },
+    Resume {
+        /// Name of the queue
+        queue: String,
+    },
     /// Remove all jobs that wait
     Drain {
+        /// Name of the queue
         queue: String,
         /// Delayed jobs too
         #[arg(long)]
@@ -65,15 +80,36 @@ pub(crate) enum QueuesCommand {
         limit: u64,
     },
     /// Run a failed job again
-    Retry { queue: String, id: String },
+    Retry {
+        /// Name of the queue
+        queue: String,
+        /// Id of the job
+        id: String,
+    },
     /// Let a delayed job begin now
-    Promote { queue: String, id: String },
+    Promote {
+        /// Name of the queue
+        queue: String,
+        /// Id of the job
+        id: String,
+    },
     /// Remove a job that waits, or stop one that runs; a ticket that is still ordered gets a new job
-    Cancel { queue: String, id: String },
+    Cancel {
+        /// Name of the queue
+        queue: String,
+        /// Id of the job
+        id: String,
+    },
     /// Remove a job that is not being worked on
-    Remove { queue: String, id: String },
+    Remove {
+        /// Name of the queue
+        queue: String,
+        /// Id of the job
+        id: String,
+    },
     /// Destroy a queue with everything in it
     Obliterate {
+        /// Name of the queue
         queue: String,
         /// The name of the queue once more
         #[arg(long, value_name = "QUEUE")]
@@ -84,17 +120,21 @@ pub(crate) enum QueuesCommand {
     },
     /// List or search jobs that failed for good
     DeadLetters {
+        /// Name of the queue
         queue: String,
         /// Only letters that contain this text
         #[arg(long)]
         search: Option<String>,
+        /// Pass over so many
         #[arg(long, default_value_t = 0)]
         skip: usize,
+        /// Show so many at most
         #[arg(long, default_value_t = 50)]
         count: usize,
     },
     /// Run dead letters again, with all their attempts
     Replay {
+        /// Name of the queue
         queue: String,
         /// Ids of jobs
         #[arg(required_unless_present = "all")]
@@ -108,6 +148,7 @@ pub(crate) enum QueuesCommand {
     },
     /// Throw dead letters away
     Purge {
+        /// Name of the queue
         queue: String,
         /// Ids of jobs
         #[arg(required_unless_present = "all")]

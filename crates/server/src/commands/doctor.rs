@@ -59,6 +59,7 @@ async fn ticket_keys(settings: &Settings) -> Result<String> {
     if !has_database(settings) {
         return Ok("no ticket keys yet".to_owned());
     }
+    ticket_secret::must_be_shared(settings)?;
     let store = connect::store(settings, Durability::EveryCommit).await?;
     let known = ticket_secret::known(settings)?.is_some();
     let checked = match store.has_ticket_secret().await {

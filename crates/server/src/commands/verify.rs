@@ -11,6 +11,7 @@ mod pdf;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
 use stampede_model::{Claims, KeyRing, Refusal, Token};
 use stampede_store::{Error, Store, Verdict};
 
@@ -19,7 +20,7 @@ use crate::connect;
 use crate::settings::Settings;
 
 pub(crate) async fn run(settings: Settings, options: Verify) -> Result<()> {
-    let texts = read_texts(&options.ticket).await?;
+    let texts = read_texts(&options).await?;
     let reports: Vec<Report> = if options.keys.is_empty() {
         let store = open_store(&settings).await?;
         let mut reports = Vec::new();
@@ -36,8 +37,12 @@ pub(crate) async fn run(settings: Settings, options: Verify) -> Result<()> {
         let rings = read_rings(&options.keys)?;
         texts.iter().map(|text| Report::offline(text, &rings)).collect()
     };
-    for report in &reports {
-        report.print();
+    if options.json {
+        let accepted = reports.iter().all(|report| report.refusal.is_none());
+        let tickets: Vec<&Value> = reports.iter().map(|report| &report.json).collect();
+        println!("{}", json!({ "accepted": accepted, "tickets": tickets }));
+    } else {
+        reports.iter().for_each(Report::print);
     }
     match reports.iter().filter(|report| report.refusal.is_some()).count() {
         0 => Ok(()),
@@ -47,11 +52,14 @@ pub(crate) async fn run(settings: Settings, options: Verify) -> Result<()> {
 }
 
 /// The text itself, or what the QR codes of a PDF say.
-async fn read_texts(ticket: &str) -> Result<Vec<String>> {
+async fn read_texts(options: &Verify) -> Result<Vec<String>> {
+    let ticket = &options.ticket;
     let path = Path::new(ticket);
     if path.is_file() {
         let texts = pdf::codes(path).await?;
-        println!("Read from the QR codes of {}: {}", path.display(), texts.len());
+        if !options.json {
+            println!("Read from the QR codes of {}: {}", path.display(), texts.len());
+        }
         return Ok(texts);
     }
     if ticket.to_ascii_lowercase().ends_with(".pdf") || ticket.contains('/') {
@@ -91,6 +99,8 @@ struct Report {
     lines: Vec<(&'static str, String)>,
     /// What could not be looked up.
     caveat: Option<&'static str>,
+    /// The same for a program, as `POST /api/verify` answers.
+    json: Value,
 }
 
 impl Report {
@@ -106,7 +116,8 @@ impl Report {
             }
             lines.push(("Signed by", signed_by(claims)));
         }
-        Self { refusal: verdict.refusal, lines, caveat: None }
+        let json = told_by(stampede_api::verdict_json(verdict), "database");
+        Self { refusal: verdict.refusal, lines, caveat: None, json }
     }
 
     fn offline(text: &str, rings: &[KeyRing]) -> Self {
@@ -116,9 +127,25 @@ impl Report {
             Ok((token.verify(ring)?, ring))
         });
         match verified {
-            Err(refusal) => Self { refusal: Some(refusal), lines: Vec::new(), caveat: None },
+            Err(refusal) => {
+                let refused = stampede_api::verdict_json(&Verdict::refused(refusal));
+                let json = told_by(refused, "keys");
+                Self { refusal: Some(refusal), lines: Vec::new(), caveat: None, json }
+            }
             Ok((claims, ring)) => Self {
                 refusal: None,
+                json: told_by(
+                    json!({
+                        "genuine": true,
+                        "valid": true,
+                        "reason": null,
+                        "detail": null,
+                        "token": claims,
+                        "event": { "id": claims.event, "name": ring.event_name },
+                        "ticket": null,
+                    }),
+                    "keys",
+                ),
                 lines: vec![
                     ("Event", format!("{} ({})", printable(&ring.event_name), claims.event)),
                     ("Number", number(&claims)),
@@ -147,6 +174,12 @@ impl Report {
             println!("  {caveat}.");
         }
     }
+}
+
+/// Adds what was asked: the database, or the keys alone, which do not know of withdrawn tickets.
+fn told_by(mut verdict: Value, source: &str) -> Value {
+    verdict["checkedWith"] = json!(source);
+    verdict
 }
 
 fn number(claims: &Claims) -> String {

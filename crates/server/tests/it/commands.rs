@@ -132,6 +132,32 @@ fn the_help_teaches_the_first_steps() {
 }
 
 #[test]
+fn settings_are_explained_where_they_are_looked_for_and_not_everywhere() {
+    let help = |arguments: &[&str]| {
+        let output = std::process::Command::new(STAMPEDE).args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for arguments in [&["--help"][..], &["serve", "--help"], &["serve", "-h"]] {
+        assert!(help(arguments).contains("--database-url"), "{arguments:?}");
+    }
+    for arguments in [
+        &["-h"][..],
+        &["verify", "--help"],
+        &["queues", "--help"],
+        &["queues", "jobs", "--help"],
+        &["nodes", "scale-up", "--help"],
+        &["template", "publish", "--help"],
+        &["doctor", "--help"],
+        &["bench", "tickets", "--help"],
+    ] {
+        let help = help(arguments);
+        assert!(!help.contains("--database-url"), "{arguments:?}: {help}");
+    }
+    assert!(help(&["doctor", "--help"]).contains("stampede --help"));
+    assert!(help(&["queues", "jobs", "--help"]).contains("--url"));
+}
+
+#[test]
 fn the_example_of_an_order_pipeline_explains_what_became_of_every_order() {
     let output = std::process::Command::new(STAMPEDE)
         .args(["example", "orders", "--orders", "60", "--json"])

@@ -71,4 +71,17 @@ async fn a_shared_database_needs_a_shared_secret() {
     for part in ["TICKET_KEY_SECRET is not set", "openssl rand -hex 32"] {
         assert!(message.contains(part), "{part:?} is not in: {message}");
     }
+    // A file from the time when this machine was alone is no secret that all nodes share.
+    let file = folder.path().join("ticket-master.key");
+    let secret = "ab".repeat(32);
+    std::fs::write(&file, format!("{secret}\n")).unwrap();
+    let message = refused_start(folder.path(), &[("DATABASE_URL", &postgres.url())]);
+    assert!(
+        message.contains("is of this machine alone") && !message.contains(&secret),
+        "{message}"
+    );
+    let settings = [("DATABASE_URL", postgres.url()), ("TICKET_KEY_SECRET", secret)];
+    let app = start(&settings.each_ref().map(|(name, value)| (*name, value.as_str()))).await;
+    create_event(&app).await;
+    assert!(!app.log().contains("_sqlx_migrations"), "{}", app.log());
 }

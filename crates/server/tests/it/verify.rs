@@ -74,6 +74,14 @@ async fn a_ticket_proves_itself_by_http_by_command_and_offline() {
         }
     }
 
+    let (well, output) = app.command(&["verify", file.to_str().unwrap(), "--json"]);
+    let answer: Value = serde_json::from_str(&output).unwrap();
+    assert!(well && answer["accepted"] == true, "{output}");
+    assert_eq!(answer["tickets"][0]["ticket"]["number"], 2, "{output}");
+    let (well, output) = app.command(&["verify", "nonsense", "--json"]);
+    let answer: Value = serde_json::from_str(output.lines().next().unwrap()).unwrap();
+    assert!(!well && answer["tickets"][0]["reason"] == "malformed", "{output}");
+
     let keys = app.data_dir().join("keys.json");
     std::fs::write(&keys, app.admin().get(&issued.keys()).await.bytes).unwrap();
     let offline = |given: &str| {

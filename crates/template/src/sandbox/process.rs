@@ -15,6 +15,9 @@ use super::{Error, SUBCOMMAND};
 /// How long a child that closed its output may take to be gone.
 const END_PATIENCE: Duration = Duration::from_secs(2);
 
+/// What a child ended by that somebody else killed: the kernel, when memory is short, or an operator.
+pub(super) const KILLED: &str = "signal 9";
+
 /// How much of a child's last words is read.
 const MOST_WORDS: u64 = 4_096;
 
