@@ -2,7 +2,7 @@
 //!
 //! Slots lie densely in a vector, chained from buckets by index; removing a slot moves the last
 //! one into its place. The bucket array grows by *linear hashing*: one bucket is split per insert,
-//! so no insert ever pays for rehashing the whole table. Both are vectors in pieces ([`Chunks`]),
+//! so no insert ever pays for rehashing the whole table. Both are vectors in pieces (`chunks.rs`),
 //! so none pays for moving it either.
 //!
 //! ```text

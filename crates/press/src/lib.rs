@@ -9,7 +9,7 @@
 //! - [`Ready`] is a template that can be printed; the revision in it is part of every PDF's fingerprint.
 //! - [`Compiler`] is the door to Typst. This crate does not know what is behind it, so that neither
 //!   the API nor a worker links Typst: people's code runs in processes of its own.
-//! - [`Merger`] puts the tickets of a batch into one PDF, [`preflight`] says what would go wrong.
+//! - [`Merger`] puts the tickets of a batch into one PDF, [`preflight()`] says what would go wrong.
 //!
 //! This crate must never know HTTP or queues.
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The hash finds damage, not malice: whoever can write a body can write its hash. So everything in
-//! the body is checked before anyone uses it; see [`check`].
+//! the body is checked before anyone uses it; see `blob/check.rs`.
 
 mod check;
 

@@ -1,6 +1,6 @@
 //! Templates: what an organiser writes in Typst becomes a compiled template.
 //!
-//! [`compile`] lays a [`Bundle`] out once for an event and takes its fields out; `stampede-render`
+//! [`compile()`] lays a [`Bundle`] out once for an event and takes its fields out; `stampede-render`
 //! then stamps tickets without Typst. A template that looks at the ticket is [`typeset()`] for each.
 //! These functions run people's code: a server calls them through a [`Sandbox`], in a process that can
 //! be killed. The designs that ship with Stampede are [`shipped()`].

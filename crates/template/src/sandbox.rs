@@ -111,7 +111,7 @@ impl Sandbox {
         }
     }
 
-    /// [`crate::compile`] in a child.
+    /// [`crate::compile()`] in a child.
     pub async fn compile(&self, bundle: &Bundle, event: &EventData) -> Result<Published, Error> {
         let request = Request::Compile { bundle: bundle.clone(), event: event.clone() };
         match self.ask(&request).await? {

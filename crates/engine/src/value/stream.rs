@@ -2,7 +2,7 @@
 //!
 //! Entries lie in blocks, as in Redis: up to 100 entries or about 4096 bytes each. An entry with the
 //! same fields as its block's first one stores only values. Blocks are also what `MAXLEN ~` removes,
-//! so when a block is full must be decided as Redis does it; [`listpack`] computes the size that
+//! so when a block is full must be decided as Redis does it; `stream/listpack.rs` computes the size that
 //! Redis's form of a block would have.
 
 mod listpack;

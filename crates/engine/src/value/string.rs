@@ -1,4 +1,4 @@
-//! Strings: a [`Blob`], and the rules for ranges and lengths of it.
+//! Strings: a [`Blob`](crate::blob::Blob), and the rules for ranges and lengths of it.
 //!
 //! Redis keeps integers as numbers; here they stay text, and the encoding is derived from it.
 

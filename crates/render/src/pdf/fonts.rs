@@ -5,7 +5,7 @@ use crate::pdf::content::FaceUse;
 use crate::pdf::objects::Objects;
 use crate::pdf::write::{hex16, integer, number, reference, utf16_digits};
 
-/// Objects that [`write`] makes; the first is the font that pages refer to.
+/// Objects that [`write()`] makes; the first is the font that pages refer to.
 pub(crate) const OBJECTS: u32 = 5;
 
 /// Writes the used part of a face as the objects `first` to `first + 4`.
