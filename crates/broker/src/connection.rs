@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `link.rs` | a connection that mends itself |
 //! | `listener.rs` | a connection that listens to channels |
+//! | `official.rs` | the official crate's connection and its handles on queues |
 //! | `sentinel.rs` | finding the present master, and following it |
 //! | `check.rs` | what a server must be like |
 //! | `state.rs` | whether Redis is there, for logs and health |
@@ -11,6 +12,7 @@
 mod check;
 mod link;
 mod listener;
+mod official;
 mod sentinel;
 mod state;
 
@@ -34,6 +36,7 @@ use crate::{BatchMirror, Channel, Error, Queue};
 pub(crate) use check::{check_server, info_field};
 pub(crate) use link::Link;
 pub(crate) use listener::Listener;
+pub(crate) use official::OfficialQueue;
 pub use state::ConnectionState;
 pub(crate) use state::Restarts;
 
@@ -69,7 +72,7 @@ pub struct TlsFiles {
 #[derive(Clone)]
 pub struct Broker {
     link: Link,
-    bull: bullmq::redis_connection::RedisConnection,
+    bull: official::Official,
     opener: Arc<Opener>,
     prefix: Arc<str>,
     shown_url: Arc<str>,
@@ -120,9 +123,8 @@ impl Broker {
             .link(RESPONSE_TIMEOUT)
             .await
             .map_err(|error| Error::connecting(&shown_url, error))?;
-        let bull =
-            bullmq::redis_connection::RedisConnection::new_managed_only(&opener.bull).await?;
         let prefix: Arc<str> = prefix.into();
+        let bull = official::Official::connect(opener.bull.clone(), prefix.clone()).await?;
         let suspicions = opener.suspicions.clone();
         let state =
             state::Watched::start(link.clone(), prefix.clone(), shown_url.clone(), suspicions);
@@ -132,9 +134,7 @@ impl Broker {
     /// A handle on a queue.
     pub async fn queue(&self, name: &str) -> Result<Queue, Error> {
         check_queue_name(name)?;
-        let options = bullmq::QueueOptions::new().prefix(&*self.prefix);
-        let bull = bullmq::Queue::with_connection(name, self.bull.clone(), options).await?;
-        Ok(Queue::new(self.clone(), bull))
+        Ok(Queue::new(self.clone(), self.bull.queue(name).await?))
     }
 
     /// Tells everyone who listens on a channel; several messages go in one round trip.
@@ -204,7 +204,7 @@ impl Broker {
 
     /// The official crate's connection.
     pub(crate) fn bull(&self) -> bullmq::redis_connection::RedisConnection {
-        self.bull.clone()
+        self.bull.connection()
     }
 
     pub(crate) fn redis(&self) -> Link {

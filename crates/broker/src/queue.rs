@@ -8,6 +8,7 @@ use redis::{cmd, pipe};
 use serde::Serialize;
 use stampede_model::{Backoff, JobSpec};
 
+use crate::connection::OfficialQueue;
 use crate::keys::Keys;
 use crate::names::check_job_id;
 use crate::scripts::{self, NewJob};
@@ -28,7 +29,7 @@ const KEEP_FAILED: (Duration, usize) = (Duration::from_secs(7 * 24 * 3600), 100_
 #[derive(Clone)]
 pub struct Queue {
     broker: Broker,
-    bull: std::sync::Arc<bullmq::Queue>,
+    bull: OfficialQueue,
     keys: Keys,
 }
 
@@ -61,9 +62,9 @@ pub struct Counts {
 }
 
 impl Queue {
-    pub(crate) fn new(broker: Broker, bull: bullmq::Queue) -> Self {
+    pub(crate) fn new(broker: Broker, bull: OfficialQueue) -> Self {
         let keys = Keys::new(broker.prefix(), bull.name());
-        Self { broker, bull: std::sync::Arc::new(bull), keys }
+        Self { broker, bull, keys }
     }
 
     /// Its name.

@@ -130,7 +130,7 @@ impl Shared {
 }
 
 /// Whether a manager that gave this error would go on as it is.
-fn is_stuck(error: &RedisError) -> bool {
+pub(super) fn is_stuck(error: &RedisError) -> bool {
     let never_let_in = match error.kind() {
         ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => true,
         // Of the database that is chosen after that.

@@ -119,6 +119,12 @@ async fn a_connection_that_is_dead_and_does_not_know_is_replaced() {
     .await
     .unwrap();
     queue.presence(&["a"]).await.unwrap();
+    // And the official crate, which reads this on a connection of its own.
+    eventually(Duration::from_secs(30), || async {
+        let counted = tokio::time::timeout(Duration::from_secs(1), queue.counts()).await;
+        counted.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    })
+    .await;
     // Whoever listens hears of the end, and can listen anew.
     let heard = tokio::time::timeout(Duration::from_secs(30), listener.next()).await;
     assert_eq!(heard.unwrap(), None);
