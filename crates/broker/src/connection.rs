@@ -123,7 +123,9 @@ impl Broker {
         let bull =
             bullmq::redis_connection::RedisConnection::new_managed_only(&opener.bull).await?;
         let prefix: Arc<str> = prefix.into();
-        let state = state::Watched::start(link.clone(), prefix.clone(), shown_url.clone());
+        let suspicions = opener.suspicions.clone();
+        let state =
+            state::Watched::start(link.clone(), prefix.clone(), shown_url.clone(), suspicions);
         Ok(Self { link, bull, opener: Arc::new(opener), prefix, shown_url, state })
     }
 
@@ -169,9 +171,10 @@ impl Broker {
         self.state.now()
     }
 
-    /// To be told when a call failed: perhaps Redis was restarted.
+    /// To be told when a call failed: perhaps Redis was restarted. Of a single server, the connection
+    /// itself tells.
     pub(crate) fn suspect(&self) {
-        self.state.suspect();
+        self.opener.suspicions.raise();
     }
 
     /// For how long jobs should not be taken, because Redis may take some that run for waiting ones.
@@ -240,6 +243,7 @@ struct Opener {
     is_cluster: bool,
     bull: RedisConnectionOptions,
     tls: Option<TlsCertificates>,
+    suspicions: state::Suspicions,
     /// Lives as long as connections may be made through it.
     _relay: Option<sentinel::Relay>,
 }
@@ -278,7 +282,8 @@ impl Opener {
             Ok((url, client))
         };
         let nodes = urls.into_iter().map(client).collect::<Result<Vec<_>, Error>>()?;
-        Ok(Self { nodes, is_cluster, bull, tls, _relay: relay })
+        let suspicions = state::Suspicions::default();
+        Ok(Self { nodes, is_cluster, bull, tls, suspicions, _relay: relay })
     }
 
     /// Looks at the servers over plain connections, which fail at once where managed ones would keep
@@ -332,7 +337,8 @@ impl Opener {
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(response_timeout));
         let client = self.nodes[0].1.clone();
-        Ok(Link::Single(link::Mending::open(client, config).await?))
+        let suspicions = self.suspicions.clone();
+        Ok(Link::Single(link::Mending::open(client, config, suspicions).await?))
     }
 }
 

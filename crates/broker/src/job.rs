@@ -40,6 +40,8 @@ pub struct Job {
     pub attempts_made: u32,
     /// When this run began, in milliseconds since 1970: no other run of the job has the same.
     pub(crate) processed_on: u64,
+    /// How often it was given to somebody, this time included.
+    pub(crate) starts: u32,
     /// Attempts it may have; 0 if it does not say.
     pub attempts: u32,
     /// When it was added, in milliseconds since 1970.
@@ -110,6 +112,7 @@ impl Job {
         Self {
             attempts_made: whole(fields.get("atm")),
             processed_on: ms(fields.get("processedOn")),
+            starts: whole(fields.get("ats")),
             attempts: options["attempts"].as_f64().map_or(0, |n| n as u32),
             backoff: Backoff::read(&options["backoff"]),
             shows_progress: fields.contains_key("progress"),

@@ -30,8 +30,8 @@ pub(crate) use self::finish::{
     retry_job,
 };
 pub(crate) use self::holding::{
-    OurRun, count_crash, extend_locks, move_job_from_active_to_wait, move_stalled_jobs_to_wait,
-    take_back,
+    OurRun, TakenBack, count_crash, extend_locks, move_job_from_active_to_wait,
+    move_stalled_jobs_to_wait, take_back,
 };
 pub(crate) use self::record::{add_log, update_job_scheduler, update_progress};
 

@@ -1,27 +1,35 @@
 -- Locks a job again for whoever runs it, when nobody else has it: its lock expired in an outage, or Redis
 -- has forgotten that it was taken and has it waiting.
--- KEYS: 1 active, 2 wait, 3 prioritized, 4 stalled, 5 the job, 6 its lock.
--- ARGV: 1 job id, 2 token, 3 the lock's milliseconds, 4 when the job was added, 5 when its run began.
--- Returns 1, or 0 when it has ended or somebody else has it.
+-- KEYS: 1 active, 2 wait, 3 prioritized, 4 delayed, 5 stalled, 6 the job, 7 its lock.
+-- ARGV: 1 job id, 2 token, 3 the lock's milliseconds, 4 when the job was added, 5 when its run began,
+--       6 the number of that run.
+-- Returns 1; 0 when it has ended, has gone back or somebody else has it; -1 when there is no such job.
 local id = ARGV[1]
-local holder = redis.call('GET', KEYS[6])
-if holder and holder ~= ARGV[2] then
+if redis.call('EXISTS', KEYS[6]) == 0 then
+  return -1
+end
+local known = redis.call('HMGET', KEYS[6], 'timestamp', 'finishedOn', 'ats')
+local runs = tonumber(known[3] or 0) or 0
+local holder = redis.call('GET', KEYS[7])
+-- Another job may have been added with the same id meanwhile.
+if (known[1] or '0') ~= ARGV[4] or known[2] or (holder and holder ~= ARGV[2]) then
   return 0
 end
-if not redis.call('LPOS', KEYS[1], id) then
-  local known = redis.call('HMGET', KEYS[5], 'timestamp', 'finishedOn')
-  -- Another one may have been added with the same id meanwhile.
-  if known[1] ~= ARGV[4] or known[2] then
+if redis.call('LPOS', KEYS[1], id) then
+  if runs ~= tonumber(ARGV[6]) then
     return 0
   end
-  -- It was the next to be taken: at the end of the list.
-  if redis.call('ZREM', KEYS[3], id) == 0 and redis.call('LREM', KEYS[2], -1, id) == 0 then
+else
+  -- Forgotten is what stands before its run; what has gone back after it is to run again. It was the
+  -- next to be taken: the last one of the list.
+  if runs ~= tonumber(ARGV[6]) - 1
+    or (redis.call('ZREM', KEYS[3], id) == 0 and redis.call('ZREM', KEYS[4], id) == 0
+      and redis.call('LREM', KEYS[2], -1, id) == 0) then
     return 0
   end
   redis.call('LPUSH', KEYS[1], id)
-  redis.call('HINCRBY', KEYS[5], 'ats', 1)
-  redis.call('HSET', KEYS[5], 'processedOn', ARGV[5])
+  redis.call('HSET', KEYS[6], 'ats', ARGV[6], 'processedOn', ARGV[5], 'delay', 0)
 end
-redis.call('SET', KEYS[6], ARGV[2], 'PX', ARGV[3])
-redis.call('SREM', KEYS[4], id)
+redis.call('SET', KEYS[7], ARGV[2], 'PX', ARGV[3])
+redis.call('SREM', KEYS[5], id)
 return 1

@@ -18,6 +18,8 @@ use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::cluster_async::ClusterConnection;
 use redis::{Client, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 
+use super::state::Suspicions;
+
 /// A connection to one server or to a Cluster. Cheap to clone; clones share the socket.
 #[derive(Clone)]
 pub(crate) enum Link {
@@ -61,6 +63,7 @@ struct Shared {
     client: Client,
     config: ConnectionManagerConfig,
     current: RwLock<Numbered>,
+    suspicions: Suspicions,
 }
 
 #[derive(Clone)]
@@ -71,10 +74,14 @@ struct Numbered {
 
 impl Mending {
     /// Connects.
-    pub(super) async fn open(client: Client, config: ConnectionManagerConfig) -> RedisResult<Self> {
+    pub(super) async fn open(
+        client: Client,
+        config: ConnectionManagerConfig,
+        suspicions: Suspicions,
+    ) -> RedisResult<Self> {
         let manager = ConnectionManager::new_with_config(client.clone(), config.clone()).await?;
         let current = RwLock::new(Numbered { manager, number: 0 });
-        Ok(Self(Arc::new(Shared { client, config, current })))
+        Ok(Self(Arc::new(Shared { client, config, current, suspicions })))
     }
 
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
@@ -100,8 +107,12 @@ impl Shared {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the manager that gave an answer after which it gives no better one.
+    /// Replaces the manager that gave an answer after which it gives no better one. The first to meet a
+    /// broken connection may be the only one: it is mended for those who come after.
     fn look<T>(&self, used: u64, answer: RedisResult<T>) -> RedisResult<T> {
+        if answer.as_ref().is_err_and(|error| error.is_io_error() || error.is_timeout()) {
+            self.suspicions.raise();
+        }
         if let Err(error) = &answer
             && is_stuck(error)
         {

@@ -6,9 +6,11 @@
 //! A server that comes back as another one (restarted, or a replica that took over) may have forgotten
 //! what it last heard: Redis writes once a second, or later, and replicas lag. Then a job that runs may
 //! stand there as waiting, and whoever takes it makes it run twice. So nobody takes jobs between the
-//! first doubt and the moment when those who run them had the time to say so ([`Watched::doubt`]).
+//! first doubt and the moment when those who run them had the time to say so ([`Watched::doubt`]). Who
+//! has just started knows nothing of that, nor do other people's workers: they may be too early.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -52,17 +54,35 @@ pub enum ConnectionState {
 #[derive(Clone)]
 pub(super) struct Watched {
     known: Arc<watch::Sender<Known>>,
-    /// Makes the watcher look at once.
-    nudge: Arc<Notify>,
+    suspicions: Suspicions,
     _task: Arc<AbortOnDropHandle<()>>,
+}
+
+/// Whatever broke, counted by those who met it.
+#[derive(Clone, Default)]
+pub(super) struct Suspicions {
+    count: Arc<AtomicU64>,
+    /// Makes the watcher look at once.
+    raised: Arc<Notify>,
+}
+
+impl Suspicions {
+    /// To be told when a connection broke or nobody answered.
+    pub(super) fn raise(&self) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+        self.raised.notify_one();
+    }
+
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
 }
 
 #[derive(Debug, Clone, Default)]
 struct Known {
     away: Option<Away>,
-    /// How often something broke, and how many of these had happened when Redis was asked last: for the
-    /// others, nobody knows yet what they meant.
-    suspicions: u64,
+    /// How many suspicions there were when Redis was asked last: of later ones nobody knows what they
+    /// meant.
     settled: u64,
     /// When a server was first seen that was not the one before.
     restarted: Option<Instant>,
@@ -76,12 +96,17 @@ struct Away {
 
 impl Watched {
     /// Watches the server that has the keys with this prefix.
-    pub(super) fn start(link: Link, prefix: Arc<str>, shown_url: Arc<str>) -> Self {
+    pub(super) fn start(
+        link: Link,
+        prefix: Arc<str>,
+        url: Arc<str>,
+        suspicions: Suspicions,
+    ) -> Self {
         let known = Arc::new(watch::Sender::new(Known::default()));
-        let nudge = Arc::new(Notify::new());
-        let watcher = Watcher { link, prefix, url: shown_url, known: known.clone() };
-        let task = tokio::spawn(watcher.watch(nudge.clone()));
-        Self { known, nudge, _task: Arc::new(AbortOnDropHandle::new(task)) }
+        let watcher =
+            Watcher { link, prefix, url, known: known.clone(), suspicions: suspicions.clone() };
+        let task = tokio::spawn(watcher.watch());
+        Self { known, suspicions, _task: Arc::new(AbortOnDropHandle::new(task)) }
     }
 
     pub(super) fn now(&self) -> ConnectionState {
@@ -94,16 +119,10 @@ impl Watched {
         }
     }
 
-    /// To be told when a connection broke or a call failed.
-    pub(super) fn suspect(&self) {
-        self.known.send_modify(|known| known.suspicions += 1);
-        self.nudge.notify_one();
-    }
-
     /// For how long jobs should not be taken yet, if so.
     pub(super) fn doubt(&self) -> Option<Duration> {
         let known = self.known.borrow();
-        if known.away.is_some() || known.suspicions > known.settled {
+        if known.away.is_some() || self.suspicions.count() > known.settled {
             return Some(SETTLING);
         }
         let left = (known.restarted? + TAKING_BACK).saturating_duration_since(Instant::now());
@@ -141,10 +160,11 @@ struct Watcher {
     prefix: Arc<str>,
     url: Arc<str>,
     known: Arc<watch::Sender<Known>>,
+    suspicions: Suspicions,
 }
 
 impl Watcher {
-    async fn watch(self, nudge: Arc<Notify>) {
+    async fn watch(self) {
         let mut server = None;
         let mut mentioned = Instant::now();
         let mut unanswered = None;
@@ -152,7 +172,7 @@ impl Watcher {
             // It is waited for beyond our patience: that there is no answer at all makes the link connect
             // anew, and nobody else may wait that long for one.
             let (suspicions, mut asked) =
-                unanswered.take().unwrap_or_else(|| (self.known.borrow().suspicions, self.ask()));
+                unanswered.take().unwrap_or_else(|| (self.suspicions.count(), self.ask()));
             let answer = match tokio::time::timeout(PATIENCE, &mut asked).await {
                 Ok(answer) => answer.map_err(|error| error.to_string()),
                 Err(_) => {
@@ -195,7 +215,7 @@ impl Watcher {
             } else {
                 tokio::select! {
                     () = tokio::time::sleep(EVERY) => {}
-                    () = nudge.notified() => {}
+                    () = self.suspicions.raised.notified() => {}
                 }
             }
         }
@@ -205,6 +225,8 @@ impl Watcher {
     fn ask(&self) -> BoxFuture<'static, redis::RedisResult<String>> {
         let (link, prefix) = (self.link.clone(), self.prefix.clone());
         Box::pin(async move {
+            // While it still reads its data, it answers the question below, and not this one.
+            ask_home::<()>(link.clone(), &prefix, cmd("PING")).await?;
             let mut info = cmd("INFO");
             info.arg("server");
             let info: String = ask_home(link, &prefix, info).await?;

@@ -1,33 +1,29 @@
 //! Completed jobs go to Redis together: those that end while a call is on its way share the next one.
 //! Alone, a job does not wait for others.
 //!
-//! What Redis was last told it may forget when it is killed. So the ends of the last seconds are
-//! remembered here, and told again to a Redis that was restarted.
+//! What Redis was last told it may forget when it is killed. So the completions of the last seconds are
+//! remembered here, and told again to a Redis that was restarted. (Retries and failures are not: a job
+//! that Redis has running again runs again.)
 
-use std::collections::VecDeque;
+mod recent;
+
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use futures::StreamExt;
-use futures::future::join_all;
-use futures::stream::FuturesUnordered;
+use futures::stream::{self, FuturesUnordered};
+use futures::{Stream, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use self::recent::{REMEMBERED, Recent};
 use super::{Handler, Shared};
-use crate::scripts::{self, End, Finished};
+use crate::scripts::{self, End, Finished, TakenBack};
 use crate::{Error, now_ms};
 
 /// Jobs in one call: enough to share its costs, few enough to be answered in two or three milliseconds.
 const AT_ONCE: usize = 50;
 /// Calls on their way: while Redis works on one, the next is being written.
 const CALLS: usize = 2;
-/// For how long ends are remembered: Redis writes what it has heard after two seconds at the latest, and
-/// every second on a disk that is not busy.
-const REMEMBERED: Duration = Duration::from_secs(3);
-/// How many ends are remembered.
-const MOST_REMEMBERED: usize = 10_000;
 
 /// A job that is to be completed, and who waits for that.
 struct Waiting {
@@ -42,15 +38,15 @@ pub(super) struct Finisher {
 
 /// What they have brought. A slot brings one job at a time, so there are never more than slots.
 pub(super) struct Completed {
-    waiting: mpsc::UnboundedReceiver<Waiting>,
-    /// Taken from there, and of another kind than what was before it.
-    held_back: Option<Waiting>,
+    brought: mpsc::UnboundedReceiver<Waiting>,
+    /// Taken from there, and not of the kind that went before.
+    waiting: Vec<Waiting>,
 }
 
 impl Finisher {
     pub(super) fn new() -> (Self, Completed) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        (Self { waiting: sender }, Completed { waiting: receiver, held_back: None })
+        (Self { waiting: sender }, Completed { brought: receiver, waiting: Vec::new() })
     }
 
     /// Completes a job.
@@ -65,22 +61,24 @@ impl Finisher {
 }
 
 impl Completed {
-    /// Those that can go together, as many as there are.
+    /// Those that can go together with the one that has waited longest.
     async fn next(&mut self) -> Option<Vec<Waiting>> {
-        let first = match self.held_back.take() {
-            Some(held_back) => held_back,
-            None => self.waiting.recv().await?,
-        };
-        let mut together = vec![first];
-        while together.len() < AT_ONCE
-            && let Ok(next) = self.waiting.try_recv()
-        {
-            if !next.end.goes_with(&together[0].end) {
-                self.held_back = Some(next);
-                break;
+        if self.waiting.is_empty() {
+            self.waiting.push(self.brought.recv().await?);
+        }
+        while let Ok(next) = self.brought.try_recv() {
+            self.waiting.push(next);
+        }
+        let mut together: Vec<Waiting> = Vec::new();
+        let others = std::mem::take(&mut self.waiting).into_iter().filter_map(|next| {
+            let goes = together.first().is_none_or(|first| next.end.goes_with(&first.end));
+            if !goes || together.len() == AT_ONCE {
+                return Some(next);
             }
             together.push(next);
-        }
+            None
+        });
+        self.waiting = others.collect();
         Some(together)
     }
 }
@@ -91,92 +89,87 @@ pub(super) async fn finish<H: Handler>(
     mut completed: Completed,
     ended: CancellationToken,
 ) {
-    let mut calls = FuturesUnordered::new();
-    let mut recent = Recent::default();
     let broker = shared.queue.broker();
     let mut restarts = broker.restarts();
+    let mut calls = FuturesUnordered::new();
+    let mut recent = Recent::default();
+    let mut retelling = retell(&shared, Vec::new());
     loop {
         tokio::select! {
-            Some(written) = calls.next() => {
-                // While it is doubtful what Redis remembers, everything is remembered here.
-                recent.remember(written, broker.doubt().is_none());
-            }
+            Some(written) = calls.next() => recent.remember(written),
             Some(together) = completed.next(), if calls.len() < CALLS => {
                 calls.push(write(&shared, together));
             }
-            () = restarts.next() => {
-                for ends in recent.take() {
-                    join_all(ends.into_iter().map(|end| complete_again(&shared, end))).await;
-                }
-            }
+            () = restarts.next() => retelling = retell(&shared, recent.again()),
+            Some(()) = retelling.next() => {}
+            () = tokio::time::sleep(REMEMBERED / 3), if !recent.is_empty() => {}
             () = ended.cancelled() => return,
+        }
+        // While it is doubtful what Redis remembers, everything is remembered here.
+        if broker.doubt().is_none() {
+            recent.forget();
         }
     }
 }
 
 /// Answers those who wait; returns what is written now.
-async fn write<H: Handler>(shared: &Shared<H>, together: Vec<Waiting>) -> Vec<End> {
+async fn write<H: Handler>(shared: &Shared<H>, mut together: Vec<Waiting>) -> Vec<End> {
+    // A slot that was told to go does not wait any more; its job is handed back.
+    together.retain(|waiting| !waiting.answer.is_closed());
+    if together.is_empty() {
+        return Vec::new();
+    }
+    // It may have become known after the slot has asked for the next job.
+    if shared.quiet.is_cancelled() || shared.queue.broker().doubt().is_some() {
+        together.iter_mut().for_each(|waiting| waiting.end.leave_next());
+    }
     let (mut ends, waiting): (Vec<_>, Vec<_>) =
         together.into_iter().map(|Waiting { end, answer }| (end, answer)).unzip();
     let (redis, keys) = (&mut shared.redis(), shared.queue.keys());
     let answers = match scripts::move_to_completed(redis, keys, &ends, now_ms()).await {
         Ok(answers) => answers,
-        Err(error) => waiting.iter().map(|_| Err(error.for_another())).collect(),
+        Err(error) => {
+            // Now, for the next call may go before any slot has heard of it.
+            if error.is_outage() {
+                shared.failed();
+            }
+            waiting.iter().map(|_| Err(error.for_another())).collect()
+        }
     };
     let mut is_written = answers.iter().map(|answer| matches!(answer, Ok(Finished::Moved(_))));
     ends.retain(|_| is_written.next().unwrap_or(false));
     drop(is_written);
     for (waiting, answer) in waiting.into_iter().zip(answers) {
-        // A slot that was told to go does not wait any more; its job is handed back.
         let _ = waiting.send(answer);
     }
     ends
 }
 
-/// Completes a job again, if Redis has forgotten that it was.
+/// Completes jobs again that Redis has forgotten to be so.
+fn retell<H: Handler>(
+    shared: &Shared<H>,
+    ends: Vec<End>,
+) -> impl Stream<Item = ()> + Unpin + use<'_, H> {
+    let each = stream::iter(ends).map(|end| complete_again(shared, end));
+    Box::pin(each.buffer_unordered(AT_ONCE))
+}
+
 async fn complete_again<H: Handler>(shared: &Shared<H>, end: End) {
-    let (redis, keys) = (&mut shared.redis(), shared.queue.keys());
-    let lock_ms = shared.config.lock.as_millis() as u64;
-    let job = end.run.job_id.clone();
-    if shared.held.holds(&job) {
+    let job = &end.run.job_id;
+    if shared.held.holds(job) {
         // It was added anew and runs here.
         return;
     }
+    let (redis, keys) = (&mut shared.redis(), shared.queue.keys());
+    let lock_ms = shared.config.lock.as_millis() as u64;
     let again = async {
-        if scripts::take_back(redis, keys, lock_ms, &end.run).await? {
-            scripts::move_to_completed(redis, keys, &[end.for_itself()], now_ms()).await?;
+        if scripts::take_back(redis, keys, lock_ms, &end.run).await? == TakenBack::Ours {
+            scripts::move_to_completed(redis, keys, std::slice::from_ref(&end), now_ms()).await?;
             tracing::info!(job, "completed again: Redis had forgotten it");
         }
         Ok::<_, Error>(())
     };
     if let Err(error) = again.await {
         tracing::debug!(job, %error, "cannot see whether Redis has forgotten it");
-    }
-}
-
-/// The ends of the last seconds.
-#[derive(Default)]
-struct Recent {
-    ends: VecDeque<(Instant, End)>,
-}
-
-impl Recent {
-    fn remember(&mut self, ends: Vec<End>, may_forget: bool) {
-        let now = Instant::now();
-        self.ends.extend(ends.into_iter().map(|end| (now, end)));
-        let old = |(then, _): &mut (Instant, End)| now.duration_since(*then) > REMEMBERED;
-        while may_forget && self.ends.pop_front_if(old).is_some() {}
-        let excess = self.ends.len().saturating_sub(MOST_REMEMBERED);
-        self.ends.drain(..excess);
-    }
-
-    /// All of them, in portions.
-    fn take(&mut self) -> Vec<Vec<End>> {
-        let mut ends = std::mem::take(&mut self.ends).into_iter().map(|(_, end)| end).peekable();
-        let mut portions = Vec::new();
-        while ends.peek().is_some() {
-            portions.push(ends.by_ref().take(AT_ONCE).collect());
-        }
-        portions
     }
 }

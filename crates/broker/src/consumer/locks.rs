@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 
 use super::{EventKind, Handler, PAUSE, Shared, cancel};
-use crate::scripts::{self, OurRun};
+use crate::scripts::{self, OurRun, TakenBack};
 use crate::{Error, Job, now_ms};
 
 /// How often a job may lose its holder before it is failed instead of run again.
@@ -150,13 +151,20 @@ async fn renew_all<H: Handler>(
     let (ids, tokens): (Vec<_>, Vec<_>) =
         held.iter().map(|(id, lock)| (id.as_str(), lock.run.token.as_str())).unzip();
     let lost = scripts::extend_locks(redis, keys, lock_ms, &ids, &tokens).await?;
-    for (id, lock) in lost.iter().filter_map(|id| held.get_key_value(id)) {
-        if !scripts::take_back(redis, keys, lock_ms, &lock.run).await? {
-            tracing::debug!(job = id, "its lock is lost, or it has just ended");
-            lock.lost.cancel();
+    // All at the same time: after a restart others wait only so long before they take what they find.
+    let taking_back = lost.iter().filter_map(|id| held.get(id)).map(|lock| async move {
+        match scripts::take_back(&mut shared.redis(), keys, lock_ms, &lock.run).await? {
+            TakenBack::Ours => {}
+            TakenBack::NotOurs => {
+                tracing::debug!(job = lock.run.job_id, "its lock is lost, or it has just ended");
+                lock.lost.cancel();
+            }
+            // Nobody else can have it, so this is the only run there will be.
+            TakenBack::Unknown => tracing::debug!(job = lock.run.job_id, "Redis does not know it"),
         }
-    }
-    Ok(())
+        Ok(())
+    });
+    join_all(taking_back).await.into_iter().collect()
 }
 
 /// Puts jobs without a holder back to wait: at start, and again and again. Ends with `stop`.

@@ -9,7 +9,7 @@ use futures::FutureExt;
 use super::ending::{Ending, Failure, decide, stack_trace};
 use super::fetch::Admitted;
 use super::{EventKind, FreeSlot, Handler, JobContext, PAUSE, Shared, panics};
-use crate::scripts::{self, Attempt, Claim, End, Fetched, Finished, Next, OurRun, Run};
+use crate::scripts::{self, Attempt, Claim, End, Fetched, Finished, Next, OurRun, Run, TakenBack};
 use crate::{DeadLetter, Error, Job, Outcome, now_ms};
 
 /// What a slot has after it finished a job.
@@ -254,8 +254,8 @@ impl<H: Handler> Shared<H> {
         // it. As long as nobody else has the job, what was done for it counts.
         let (redis, keys) = (&mut self.redis(), self.queue.keys());
         let run = OurRun::of(job, &claim.token);
-        if scripts::take_back(redis, keys, claim.lock_ms, &run).await? {
-            return self.write_ending(claim, job, ending, next).await;
+        if scripts::take_back(redis, keys, claim.lock_ms, &run).await? == TakenBack::Ours {
+            return self.write_ending(claim, job, ending, Next::Leave).await;
         }
         Ok(finished)
     }
@@ -274,7 +274,13 @@ impl<H: Handler> Shared<H> {
         let run = Run { claim, job, fields: &fields, next, now_ms: now_ms() };
         match ending {
             Ending::Completed { result, .. } => {
-                self.finisher.complete(End::completed(&run, result)).await
+                let end = End::completed(&run, result);
+                if end.goes_with(&end) {
+                    return self.finisher.complete(end).await;
+                }
+                let mut answers =
+                    scripts::move_to_completed(redis, keys, &[end], run.now_ms).await?;
+                answers.remove(0)
             }
             Ending::Failed(Failure { reason, .. }) => {
                 let stack = stack.unwrap_or_default();

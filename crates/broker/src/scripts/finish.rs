@@ -51,6 +51,7 @@ enum Target {
 }
 
 /// What `moveToFinished` wants to know of a job that has ended.
+#[derive(Clone)]
 pub(crate) struct End {
     pub(crate) run: OurRun,
     /// The JSON of its result, or why it failed.
@@ -96,9 +97,14 @@ impl End {
         }
     }
 
-    /// The same, to be written without taking the next job.
-    pub(crate) fn for_itself(self) -> Self {
-        Self { next: Next::Leave, ..self }
+    /// To be written without taking the next job.
+    pub(crate) fn leave_next(&mut self) {
+        self.next = Next::Leave;
+    }
+
+    /// How much memory it takes, about.
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Self>() + self.value.len() + self.options.len() + self.fields.len()
     }
 
     /// Whether both can be written by one call, which clears up old jobs once for all.

@@ -16,7 +16,11 @@ for job = 1, #KEYS - 14 do
   answers[job] = answerOf(one, keys, args)
 end
 for _, call in ipairs(putOff) do
-  -- The jobs are finished; what could not be cleared up now is so with the next ones.
-  pcall(unpack(call))
+  -- The jobs are finished, whatever happens to old ones.
+  local ok, problem = pcall(unpack(call))
+  if not ok then
+    problem = type(problem) == "table" and problem.err or problem
+    redis.log(redis.LOG_WARNING, "cannot clear up old jobs of " .. ARGV[2] .. " " .. tostring(problem))
+  end
 end
 return answers

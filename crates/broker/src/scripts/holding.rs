@@ -35,9 +35,11 @@ pub(crate) struct OurRun {
     /// Who holds its lock.
     pub(crate) token: String,
     /// When the job was added.
-    pub(crate) added: u64,
+    added: u64,
     /// When this run of it began.
     pub(crate) began: u64,
+    /// How often the job was given to somebody, this time included.
+    starts: u32,
 }
 
 impl OurRun {
@@ -47,25 +49,41 @@ impl OurRun {
             token: token.to_owned(),
             added: job.timestamp,
             began: job.processed_on,
+            starts: job.starts,
         }
     }
 }
 
+/// Whose a job is that we run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TakenBack {
+    /// Ours: it is locked for us.
+    Ours,
+    /// It has ended, or gone back, or somebody else has it.
+    NotOurs,
+    /// Redis knows no such job; perhaps it has forgotten it altogether.
+    Unknown,
+}
+
 /// Locks a job anew for us who run it: its lock has expired, or Redis has forgotten that we took it.
-/// `Ok(false)`: it has ended, or somebody else has it.
 pub(crate) async fn take_back(
     redis: &mut Link,
     keys: &Keys,
     lock_ms: u64,
     run: &OurRun,
-) -> Result<bool, Error> {
+) -> Result<TakenBack, Error> {
     let mut call = TAKE_BACK.prepare_invoke();
-    for key in keys.parts(["active", "wait", "prioritized", "stalled", &run.job_id]) {
+    for key in keys.parts(["active", "wait", "prioritized", "delayed", "stalled", &run.job_id]) {
         call.key(key);
     }
     call.key(keys.lock(&run.job_id));
-    call.arg(&run.job_id).arg(&run.token).arg(lock_ms).arg(run.added).arg(run.began);
-    Ok(call.invoke_async(redis).await?)
+    call.arg(&run.job_id).arg(&run.token).arg(lock_ms);
+    call.arg(run.added).arg(run.began).arg(run.starts);
+    Ok(match call.invoke_async::<i64>(redis).await? {
+        1 => TakenBack::Ours,
+        0 => TakenBack::NotOurs,
+        _ => TakenBack::Unknown,
+    })
 }
 
 /// Notes on a job that its holder died. Past `allowed` crashes the job is marked as failed for the
@@ -132,4 +150,66 @@ pub(crate) async fn move_stalled_jobs_to_wait(
     }
     call.arg(max_stalled).arg(&keys.prefix).arg(now_ms).arg(interval_ms);
     Ok(call.invoke_async(redis).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use stampede_testkit::Redis;
+
+    use super::*;
+    use crate::{Broker, Config};
+
+    /// What became of the job since our second run of it began, and whose it is.
+    const STORIES: [(&str, &[&str], TakenBack); 11] = [
+        ("its lock expired", &["LPUSH @active j"], TakenBack::Ours),
+        ("its lock is ours", &["LPUSH @active j", "SET @j:lock ours"], TakenBack::Ours),
+        ("its taking was forgotten", &["LPUSH @wait j x y", "HSET @j ats 1"], TakenBack::Ours),
+        ("the same, with priority", &["ZADD @prioritized 1 j", "HSET @j ats 1"], TakenBack::Ours),
+        ("the same, delayed before", &["ZADD @delayed 1 j", "HSET @j ats 1"], TakenBack::Ours),
+        ("it went back to wait", &["LPUSH @wait j"], TakenBack::NotOurs),
+        ("another has it", &["LPUSH @active j", "SET @j:lock theirs"], TakenBack::NotOurs),
+        ("another had it", &["LPUSH @active j", "HSET @j ats 3"], TakenBack::NotOurs),
+        ("it is done", &["HSET @j finishedOn 9"], TakenBack::NotOurs),
+        ("it is another", &["LPUSH @active j", "HSET @j timestamp 8"], TakenBack::NotOurs),
+        ("it was forgotten altogether", &["DEL @j"], TakenBack::Unknown),
+    ];
+
+    #[tokio::test]
+    async fn a_job_is_taken_back_by_its_run_and_by_no_other() {
+        let redis = Redis::start().await;
+        let broker = Broker::connect(&Config::new(redis.url())).await.unwrap();
+        let keys = Keys::new("bull", "q");
+        let mut link = broker.redis();
+        let run = OurRun {
+            job_id: "j".to_owned(),
+            token: "ours".to_owned(),
+            added: 5,
+            began: 7,
+            starts: 2,
+        };
+        for (story, commands, whose) in STORIES {
+            let first = ["FLUSHALL", "HSET @j name job timestamp 5 ats 2 processedOn 7"];
+            for command in first.iter().chain(commands) {
+                let mut words = command.split(' ').map(|word| word.replace('@', &keys.prefix));
+                let mut command = redis::cmd(&words.next().unwrap());
+                command.arg(words.collect::<Vec<_>>()).exec_async(&mut link).await.unwrap();
+            }
+            let taken = take_back(&mut link, &keys, 10_000, &run).await.unwrap();
+            assert_eq!(taken, whose, "{story}");
+            let mut pipe = redis::pipe();
+            pipe.lrange(keys.part("active"), 0, -1).get(keys.lock("j"));
+            pipe.hget(keys.part("j"), "ats").lrange(keys.part("wait"), 0, -1);
+            let (active, lock, ats, wait): (Vec<String>, Option<String>, Option<u32>, Vec<String>) =
+                pipe.query_async(&mut link).await.unwrap();
+            if whose == TakenBack::Ours {
+                assert_eq!(
+                    (active, lock.as_deref(), ats),
+                    (vec!["j".into()], Some("ours"), Some(2))
+                );
+                assert!(!wait.contains(&"j".to_owned()), "{story}");
+            } else {
+                assert_ne!(lock.as_deref(), Some("ours"), "{story}");
+            }
+        }
+    }
 }

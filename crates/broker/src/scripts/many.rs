@@ -4,7 +4,9 @@
 //! `moveToFinished` defines 36 functions and asks for the queue's settings, the delayed jobs and the
 //! old ones, and does so again for the next job. Here BullMQ's own text becomes a function that is
 //! called for each job; what it defines is defined once, and what would come out the same for every
-//! job of the call is done once (`many.lua`). The outcome is that of as many single calls.
+//! job of the call is done once (`many.lua`). The outcome is that of as many single calls
+//! (`like_single.rs`), but that no call promotes or clears up more than the thousand jobs that BullMQ does
+//! at a time.
 //!
 //! A job that cannot be handled gets an error of its own; the others are not touched by it.
 

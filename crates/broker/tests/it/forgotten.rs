@@ -10,7 +10,8 @@ use crate::stage::{Call, Stage, config, connect, job, jobs, play, throughout};
 
 /// With a Redis that writes only when it is told to.
 async fn forgetful() -> Stage {
-    let redis = Redis::with_config(&[("appendonly", "no")]).await;
+    let settings = [("appendonly", "no"), ("loading-process-events-interval-bytes", "1024")];
+    let redis = Redis::with_config(&settings).await;
     let (broker, queue) = connect(&redis.url()).await;
     Stage { redis, broker, queue }
 }
@@ -109,4 +110,39 @@ async fn a_job_that_was_added_anew_is_not_taken_for_the_one_before() {
     assert_eq!(again.job.id, "a");
     again.completes();
     stage.until_completed(2).await;
+}
+
+#[tokio::test]
+async fn a_redis_that_reads_its_data_for_long_is_no_exception() {
+    let mut stage = forgetful().await;
+    stage.enqueue(&jobs(4)).await;
+    // It takes a quarter of a millisecond for each.
+    let mut filling = redis::pipe();
+    (0..16_000).for_each(|number| {
+        filling.set(format!("filling-{number}"), number).ignore();
+    });
+    filling.exec_async(&mut stage.raw().await).await.unwrap();
+    stage.ask::<()>("SAVE").await;
+    let mut one = stage.play(ConsumerConfig { slots: 2, ..config("one") });
+    let (_broker, queue) = connect(&stage.redis.url()).await;
+    let mut two = play(&queue, ConsumerConfig { slots: 9, ..config("two") });
+    one.run().await.completes();
+    stage.until("one done", |counts| counts.completed > 0).await;
+    let mut runs = vec![one.run().await];
+    while runs.len() < 3 {
+        runs.push(tokio::select! {
+            run = one.run() => run,
+            run = two.run() => run,
+        });
+    }
+    stage.redis.kill();
+    stage.redis.start_again_slowly().await;
+    throughout(Duration::from_secs(8), async || {
+        assert!(runs.iter().all(|run| !run.is_dropped()));
+    })
+    .await;
+    runs.into_iter().for_each(Call::completes);
+    stage.until_completed(4).await;
+    one.runs_nothing_else();
+    two.runs_nothing_else();
 }
