@@ -86,10 +86,13 @@ impl<H: Handler> Shared<H> {
 
     /// Runs the handler and decides what becomes of the job.
     async fn run_handler(&self, job: &Job) -> Ending {
-        if let Some(reason) = &job.deferred_failure {
-            return self.fail(job, reason.clone().into()).await;
+        if let Some(reason) = self.must_not_run(job) {
+            self.mend(job).await;
+            return self.fail(job, reason.into()).await;
         }
         let context = JobContext::new(&self.queue, job);
+        // Whatever the handler has begun elsewhere hears of its end, in whatever way that comes.
+        let _over = context.cancellation().drop_guard();
         let run = async {
             let run = self.handler.run(job, &context);
             match self.handler.policy(&job.name).timeout {
@@ -113,16 +116,35 @@ impl<H: Handler> Shared<H> {
         }
     }
 
+    /// Why a job is failed instead of run.
+    fn must_not_run(&self, job: &Job) -> Option<String> {
+        let (bytes, most) = (job.raw_data.len(), self.queue.broker().max_payload());
+        job.deferred_failure.clone().or_else(|| {
+            (bytes > most).then(|| format!("its payload has {bytes} bytes, and {most} is the most"))
+        })
+    }
+
+    /// Makes sure that no script stumbles over what other software has left in a job.
+    async fn mend(&self, job: &Job) {
+        while let Err(error) = scripts::mend(&mut self.redis(), self.queue.keys(), &job.id).await {
+            if !error.is_outage() {
+                tracing::error!(job = job.id, %error, "cannot be mended");
+                return;
+            }
+            self.failed();
+            tokio::time::sleep(PAUSE.1).await;
+        }
+    }
+
     /// Decides what becomes of a job with this outcome; a failure for good is settled first.
     async fn end(&self, job: &Job, outcome: Outcome, trace: Option<String>) -> Ending {
         let decided = catch_unwind(AssertUnwindSafe(|| {
             let policy = self.handler.policy(&job.name);
             decide(job, outcome, policy.retry.attempts, |attempts_made| {
-                let backoff = job.backoff.as_ref().unwrap_or(&policy.retry.backoff);
-                match backoff.custom_name() {
-                    Some(name) => self.handler.custom_backoff(name, job),
-                    None => backoff.delay(attempts_made, fastrand::f64()).unwrap_or_default(),
-                }
+                let pause = job.pause.clone().unwrap_or_else(|| policy.retry.pause());
+                pause
+                    .after(attempts_made, fastrand::f64())
+                    .unwrap_or_else(|name| self.handler.custom_backoff(name, job))
             })
         }));
         // A handler that cannot even say how to go on: nothing would be gained by another attempt.
@@ -211,7 +233,7 @@ impl<H: Handler> Shared<H> {
                 // The connection tells of the outage, once (`connection/state.rs`).
                 tracing::debug!(job = job.id, %error, retry_in = ?pause, "cannot finish");
             } else {
-                tracing::error!(job = job.id, %error, "cannot be finished; it will run again");
+                tracing::error!(job = job.id, %error, "was finished with an error; if it was not, it runs again");
                 // The same would happen at once, and again: it must not spin.
                 tokio::time::sleep(PAUSE.1).await;
                 return Ok(After::Unknown);
