@@ -13,9 +13,10 @@ build:
 	cargo build --release --locked --bin stampede
 	@mkdir -p bin && strip --strip-debug -o bin/stampede.new "$(CARGO_TARGET_DIR)/release/stampede" && mv -f bin/stampede.new bin/stampede
 
-## test: everything that must hold: format, lints, all tests, BullMQ's own clients on the engine
+## test: everything that must hold: format, lints, all tests, examples in the documentation, BullMQ's own clients on the engine
 test: install-test lint
 	cargo nextest run --locked --workspace
+	cargo test --locked --workspace --doc --quiet
 	ENGINE="$(CARGO_TARGET_DIR)/debug/stampede" interop/run all
 
 lint:

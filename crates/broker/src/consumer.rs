@@ -137,9 +137,9 @@ pub trait Handler: Send + Sync + 'static {
         JobPolicy::default()
     }
 
-    /// The pause of a back-off that a job calls by a name of its own.
+    /// The pause of a back-off that a job calls by a name of its own; a second where nobody knows it.
     fn custom_backoff(&self, _strategy: &str, _job: &Job) -> Duration {
-        Duration::ZERO
+        Duration::from_secs(1)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A job taken from a queue, and the ways it can end.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::time::Duration;
 
 use serde::de::IgnoredAny;
@@ -25,6 +26,17 @@ pub enum Outcome {
     Discard(String),
     /// Not now (something outside is down): comes back later, costs no attempt.
     Snooze(Duration),
+}
+
+/// A value is a result, and an error worth another attempt.
+impl<T: Serialize, E: Display> From<Result<T, E>> for Outcome {
+    fn from(result: Result<T, E>) -> Self {
+        match result.map(|value| serde_json::to_value(value)) {
+            Ok(Ok(value)) => Self::Done(value),
+            Ok(Err(error)) => Self::Discard(format!("its result cannot be written: {error}")),
+            Err(error) => Self::Retry(error.to_string()),
+        }
+    }
 }
 
 /// A job as the handler sees it.
@@ -264,6 +276,16 @@ mod tests {
         ] {
             assert!(with(field, value).unwrap().contains(field), "{field} {value}");
         }
+    }
+
+    #[test]
+    fn a_result_is_an_outcome() {
+        let outcome = |result: Result<u32, &str>| Outcome::from(result);
+        assert!(matches!(outcome(Ok(7)), Outcome::Done(value) if value == 7));
+        assert!(matches!(outcome(Err("busy")), Outcome::Retry(reason) if reason == "busy"));
+        let keys_that_are_no_text = HashMap::from([(vec![1], 2)]);
+        let unwritable = Outcome::from(Ok::<_, String>(keys_that_are_no_text));
+        assert!(matches!(unwritable, Outcome::Discard(_)));
     }
 
     #[test]

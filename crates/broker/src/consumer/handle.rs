@@ -115,9 +115,10 @@ impl ConsumerHandle {
         Self { slots, quiet, kill, events }
     }
 
-    /// Changes how many jobs are worked on at the same time. Running ones are left to end.
+    /// Changes how many jobs are worked on at the same time. Running ones are left to end. With 0 it pauses
+    /// until there are slots again.
     pub fn resize(&self, slots: usize) {
-        self.slots.send_replace(slots.max(1));
+        self.slots.send_replace(slots);
     }
 
     /// How many jobs may be worked on at the same time.

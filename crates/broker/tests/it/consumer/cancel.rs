@@ -14,16 +14,19 @@ async fn whoever_runs_a_cancelled_job_drops_it() {
     stage.enqueue(&[job("a"), job("b")]).await;
     let a = played.run().await;
     let b = played.run().await;
+    let over = [&a, &b].map(|run| run.context.as_ref().unwrap().cancellation());
     // From another process, which knows nothing of the consumer.
     let (_, elsewhere) = crate::stage::connect(&stage.redis.url()).await;
     assert_eq!(elsewhere.cancel("a", "the buyer changed her mind").await.unwrap(), Cancelled::Told);
     a.dropped().await;
+    assert_eq!(over.each_ref().map(|over| over.is_cancelled()), [true, false]);
     let failure = played.failure().await;
     assert_eq!(failure.reason, "cancelled: the buyer changed her mind");
     failure.settles(Ok(()));
     stage.until("failed", |counts| counts.failed == 1 && counts.active == 1).await;
     b.completes();
     stage.until_completed(1).await;
+    assert!(over[1].is_cancelled(), "what is still done for it is in vain");
 }
 
 #[tokio::test]

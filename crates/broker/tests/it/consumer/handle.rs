@@ -34,6 +34,20 @@ async fn slots_grow_and_shrink_while_jobs_run() {
 }
 
 #[tokio::test]
+async fn a_consumer_without_slots_pauses_until_it_has_some_again() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    let handle = played.running.handle.clone();
+    handle.resize(0);
+    stage.enqueue(&[job("a")]).await;
+    throughout(Duration::from_millis(300), || async { assert_eq!(handle.running(), 0) }).await;
+    played.runs_nothing_else();
+    handle.resize(1);
+    played.run().await.completes();
+    stage.until_completed(1).await;
+}
+
+#[tokio::test]
 async fn a_quiet_consumer_ends_what_it_has_and_takes_nothing() {
     let stage = Stage::start().await;
     let mut played = stage.play(config("w"));
