@@ -22,7 +22,7 @@ const SCRIPTS: [&str; 10] = [
 ];
 
 /// The scripts we run only for many jobs at once (`src/scripts/many.rs`).
-const FOR_MANY: [&str; 2] = ["addPrioritizedJob-9", "addStandardJob-9"];
+const FOR_MANY: [&str; 3] = ["addDelayedJob-6", "addPrioritizedJob-9", "addStandardJob-9"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");

@@ -52,6 +52,8 @@ pub struct Config {
     pub prefix: Option<String>,
     /// For TLS.
     pub tls: TlsFiles,
+    /// Largest payload of a job in bytes of JSON; 256 KB if it does not say. More is neither added nor run.
+    pub max_payload: Option<usize>,
 }
 
 impl Config {
@@ -78,6 +80,7 @@ pub struct Broker {
     opener: Arc<Opener>,
     prefix: Arc<str>,
     shown_url: Arc<str>,
+    max_payload: usize,
     state: state::Watched,
 }
 
@@ -108,6 +111,9 @@ const UNHEARD: Duration = Duration::from_secs(5);
 /// A silent connection is probed after this long.
 const PROBE_AFTER: Duration = Duration::from_secs(4);
 
+/// Largest payload of a job, unless the configuration says otherwise.
+const MAX_PAYLOAD: usize = 256 << 10;
+
 impl Broker {
     /// Connects and checks that this Redis keeps jobs: `noeviction`, version 6.2 or newer, no replica.
     pub async fn connect(config: &Config) -> Result<Self, Error> {
@@ -130,7 +136,8 @@ impl Broker {
         let suspicions = opener.suspicions.clone();
         let state =
             state::Watched::start(link.clone(), prefix.clone(), shown_url.clone(), suspicions);
-        Ok(Self { link, bull, opener: Arc::new(opener), prefix, shown_url, state })
+        let max_payload = config.max_payload.unwrap_or(MAX_PAYLOAD);
+        Ok(Self { link, bull, opener: Arc::new(opener), prefix, shown_url, max_payload, state })
     }
 
     /// A handle on a queue.
@@ -190,6 +197,10 @@ impl Broker {
     }
 
     /// Whether this is a Cluster, in which a publisher is not told how many listen.
+    pub(crate) fn max_payload(&self) -> usize {
+        self.max_payload
+    }
+
     pub(crate) fn is_cluster(&self) -> bool {
         self.opener.is_cluster
     }
@@ -232,9 +243,20 @@ impl Broker {
         Err(last.unwrap_or_else(|| no_answer(&self.shown_url)))
     }
 
-    /// A connection of its own for blocking commands of up to `block`.
-    pub(crate) async fn blocking_connection(&self, block: Duration) -> Result<Link, Error> {
-        Ok(self.opener.link(block + RESPONSE_TIMEOUT).await?)
+    /// A connection of its own for blocking commands of up to `block`, which others see under this name.
+    pub(crate) async fn blocking_connection(
+        &self,
+        block: Duration,
+        name: &str,
+    ) -> Result<Link, Error> {
+        let link = self.opener.link(block + RESPONSE_TIMEOUT).await?;
+        let mut told = cmd("CLIENT");
+        told.arg("SETNAME").arg(name);
+        // It works as well without a name, where that is not allowed.
+        if let Err(error) = ask_home::<()>(link.clone(), &self.prefix, told).await {
+            tracing::debug!(%error, name, "cannot give a connection its name");
+        }
+        Ok(link)
     }
 }
 

@@ -39,6 +39,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use uuid::Uuid;
 
 use self::fetch::Taking;
 use self::finisher::{Completed, Finisher};
@@ -85,6 +86,21 @@ pub struct ConsumerConfig {
     /// Jobs begun by all consumers of this queue together, unless the limit `queue:<name>` is set
     /// ([`crate::Limits::set`]).
     pub limit: Option<Rate>,
+}
+
+impl ConsumerConfig {
+    /// So many slots, a token of its own, no limit, and the times that suit most.
+    pub fn new(name: impl Into<String>, slots: usize) -> Self {
+        Self {
+            name: name.into(),
+            token: Uuid::now_v7().to_string(),
+            slots,
+            lock: Duration::from_secs(15),
+            stalled_interval: Duration::from_secs(5),
+            drain: Duration::from_secs(30),
+            limit: None,
+        }
+    }
 }
 
 /// What holds for all jobs of a type.
@@ -275,8 +291,13 @@ impl<H: Handler> Shared<H> {
     async fn fill_slots(self: &Arc<Self>, busy: &mut JoinSet<FreeSlot>, stop: &CancellationToken) {
         let mut wanted = self.slots.subscribe();
         let mut slots = Slots::default();
-        let mut marker = Marker::new(self.queue.clone());
+        let mut marker = Marker::new(self.queue.clone(), &self.config.name);
         let mut pause = PAUSE.0;
+        // Others see who works here, also if there is never a moment to wait.
+        tokio::select! {
+            () = marker.open() => {}
+            () = stop.cancelled() => {}
+        }
         while !stop.is_cancelled() {
             slots.resize(*wanted.borrow_and_update());
             let mut idle = IDLE;

@@ -111,6 +111,20 @@ pub enum Error {
         /// How large it may be.
         limit: usize,
     },
+    /// Something about a job that a queue has no room for.
+    #[error("job {id:?} cannot be added: {reason}")]
+    InvalidOption {
+        /// Which job.
+        id: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Nothing is known of it: it was never added, or has ended and was not kept.
+    #[error("there is no job {id:?}; if it has ended, it was not kept")]
+    UnknownJob {
+        /// Which job.
+        id: String,
+    },
     /// A server that knew us asks for another password now.
     #[error(
         "Redis does not know us any more ({0}). Was its password changed? Then check REDIS_URL or REDIS_PASSWORD"

@@ -4,22 +4,40 @@ use bullmq::{FlowJob, FlowProducer};
 use stampede_model::JobSpec;
 
 use crate::names::check_queue_name;
-use crate::queue::{check, options_of};
+use crate::options::{check, options_of};
 use crate::{Broker, Error};
 
 /// A job and the jobs that have to be done before it.
 #[derive(Debug, Clone)]
 pub struct Flow {
+    /// Where it runs.
+    pub queue: String,
     /// The job itself.
     pub job: JobSpec,
     /// What comes before it.
     pub children: Vec<Flow>,
+    /// What it means for its parent, if it has one, that it failed for good.
+    pub on_failure: OnFailure,
+}
+
+/// What a child that failed for good means for its parent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The parent fails, too: it could wait for ever.
+    #[default]
+    FailParent,
+    /// The parent begins when the other children are done, and knows of it
+    /// ([`crate::JobContext::children_failures`]).
+    GoOn,
+    /// The parent begins at once, whatever the other children do, and knows of it.
+    RunParent,
 }
 
 impl Flow {
     /// A job without children.
-    pub fn new(job: JobSpec) -> Self {
-        Self { job, children: Vec::new() }
+    pub fn new(queue: impl Into<String>, job: JobSpec) -> Self {
+        let on_failure = OnFailure::default();
+        Self { queue: queue.into(), job, children: Vec::new(), on_failure }
     }
 
     /// With one more child.
@@ -30,21 +48,25 @@ impl Flow {
 }
 
 impl Broker {
-    /// Adds a whole tree of jobs, all or nothing. Adding the same ids again changes nothing. A job that
-    /// fails for good fails its parent, too.
+    /// Adds a whole tree of jobs, all or nothing. Adding the same ids again changes nothing.
     pub async fn add_flow(&self, flow: &Flow) -> Result<(), Error> {
         let producer = FlowProducer::with_connection(self.bull(), Some(self.prefix().to_owned()))?;
-        producer.add(flow_job(flow)?).await?;
+        producer.add(flow_job(flow, self.max_payload())?).await?;
         Ok(())
     }
 }
 
-fn flow_job(flow: &Flow) -> Result<FlowJob, Error> {
-    check_queue_name(flow.job.queue)?;
-    check(&flow.job)?;
-    let job = FlowJob::new(flow.job.name, flow.job.queue, &flow.job.data)?;
-    let children: Result<Vec<FlowJob>, Error> = flow.children.iter().map(flow_job).collect();
-    // A step that fails for good takes along those that wait for it; else they would wait for ever.
-    let options = options_of(&flow.job).fail_parent_on_failure();
+fn flow_job(flow: &Flow, max_payload: usize) -> Result<FlowJob, Error> {
+    check_queue_name(&flow.queue)?;
+    check(&flow.job, max_payload)?;
+    let job = FlowJob::new(flow.job.name.as_ref(), flow.queue.as_str(), &flow.job.data)?;
+    let children = flow.children.iter().map(|child| flow_job(child, max_payload));
+    let children: Result<Vec<FlowJob>, Error> = children.collect();
+    let options = options_of(&flow.job);
+    let options = match flow.on_failure {
+        OnFailure::FailParent => options.fail_parent_on_failure(),
+        OnFailure::GoOn => options.ignore_dependency_on_failure(),
+        OnFailure::RunParent => options.continue_parent_on_failure(),
+    };
     Ok(job.options(options).children(children?))
 }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use serde::Serialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::backoff::Backoff;
+use crate::backoff::Pause;
 
 /// Entries of `stacktrace` kept per job that does not say.
 const STACK_TRACE_LIMIT: usize = 10;
@@ -52,10 +52,11 @@ pub struct Job {
     /// Payload and options as they stand in its hash.
     pub(crate) raw_data: String,
     pub(crate) raw_options: String,
-    pub(crate) backoff: Option<Backoff>,
+    /// Before its next attempt, if it says so itself.
+    pub(crate) pause: Option<Pause>,
     /// The schedule it comes from.
     pub(crate) schedule: Option<String>,
-    /// An earlier attempt has shown how far it was.
+    /// An earlier attempt has shown how far it was, in numbers.
     pub(crate) shows_progress: bool,
     pub(crate) stack_trace_limit: usize,
     pub(crate) keep_logs: Option<u64>,
@@ -114,8 +115,8 @@ impl Job {
             processed_on: ms(fields.get("processedOn")),
             starts: whole(fields.get("ats")),
             attempts: options["attempts"].as_f64().map_or(0, |n| n as u32),
-            backoff: Backoff::read(&options["backoff"]),
-            shows_progress: fields.contains_key("progress"),
+            pause: Pause::read(&options["backoff"]),
+            shows_progress: json(fields.get("progress")).as_f64().is_some_and(|n| n > 0.0),
             stack_trace_limit: options["stackTraceLimit"]
                 .as_f64()
                 .map_or(STACK_TRACE_LIMIT, |n| n as usize),
@@ -154,8 +155,29 @@ fn unreadable(fields: &HashMap<String, String>) -> Option<String> {
     match fields.get("data").map(|data| serde_json::from_str::<IgnoredAny>(data)) {
         None => Some("unreadable job: its hash has no data".to_owned()),
         Some(Err(error)) => Some(format!("unreadable job: its data are not JSON ({error})")),
-        Some(Ok(_)) => None,
+        Some(Ok(_)) => unusable(fields),
     }
+}
+
+/// Which field the scripts would stumble over when the job ends (`mend.lua`).
+fn unusable(fields: &HashMap<String, String>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Parent {
+        #[serde(rename = "id")]
+        _id: String,
+        #[serde(rename = "queueKey")]
+        _queue_key: String,
+    }
+    let no_number = |name: &&str| {
+        let is_number = |text: &String| text.len() <= 15 && text.parse::<i64>().is_ok();
+        fields.get(*name).is_some_and(|text| !is_number(text))
+    };
+    if let Some(name) = ["atm", "stc"].iter().find(|name| no_number(name)) {
+        return Some(format!("unreadable job: its field {name} is no number"));
+    }
+    let parent = fields.get("parent")?;
+    let error = serde_json::from_str::<Parent>(parent).err()?;
+    Some(format!("unreadable job: its field parent is not readable ({error})"))
 }
 
 fn read_keep_jobs(option: &Value) -> KeepJobs {
@@ -192,7 +214,7 @@ mod tests {
         );
         assert_eq!(job.attempts, 3);
         assert_eq!(job.attempts_made, 2);
-        assert_eq!(job.backoff.unwrap().delay(2, 0.5), Some(Duration::from_millis(4000)));
+        assert_eq!(job.pause.unwrap().after(2, 0.5), Ok(Duration::from_millis(4000)));
         assert_eq!(job.keep_completed.count, Some(-1));
         assert_eq!(job.data["a"], 1);
     }
@@ -228,6 +250,20 @@ mod tests {
         assert!(hash(&[("data", "{}")]).unwrap().contains("no name"));
         assert!(hash(&[("name", "x")]).unwrap().contains("no data"));
         assert!(hash(&[("name", "x"), ("data", "{oops")]).unwrap().contains("not JSON"));
+        let with = |field, value| hash(&[("name", "x"), ("data", "{}"), (field, value)]);
+        assert_eq!(with("atm", "2"), None);
+        assert_eq!(with("parent", r#"{"id":"p","queueKey":"bull:q","fpof":true}"#), None);
+        for (field, value) in [
+            ("atm", "many"),
+            ("atm", "2.0"),
+            ("atm", "9999999999999999999"),
+            ("stc", ""),
+            ("parent", "{"),
+            ("parent", r#"{"id":"p"}"#),
+            ("parent", "7"),
+        ] {
+            assert!(with(field, value).unwrap().contains(field), "{field} {value}");
+        }
     }
 
     #[test]

@@ -1,8 +1,52 @@
 //! Everything Stampede says to Redis, and the only crate that names `redis` or `bullmq`.
 //!
-//! Queues are BullMQ 6, byte for byte: producing, counting and administration go through the
-//! official crate; consuming is our own ([`Consumer`]), running the same Lua scripts, because the
-//! official worker loses jobs where a ticket system must not (see `ARCHITECTURE.md`).
+//! Queues are BullMQ 6, byte for byte: counting, administration, flows and schedules go through the
+//! official crate; adding and consuming ([`Consumer`]) are our own and run the same Lua scripts, because
+//! the official worker loses jobs where a ticket system must not, and one call for many jobs is faster
+//! (see `ARCHITECTURE.md`).
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use serde_json::json;
+//! use stampede_broker::{
+//!     Broker, Config, Consumer, ConsumerConfig, Handler, Job, JobContext, JobSpec, Outcome,
+//! };
+//! use tokio_util::sync::CancellationToken;
+//!
+//! struct Mailer;
+//!
+//! impl Handler for Mailer {
+//!     async fn run(&self, job: &Job, context: &JobContext) -> Outcome {
+//!         let Some(to) = job.data["to"].as_str() else {
+//!             return Outcome::Discard("nobody to send it to".to_owned());
+//!         };
+//!         // Send it here; `context` has its log, its progress, rate limits and circuit breakers.
+//!         Outcome::Done(json!({ "sent": to }))
+//!     }
+//! }
+//!
+//! # async fn example() -> Result<(), stampede_broker::Error> {
+//! let broker = Broker::connect(&Config::new("redis://127.0.0.1:6379")).await?;
+//! let mails = broker.queue("mails").await?;
+//! let welcome = JobSpec {
+//!     id: "welcome-ann".to_owned(),
+//!     delay: Duration::from_secs(60),
+//!     ..JobSpec::new("welcome", json!({ "to": "ann@example.com" }))
+//! };
+//! mails.enqueue(&[welcome]).await?;
+//!
+//! let stop = CancellationToken::new();
+//! let mailer = Consumer::new(ConsumerConfig::new("mailer", 16), mails.clone(), Mailer);
+//! let working = tokio::spawn(mailer.run(stop.clone()));
+//!
+//! let ended = mails.events().await?.ended("welcome-ann", Duration::from_secs(90)).await?;
+//! println!("{ended:?}"); // Some(Completed(Object {"sent": String("ann@example.com")}))
+//! stop.cancel();
+//! working.await.expect("the mailer stops");
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! This crate moves jobs; it must never know what a job does.
 
@@ -16,12 +60,14 @@ mod consumer;
 pub mod copy;
 mod dead_letters;
 mod error;
+mod events;
 mod flows;
 mod job;
 mod keys;
 mod limits;
 mod mirror;
 mod names;
+mod options;
 mod queue;
 mod reclaim;
 mod schedules;
@@ -29,7 +75,7 @@ mod scripts;
 
 pub use address::check_url;
 pub use admin::{Delayed, Found, JobView, State, WhenActive};
-pub use backoff::{Backoff, RetryPolicy};
+pub use backoff::RetryPolicy;
 pub use breaker::{Breaker, BreakerConfig, Gate, Passage};
 pub use cluster::{
     Alert, Announced, ClaimNode, Decided, Decisions, Holder, Leadership, Lease, Level, NodeEntry,
@@ -42,13 +88,16 @@ pub use consumer::{
 };
 pub use dead_letters::{DeadLetter, DeadLetters, Letters};
 pub use error::Error;
-pub use flows::Flow;
+pub use events::{Ended, QueueEvent, QueueEvents};
+pub use flows::{Flow, OnFailure};
 pub use job::{Job, Outcome};
 pub use limits::{Limits, Permit, Rate, Taken};
 pub use mirror::BatchMirror;
 pub use names::Channel;
 pub use queue::{Counts, Presence, Queue};
 pub use schedules::Schedule;
+/// What jobs are described with.
+pub use stampede_model::{Backoff, Deduplication, JobSpec, Keep, Which};
 
 /// Milliseconds since 1970, as BullMQ writes times.
 fn now_ms() -> u64 {

@@ -84,6 +84,11 @@ pub(crate) fn check_job_id(id: &str) -> Result<(), Error> {
     check("job id", id)
 }
 
+/// The same for what several jobs are about.
+pub(crate) fn check_deduplication_id(id: &str) -> Result<(), Error> {
+    check("deduplication id", id)
+}
+
 fn check(what: &'static str, name: &str) -> Result<(), Error> {
     let bad = |c: char| c.is_control() || c.is_whitespace() || matches!(c, ':' | '{' | '}');
     let reason = if name.is_empty() {

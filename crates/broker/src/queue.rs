@@ -1,29 +1,22 @@
 //! A queue seen from the producer's side: add, look up, remove, count.
 
-use std::time::Duration;
-
-use bullmq::types::{BackoffStrategy, JobState, KeepJobs, RemoveOnFinish, RetryOptions};
-use bullmq::{BulkJob, JobOptions};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use bullmq::BulkJob;
+use bullmq::types::{JobState, RetryOptions};
 use redis::{cmd, pipe};
 use serde::Serialize;
-use stampede_model::{Backoff, JobSpec};
+use stampede_model::JobSpec;
 
 use crate::connection::OfficialQueue;
 use crate::keys::Keys;
-use crate::names::check_job_id;
+use crate::options::{check, options_again, options_of, payload};
 use crate::scripts::{self, NewJob};
 use crate::{Broker, Error, Letters, now_ms};
 
 /// Jobs on their way to Redis at the same time; enough to fill the pipe, few enough to answer in
 /// milliseconds.
 const CHUNK: usize = 500;
-
-/// Largest payload of a job, as JSON.
-const MAX_PAYLOAD: usize = 256 << 10;
-
-/// Finished jobs stay visible in Bull Board for a day, failed ones for a week.
-const KEEP_COMPLETED: (Duration, usize) = (Duration::from_secs(24 * 3600), 10_000);
-const KEEP_FAILED: (Duration, usize) = (Duration::from_secs(7 * 24 * 3600), 100_000);
 
 /// A handle on one queue. Cheap to clone.
 #[derive(Clone)]
@@ -93,25 +86,41 @@ impl Queue {
         &self.broker
     }
 
+    /// What BullMQ's clients call a connection that does something for this queue.
+    pub(crate) fn client_name(&self, what: &str) -> String {
+        let name =
+            format!("{}:{}{what}", self.broker.prefix(), BASE64_STANDARD.encode(self.name()));
+        // Redis takes neither blanks nor what does not show.
+        name.replace(|c: char| !c.is_ascii_graphic(), "-")
+    }
+
     pub(crate) fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// Adds jobs. Ids that exist already are left as they are, so doing this twice is harmless.
-    pub async fn enqueue(&self, jobs: &[JobSpec]) -> Result<(), Error> {
+    /// Adds jobs; their ids as they are on the queue now: that of another job where it was left out beside
+    /// that one ([`JobSpec::deduplication`]). Ids that exist already are left as they are, so doing this
+    /// twice is harmless.
+    ///
+    /// Those without priority or delay, those with a priority and those with a delay each keep their order
+    /// among themselves.
+    pub async fn enqueue(&self, jobs: &[JobSpec]) -> Result<Vec<String>, Error> {
+        let most = self.broker.max_payload();
+        // All of them first: either none is refused or none is added.
+        let jobs = jobs.iter().map(|job| new_job(job, most)).collect::<Result<Vec<_>, _>>()?;
+        let mut ids = Vec::with_capacity(jobs.len());
         for chunk in jobs.chunks(CHUNK) {
-            match self.add(chunk).await {
+            ids.extend(match self.add(chunk).await {
                 // That a connection broke while nobody used it shows only now; it is mended already.
                 Err(error) if error.is_outage() => self.add(chunk).await?,
                 added => added?,
-            }
+            });
         }
-        Ok(())
+        Ok(ids)
     }
 
-    async fn add(&self, jobs: &[JobSpec]) -> Result<(), Error> {
-        let jobs = jobs.iter().map(new_job).collect::<Result<Vec<_>, _>>()?;
-        scripts::add(&self.broker.redis(), &self.keys, &jobs, now_ms()).await
+    async fn add(&self, jobs: &[NewJob<'_>]) -> Result<Vec<String>, Error> {
+        scripts::add(&self.broker.redis(), &self.keys, jobs, now_ms()).await
     }
 
     /// Adds jobs whose former run may still be kept as finished: that record makes room.
@@ -142,6 +151,7 @@ impl Queue {
         options: &str,
     ) -> Result<(), Error> {
         let data: serde_json::Value = serde_json::from_str(data).unwrap_or(data.into());
+        payload(id, &data, self.broker.max_payload())?;
         if let Some(mut kept) = self.bull.get_job(id).await?
             && self.bull.get_job_state(id).await? == JobState::Failed
         {
@@ -151,7 +161,7 @@ impl Queue {
             let anew = RetryOptions { reset_attempts_made: true, reset_attempts_started: true };
             return Ok(kept.retry("failed", Some(anew)).await?);
         }
-        let options = job_options(options).job_id(id);
+        let options = options_again(options).job_id(id);
         self.bull.add_bulk(vec![BulkJob::with_options(name, data, options)]).await?;
         Ok(())
     }
@@ -162,6 +172,14 @@ impl Queue {
         job_id: &str,
     ) -> Result<std::collections::HashMap<String, serde_json::Value>, Error> {
         self.ask(|| self.bull.get_children_values(job_id)).await
+    }
+
+    /// Reasons of a job's children that failed and may do so, by the key of the child.
+    pub(crate) async fn children_failures(
+        &self,
+        job_id: &str,
+    ) -> Result<std::collections::HashMap<String, String>, Error> {
+        self.ask(|| self.bull.get_failed_children_values(job_id)).await
     }
 
     /// Removes a job, unless it is being worked on: then the answer is `false`.
@@ -215,57 +233,6 @@ impl Queue {
     }
 }
 
-/// Refuses what should not be on a queue; the payload as JSON.
-pub(crate) fn check(job: &JobSpec) -> Result<String, Error> {
-    check_job_id(&job.id)?;
-    if job.id.bytes().all(|byte| byte.is_ascii_digit()) {
-        let reason = "it is a number, which BullMQ gives to jobs without an id".to_owned();
-        return Err(Error::InvalidName { what: "job id", name: job.id.clone(), reason });
-    }
-    let data = job.data.to_string();
-    let bytes = data.len();
-    if bytes > MAX_PAYLOAD {
-        return Err(Error::PayloadTooLarge { id: job.id.clone(), bytes, limit: MAX_PAYLOAD });
-    }
-    Ok(data)
-}
-
-fn new_job(job: &JobSpec) -> Result<NewJob<'_>, Error> {
-    Ok(NewJob { name: job.name, data: check(job)?, options: options_of(job) })
-}
-
-/// Options as they stand in a job's hash, each read by itself: one odd value resets no other. Neither
-/// a delay nor a parent from another time is kept.
-fn job_options(text: &str) -> JobOptions {
-    let Ok(serde_json::Value::Object(all)) = serde_json::from_str(text) else {
-        return JobOptions::default();
-    };
-    let readable = |(name, value): &(String, serde_json::Value)| {
-        let alone = serde_json::json!({ name: value });
-        !matches!(name.as_str(), "delay" | "parent" | "timestamp")
-            && serde_json::from_value::<JobOptions>(alone).is_ok()
-    };
-    let kept: serde_json::Map<_, _> = all.into_iter().filter(readable).collect();
-    serde_json::from_value(kept.into()).unwrap_or_default()
-}
-
-/// The options of a job as BullMQ has them.
-pub(crate) fn options_of(spec: &JobSpec) -> JobOptions {
-    let Backoff::Exponential { base_ms } = spec.backoff;
-    let keep = |(age, count): (Duration, usize)| {
-        // BullMQ's scripts read the age in seconds, whatever the crate's documentation says.
-        RemoveOnFinish::Options(KeepJobs {
-            age: Some(age.as_secs()),
-            count: Some(count),
-            limit: None,
-        })
-    };
-    let options = JobOptions::new()
-        .job_id(spec.id.as_str())
-        .attempts(spec.attempts)
-        .backoff(BackoffStrategy::Exponential(base_ms))
-        .remove_on_complete(keep(KEEP_COMPLETED))
-        .remove_on_fail(keep(KEEP_FAILED));
-    // Without one it stands in no order of priorities at all.
-    if spec.priority > 0 { options.priority(spec.priority) } else { options }
+fn new_job(job: &JobSpec, max_payload: usize) -> Result<NewJob<'_>, Error> {
+    Ok(NewJob { name: &job.name, data: check(job, max_payload)?, options: options_of(job) })
 }

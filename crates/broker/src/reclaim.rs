@@ -2,7 +2,7 @@
 
 use redis::{cmd, pipe};
 
-use crate::scripts::{count_crash, move_job_from_active_to_wait};
+use crate::scripts::{count_crash, mend, move_job_from_active_to_wait};
 use crate::{Error, Queue};
 
 /// A job that was being worked on this often when its worker died is taken for the cause.
@@ -53,7 +53,12 @@ impl Queue {
         let locks: Vec<Option<String>> = locks.query_async(&mut redis).await?;
         let jobs = active.into_iter().zip(locks);
         let jobs = jobs.filter_map(|(id, lock)| Some(LockedJob { id, lock: lock? }));
-        Ok(jobs.filter(|job| is_ours(&job.lock)).collect())
+        let jobs: Vec<LockedJob> = jobs.filter(|job| is_ours(&job.lock)).collect();
+        for LockedJob { id, .. } in &jobs {
+            // Perhaps it was what made the answer an error; then the next one would be, too.
+            mend(&mut redis, keys, id).await?;
+        }
+        Ok(jobs)
     }
 
     async fn put_back(&self, jobs: Vec<LockedJob>) -> Result<Vec<String>, Error> {

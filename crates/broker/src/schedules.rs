@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use stampede_model::JobSpec;
 
 use crate::names::check_job_id;
-use crate::queue::{check, options_of};
+use crate::options::{check, options_of};
 use crate::{Error, Job, Queue, scripts};
 
 /// When jobs come.
@@ -91,12 +91,22 @@ impl Queue {
         job: &JobSpec,
     ) -> Result<(), Error> {
         check_job_id(id)?;
-        check(job)?;
+        check(job, self.broker().max_payload())?;
+        if !job.delay.is_zero() || job.deduplication.is_some() {
+            let told = "its jobs come when they are due, with neither delay nor deduplication";
+            return Err(Error::InvalidSchedule(told.to_owned()));
+        }
         let mut options = options_of(job);
         options.job_id = None;
         let repeat = schedule.options()?;
         self.bull()
-            .upsert_job_scheduler(id, repeat, Some(job.name), Some(job.data.clone()), Some(options))
+            .upsert_job_scheduler(
+                id,
+                repeat,
+                Some(&job.name),
+                Some(job.data.clone()),
+                Some(options),
+            )
             .await?;
         Ok(())
     }

@@ -9,6 +9,7 @@
 //! - `holding.rs`: locks, and jobs whose holder is gone
 //! - `record.rs`: what is written about a job while it runs
 //! - `many.rs`: one call for many jobs
+//! - `mend.rs`: jobs that the others would stumble over
 
 mod add;
 mod fetch;
@@ -17,6 +18,7 @@ mod holding;
 #[cfg(test)]
 mod like_single;
 mod many;
+mod mend;
 mod record;
 
 use std::sync::LazyLock;
@@ -33,6 +35,7 @@ pub(crate) use self::holding::{
     OurRun, TakenBack, count_crash, extend_locks, move_job_from_active_to_wait,
     move_stalled_jobs_to_wait, take_back,
 };
+pub(crate) use self::mend::{mend, mend_stalled};
 pub(crate) use self::record::{add_log, update_job_scheduler, update_progress};
 
 type Script = LazyLock<redis::Script>;

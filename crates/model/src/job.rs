@@ -6,39 +6,15 @@
 //! Adding a job? Add its payload here, its file in `crates/worker/src/jobs/`, and a line in
 //! `crates/worker/src/jobs.rs`.
 
+mod spec;
+
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::spec::{Backoff, Deduplication, JobSpec, Keep, Which};
 use crate::{BatchId, Ticket, TicketId};
-
-/// Everything a queue needs to know of a job to be added.
-#[derive(Debug, Clone, PartialEq)]
-pub struct JobSpec {
-    /// Which queue.
-    pub queue: &'static str,
-    /// The wire name of the job type.
-    pub name: &'static str,
-    /// Adding a second job with the same id does nothing.
-    pub id: String,
-    /// The payload.
-    pub data: Value,
-    /// 1 is taken first; 0 means no priority.
-    pub priority: u32,
-    /// How often it may be tried.
-    pub attempts: u32,
-    /// How long to wait between tries.
-    pub backoff: Backoff,
-}
-
-/// The pause before attempt n + 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backoff {
-    /// `base_ms`, then twice that, four times, …
-    Exponential {
-        /// The first pause.
-        base_ms: u64,
-    },
-}
 
 /// Why a payload was refused; such a job is never retried.
 #[derive(Debug, thiserror::Error)]
@@ -73,13 +49,11 @@ impl GenerateTicket {
     pub fn spec(ticket: &Ticket) -> JobSpec {
         let payload = Self { v: 1, ticket_id: ticket.id, batch_id: ticket.batch_id };
         JobSpec {
-            queue: Self::QUEUE,
-            name: Self::NAME,
             id: ticket.id.to_string(),
-            data: serde_json::json!(payload),
             priority: if ticket.is_vip() { 1 } else { 10 },
-            attempts: 3,
-            backoff: Backoff::Exponential { base_ms: 2_000 },
+            attempts: Some(3),
+            backoff: Some(Backoff::Exponential(Duration::from_secs(2))),
+            ..JobSpec::new(Self::NAME, serde_json::json!(payload))
         }
     }
 

@@ -56,6 +56,7 @@ pub(crate) async fn broker(settings: &Settings, url: &str) -> Result<Broker> {
     let config = stampede_broker::Config {
         prefix: settings.queue_prefix.clone(),
         tls: settings.redis_tls.clone(),
+        max_payload: Some(settings.max_job_bytes),
         ..stampede_broker::Config::new(url)
     };
     loop {

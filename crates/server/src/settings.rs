@@ -41,6 +41,7 @@ pub(crate) struct Settings {
     pub(crate) redis: Redis,
     /// What the keys of queues begin with, if not with BullMQ's default.
     pub(crate) queue_prefix: Option<String>,
+    pub(crate) max_job_bytes: usize,
     pub(crate) redis_tls: TlsFiles,
     pub(crate) engine_fsync: FsyncArg,
     pub(crate) database_url: String,
@@ -143,6 +144,10 @@ impl Settings {
             port_is_given: args.port.as_deref().is_some_and(|port| !port.trim().is_empty()),
             redis,
             queue_prefix: reader.variable("QUEUE_PREFIX"),
+            max_job_bytes: {
+                let given = reader.variable("MAX_JOB_BYTES");
+                reader.number("MAX_JOB_BYTES", given.as_deref(), 256 << 10, 1024..=64 << 20)
+            } as usize,
             redis_tls: redis::read_tls(&mut reader),
             engine_fsync: reader.read(
                 "ENGINE_FSYNC",

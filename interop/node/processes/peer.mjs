@@ -75,6 +75,10 @@ const requests = {
     return job && { ...job.asJSON(), state: await job.getState() };
   },
 
+  async workers({ queue: name }) {
+    return (await queue(name).getWorkers()).map(worker => worker.rawname ?? worker.name);
+  },
+
   // A request to Bull Board, over HTTP as a browser would.
   async board({ queues: names, method, path }) {
     if (!board) {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::limits::{Limits, Rate};
 use crate::{Breaker, BreakerConfig, Error, Job, Permit, Queue, scripts};
@@ -18,6 +19,7 @@ pub struct JobContext {
     keep_logs: Option<u64>,
     /// The job has shown how far it is.
     shows_progress: Arc<AtomicBool>,
+    over: CancellationToken,
 }
 
 impl JobContext {
@@ -27,18 +29,27 @@ impl JobContext {
             job_id: job.id.clone(),
             keep_logs: job.keep_logs,
             shows_progress: Arc::new(AtomicBool::new(job.shows_progress)),
+            over: CancellationToken::new(),
         }
     }
 
-    /// Whether it has been shown how far the job is; then it ends at 100.
+    /// Is cancelled when this run is over, in whatever way. A handler itself is just dropped when its job
+    /// is cancelled, takes too long or is lost to another worker; what it has begun on other threads or in
+    /// other processes is not, and has to look at this.
+    pub fn cancellation(&self) -> CancellationToken {
+        self.over.clone()
+    }
+
+    /// Whether it has been shown how far the job is, in numbers; then it ends at 100.
     pub(super) fn shows_progress(&self) -> bool {
         self.shows_progress.load(Ordering::Relaxed)
     }
 
     /// Shows how far the job is: a percentage, or any JSON.
     pub async fn progress(&self, progress: impl Serialize) -> Result<(), Error> {
-        self.shows_progress.store(true, Ordering::Relaxed);
-        let progress = serde_json::to_string(&progress).unwrap_or_default();
+        let progress = serde_json::to_value(&progress).unwrap_or_default();
+        self.shows_progress.store(progress.is_number(), Ordering::Relaxed);
+        let progress = progress.to_string();
         let mut redis = self.queue.broker().redis();
         scripts::update_progress(&mut redis, self.queue.keys(), &self.job_id, &progress).await
     }
@@ -52,6 +63,11 @@ impl JobContext {
     /// Results of the job's children in a flow, by the key of the child (`bull:payments:17`).
     pub async fn children_values(&self) -> Result<HashMap<String, Value>, Error> {
         self.queue.children_values(&self.job_id).await
+    }
+
+    /// Why children of the job failed that may do so, by the key of the child.
+    pub async fn children_failures(&self) -> Result<HashMap<String, String>, Error> {
+        self.queue.children_failures(&self.job_id).await
     }
 
     /// Asks for a permit of a rate limit, such as `account:17`. Without one: [`crate::Outcome::Snooze`].

@@ -203,6 +203,7 @@ async fn rescue<H: Handler>(shared: &Shared<H>) -> Result<(), Error> {
     // Slightly shorter than ours, so that our own next check is not the one that is refused.
     let guard_ms = shared.config.stalled_interval.as_millis() as u64 * 9 / 10;
     let (redis, keys) = (&mut shared.redis(), shared.queue.keys());
+    scripts::mend_stalled(redis, keys).await?;
     let jobs =
         scripts::move_stalled_jobs_to_wait(redis, keys, MAX_STALLED, guard_ms, now_ms()).await?;
     if !jobs.is_empty() {

@@ -18,6 +18,8 @@ use crate::{Error, Queue};
 /// The blocking wait for a marker, on a connection of its own.
 pub(super) struct Marker {
     queue: Queue,
+    /// Who waits, as `getWorkers` and Bull Board show it.
+    client_name: String,
     connection: Option<Link>,
     waiting: Option<AbortOnDropHandle<Option<(Link, Woken)>>>,
 }
@@ -32,14 +34,23 @@ pub(super) enum Woken {
 }
 
 impl Marker {
-    pub(super) fn new(queue: Queue) -> Self {
-        Self { queue, connection: None, waiting: None }
+    pub(super) fn new(queue: Queue, worker: &str) -> Self {
+        let client_name = queue.client_name(&format!(":w:{worker}"));
+        Self { queue, client_name, connection: None, waiting: None }
+    }
+
+    /// Makes the connection, if that takes but a moment.
+    pub(super) async fn open(&mut self) {
+        let connection = self.queue.broker().blocking_connection(IDLE, &self.client_name);
+        if let Ok(Ok(connection)) = timeout(PAUSE.1, connection).await {
+            self.connection = Some(connection);
+        }
     }
 
     /// Returns when there may be work, after `idle` at the latest.
     pub(super) async fn wait(&mut self, idle: Duration) -> Woken {
         let task = self.waiting.get_or_insert_with(|| {
-            let pop = pop(self.queue.clone(), self.connection.take());
+            let pop = pop(self.queue.clone(), self.client_name.clone(), self.connection.take());
             AbortOnDropHandle::new(tokio::spawn(pop))
         });
         tokio::select! {
@@ -78,8 +89,8 @@ impl Marker {
 }
 
 /// Pops a marker or times out; gives the connection back unless it broke.
-async fn pop(queue: Queue, connection: Option<Link>) -> Option<(Link, Woken)> {
-    match try_pop(&queue, connection).await {
+async fn pop(queue: Queue, client_name: String, connection: Option<Link>) -> Option<(Link, Woken)> {
+    match try_pop(&queue, &client_name, connection).await {
         Ok(popped) => Some(popped),
         Err(_) => {
             queue.broker().suspect();
@@ -90,10 +101,14 @@ async fn pop(queue: Queue, connection: Option<Link>) -> Option<(Link, Woken)> {
     }
 }
 
-async fn try_pop(queue: &Queue, connection: Option<Link>) -> Result<(Link, Woken), Error> {
+async fn try_pop(
+    queue: &Queue,
+    client_name: &str,
+    connection: Option<Link>,
+) -> Result<(Link, Woken), Error> {
     let mut connection = match connection {
         Some(connection) => connection,
-        None => queue.broker().blocking_connection(IDLE).await?,
+        None => queue.broker().blocking_connection(IDLE, client_name).await?,
     };
     let popped: redis::Value = cmd("BZPOPMIN")
         .arg(queue.keys().part("marker"))

@@ -100,10 +100,13 @@ impl<H: Handler> Shared<H> {
 
     /// Runs the handler and decides what becomes of the job.
     async fn run_handler(&self, job: &Job) -> Ending {
-        if let Some(reason) = &job.deferred_failure {
-            return self.fail(job, reason.clone().into()).await;
+        if let Some(reason) = self.must_not_run(job) {
+            self.mend(job).await;
+            return self.fail(job, reason.into()).await;
         }
         let context = JobContext::new(&self.queue, job);
+        // Whatever the handler has begun elsewhere hears of its end, in whatever way that comes.
+        let _over = context.cancellation().drop_guard();
         let run = async {
             let run = self.handler.run(job, &context);
             match self.handler.policy(&job.name).timeout {
@@ -127,16 +130,35 @@ impl<H: Handler> Shared<H> {
         }
     }
 
+    /// Why a job is failed instead of run.
+    fn must_not_run(&self, job: &Job) -> Option<String> {
+        let (bytes, most) = (job.raw_data.len(), self.queue.broker().max_payload());
+        job.deferred_failure.clone().or_else(|| {
+            (bytes > most).then(|| format!("its payload has {bytes} bytes, and {most} is the most"))
+        })
+    }
+
+    /// Makes sure that no script stumbles over what other software has left in a job.
+    async fn mend(&self, job: &Job) {
+        while let Err(error) = scripts::mend(&mut self.redis(), self.queue.keys(), &job.id).await {
+            if !error.is_outage() {
+                tracing::error!(job = job.id, %error, "cannot be mended");
+                return;
+            }
+            self.failed();
+            tokio::time::sleep(PAUSE.1).await;
+        }
+    }
+
     /// Decides what becomes of a job with this outcome; a failure for good is settled first.
     async fn end(&self, job: &Job, outcome: Outcome, trace: Option<String>) -> Ending {
         let decided = catch_unwind(AssertUnwindSafe(|| {
             let policy = self.handler.policy(&job.name);
             decide(job, outcome, policy.retry.attempts, |attempts_made| {
-                let backoff = job.backoff.as_ref().unwrap_or(&policy.retry.backoff);
-                match backoff.custom_name() {
-                    Some(name) => self.handler.custom_backoff(name, job),
-                    None => backoff.delay(attempts_made, fastrand::f64()).unwrap_or_default(),
-                }
+                let pause = job.pause.clone().unwrap_or_else(|| policy.retry.pause());
+                pause
+                    .after(attempts_made, fastrand::f64())
+                    .unwrap_or_else(|name| self.handler.custom_backoff(name, job))
             })
         }));
         // A handler that cannot even say how to go on: nothing would be gained by another attempt.
@@ -199,10 +221,7 @@ impl<H: Handler> Shared<H> {
                 Ok(Finished::Missing | Finished::Unlocked | Finished::NotOurs(_))
                     if answer_lost =>
                 {
-                    return Ok(match self.has_ended(job, ending).await {
-                        true => Written::Ours(After::Unknown),
-                        false => Written::NotOurs(After::Unknown),
-                    });
+                    return Ok(self.look_what_became_of(job, ending).await);
                 }
                 Ok(Finished::ChildrenPending) => {
                     let reason = "cannot be completed: it has children that are not done yet";
@@ -233,28 +252,29 @@ impl<H: Handler> Shared<H> {
                 // The connection tells of the outage, once (`connection/state.rs`).
                 tracing::debug!(job = job.id, %error, retry_in = ?pause, "cannot finish");
             } else {
-                tracing::error!(job = job.id, %error, "cannot be finished; it will run again");
+                tracing::error!(job = job.id, %error, "was finished with an error; if it was not, it runs again");
                 // The same would happen at once, and again: it must not spin.
                 tokio::time::sleep(PAUSE.1).await;
-                return Ok(Written::NotOurs(After::Unknown));
+                return Ok(self.look_what_became_of(job, ending).await);
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
         }
     }
 
-    /// Whether a job has ended with this run of it, when the answer that said so was lost: it has, unless
-    /// somebody else has begun it since.
-    async fn has_ended(&self, job: &Job, ending: &Ending) -> bool {
-        let key = self.queue.keys().part(&job.id);
+    /// Whose a job is whose end was written without a clear answer: ours, unless it has not ended, or
+    /// somebody has begun it since.
+    async fn look_what_became_of(&self, job: &Job, ending: &Ending) -> Written {
         let mut look = redis::cmd("HMGET");
-        look.arg(key).arg("ats").arg("finishedOn");
+        look.arg(self.queue.keys().part(&job.id)).arg("ats").arg("finishedOn");
         match look.query_async::<(Option<u32>, Option<String>)>(&mut self.redis()).await {
-            Ok((Some(starts), finished)) => {
-                starts == job.starts && (finished.is_some() || !ending.is_final())
+            Ok((Some(starts), finished))
+                if starts != job.starts || (finished.is_none() && ending.is_final()) =>
+            {
+                Written::NotOurs(After::Unknown)
             }
-            // It did not stay, as its options may have it.
-            Ok((None, _)) | Err(_) => true,
+            // Or it did not stay, as its options may have it.
+            _ => Written::Ours(After::Unknown),
         }
     }
 

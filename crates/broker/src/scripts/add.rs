@@ -4,7 +4,7 @@ use bullmq::JobOptions;
 use futures::future::join_all;
 use redis::Value;
 
-use super::many::{self, ADD_MANY_PRIORITIZED, ADD_MANY_STANDARD};
+use super::many::{self, ADD_MANY_DELAYED, ADD_MANY_PRIORITIZED, ADD_MANY_STANDARD};
 use super::{Script, packed};
 use crate::Error;
 use crate::connection::Link;
@@ -19,64 +19,100 @@ pub(crate) struct NewJob<'a> {
     pub(crate) name: &'a str,
     /// Its payload as JSON.
     pub(crate) data: String,
-    /// With its id; neither delayed nor the child of another job.
+    /// With its id; not the child of another job.
     pub(crate) options: JobOptions,
 }
 
-/// Adds jobs; an id that exists already is left as it is. One that cannot be added does not keep
-/// others from being so.
+/// BullMQ's ways to add a job.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Standard,
+    Prioritized,
+    Delayed,
+}
+
+impl Way {
+    fn of(options: &JobOptions) -> Self {
+        if options.delay.is_some_and(|ms| ms > 0) {
+            // Its priority counts when its time has come.
+            Self::Delayed
+        } else if options.priority.is_some_and(|priority| priority > 0) {
+            Self::Prioritized
+        } else {
+            Self::Standard
+        }
+    }
+
+    /// Its script, and what keys it has.
+    fn script(self) -> (&'static Script, &'static str) {
+        match self {
+            Self::Standard => {
+                (&ADD_MANY_STANDARD, "wait paused meta id completed delayed active events marker")
+            }
+            Self::Prioritized => (
+                &ADD_MANY_PRIORITIZED,
+                "marker meta id prioritized delayed completed active events pc",
+            ),
+            Self::Delayed => (&ADD_MANY_DELAYED, "marker meta id delayed completed events"),
+        }
+    }
+}
+
+/// Adds jobs; an id that exists already is left as it is. The id of each, or of the one that it was left
+/// out beside. One that cannot be added does not keep others from being so.
 pub(crate) async fn add(
     redis: &Link,
     keys: &Keys,
     jobs: &[NewJob<'_>],
     now_ms: u64,
-) -> Result<(), Error> {
-    let (prioritized, standard): (Vec<_>, Vec<_>) =
-        jobs.iter().partition(|job| job.options.priority.is_some_and(|priority| priority > 0));
-    let standard_keys =
-        ["wait", "paused", "meta", "id", "completed", "delayed", "active", "events", "marker"];
-    let prioritized_keys =
-        ["marker", "meta", "id", "prioritized", "delayed", "completed", "active", "events", "pc"];
+) -> Result<Vec<String>, Error> {
+    let calls = [Way::Standard, Way::Prioritized, Way::Delayed].into_iter().flat_map(|way| {
+        let of_it = (0..jobs.len()).filter(|job| Way::of(&jobs[*job].options) == way);
+        let of_it: Vec<usize> = of_it.collect();
+        let chunks: Vec<Vec<usize>> = of_it.chunks(AT_ONCE).map(<[_]>::to_vec).collect();
+        chunks.into_iter().map(move |chunk| async move {
+            let added = add_at_once(redis.clone(), keys, way, jobs, &chunk, now_ms).await?;
+            Ok::<_, Error>(chunk.into_iter().zip(added))
+        })
+    });
     // All are on their way at the same time.
-    let calls = standard
-        .chunks(AT_ONCE)
-        .map(|jobs| (&ADD_MANY_STANDARD, standard_keys, jobs))
-        .chain(
-            prioritized.chunks(AT_ONCE).map(|jobs| (&ADD_MANY_PRIORITIZED, prioritized_keys, jobs)),
-        )
-        .map(|(script, parts, jobs)| {
-            add_at_once(redis.clone(), script, keys, keys.parts(parts), jobs, now_ms)
-        });
-    join_all(calls).await.into_iter().collect()
+    let mut ids = vec![String::new(); jobs.len()];
+    for added in join_all(calls).await {
+        added?.for_each(|(job, id)| ids[job] = id);
+    }
+    Ok(ids)
 }
 
 async fn add_at_once(
     mut redis: Link,
-    script: &Script,
     keys: &Keys,
-    script_keys: [String; 9],
-    jobs: &[&NewJob<'_>],
+    way: Way,
+    jobs: &[NewJob<'_>],
+    chunk: &[usize],
     now_ms: u64,
-) -> Result<(), Error> {
+) -> Result<Vec<String>, Error> {
+    let (script, parts) = way.script();
     let mut call = script.prepare_invoke();
-    for key in script_keys {
-        call.key(key);
+    for part in parts.split(' ') {
+        call.key(keys.part(part));
     }
-    for job in jobs {
-        let id = job.options.job_id.as_deref().unwrap_or_default();
-        // At the end: no parent (its key, its dependencies, itself), no schedule, no deduplication.
-        call.arg(packed(&(&keys.prefix, id, job.name, now_ms, (), (), (), (), ())));
-        call.arg(&job.data);
-        call.arg(packed(&job.options));
+    for NewJob { name, data, options } in chunk.iter().map(|job| &jobs[*job]) {
+        let id = options.job_id.as_deref().unwrap_or_default();
+        let twins = options.deduplication.as_ref();
+        let twins = twins.map(|twins| keys.part(&format!("de:{}", twins.id)));
+        // In between: no parent (its key, its dependencies, itself), no schedule.
+        call.arg(packed(&(&keys.prefix, id, name, now_ms, (), (), (), (), twins)));
+        call.arg(data);
+        call.arg(packed(options));
     }
     let answer = call.invoke_async(&mut redis).await?;
-    for added in many::answers("addJob", answer, jobs.len())? {
-        match added? {
-            Value::BulkString(_) | Value::SimpleString(_) => {}
-            answer => {
-                return Err(Error::Protocol { script: "addJob", answer: format!("{answer:?}") });
-            }
-        }
+    many::answers("addJob", answer, chunk.len())?.into_iter().map(|id| id_of(id?)).collect()
+}
+
+fn id_of(answer: Value) -> Result<String, Error> {
+    match answer {
+        Value::BulkString(id) => Ok(String::from_utf8_lossy(&id).into_owned()),
+        Value::SimpleString(id) => Ok(id),
+        answer => Err(Error::Protocol { script: "addJob", answer: format!("{answer:?}") }),
     }
-    Ok(())
 }

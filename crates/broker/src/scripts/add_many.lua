@@ -1,4 +1,4 @@
--- Runs addStandardJob or addPrioritizedJob for many jobs (see many.rs).
+-- Runs addStandardJob, addPrioritizedJob or addDelayedJob for many jobs (see many.rs).
 --   KEYS  as the script has them
 --   ARGV  its three arguments for each job
 -- Answers with the id of each; an error stands alone in a table.

@@ -240,12 +240,38 @@ async fn adding_many_jobs_in_one_call_is_like_adding_them_with_the_official_crat
     let (alone, together) = (Side::connect(&redis, 0).await, Side::connect(&redis, 1).await);
     for meta in ["x 1", "paused 1", "concurrency 2", "opts.maxLenEvents 500"] {
         let options = |number: usize| {
-            let options = bullmq::JobOptions::new()
+            let mut options = bullmq::JobOptions::new()
                 .job_id(format!("a{}", number % 60))
                 .attempts(3)
                 .timestamp(std::time::UNIX_EPOCH + std::time::Duration::from_millis(NOW))
                 .backoff(bullmq::types::BackoffStrategy::Exponential(2_000));
-            if number.is_multiple_of(3) { options.priority(number as u32 + 1) } else { options }
+            options.priority = number.is_multiple_of(3).then_some(number as u32 + 1);
+            options.delay = (number % 5 == 1).then_some(1_000 + number as u64 % 4);
+            // Twins that are added in the same way, so that it is known which of them is the first.
+            let [first, newest] =
+                ["first", "newest"].map(|which| format!("{which}-{}", number % 15));
+            let twins = |id: String| bullmq::DeduplicationOptions {
+                id,
+                ttl: None,
+                extend: None,
+                replace: None,
+                keep_last_if_active: None,
+            };
+            options.deduplication = match number % 15 {
+                1 => Some(bullmq::DeduplicationOptions {
+                    ttl: Some(60_000),
+                    extend: Some(true),
+                    replace: Some(true),
+                    ..twins(newest)
+                }),
+                2 | 6 => Some(twins(first)),
+                3 => Some(bullmq::DeduplicationOptions {
+                    keep_last_if_active: Some(true),
+                    ..twins(first)
+                }),
+                _ => None,
+            };
+            options
         };
         let data = |number: usize| json!({"number": number, "text": "Bērziņa / \"x\""});
         for side in [&alone, &together] {
@@ -272,10 +298,11 @@ async fn adding_many_jobs_in_one_call_is_like_adding_them_with_the_official_crat
         add(&together.link, &together.keys, &ours, NOW).await.unwrap();
         let (mut alone, mut together) = (alone.everything().await, together.everything().await);
         for side in [&mut alone, &mut together] {
-            // Standard jobs and prioritized ones are added apart, so these mix them differently.
+            // Each kind of jobs is added apart, so these mix them differently.
             let mut events: Vec<String> = side
                 .remove("bull:q:events")
                 .unwrap()
+                .trim_end_matches(" (expires: false)")
                 .split("], [")
                 .map(|event| event.trim_matches(['[', ']']).to_owned())
                 .collect();

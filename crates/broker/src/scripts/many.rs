@@ -12,7 +12,10 @@
 
 use redis::Value;
 
-use super::{ADD_PRIORITIZED_JOB_TEXT, ADD_STANDARD_JOB_TEXT, MOVE_TO_FINISHED_TEXT, Script};
+use super::{
+    ADD_DELAYED_JOB_TEXT, ADD_PRIORITIZED_JOB_TEXT, ADD_STANDARD_JOB_TEXT, MOVE_TO_FINISHED_TEXT,
+    Script,
+};
 use crate::Error;
 
 /// Functions of `moveToFinished` that many jobs need once, and what they become in `many.lua`.
@@ -34,6 +37,9 @@ const WHEN_ADDING: [(&str, &str); 3] = [
     ("addBaseMarkerIfNeeded", "marked"),
 ];
 
+/// A job that is due sooner than all others says so at once.
+const WHEN_DELAYING: [(&str, &str); 1] = [("getOrSetMaxEvents", "once")];
+
 pub(super) static FINISH_MANY: Script = Script::new(|| {
     let calls = include_str!("finish_many.lua");
     redis::Script::new(&for_many(MOVE_TO_FINISHED_TEXT, &WHEN_FINISHING, calls))
@@ -47,6 +53,11 @@ pub(super) static ADD_MANY_STANDARD: Script = Script::new(|| {
 pub(super) static ADD_MANY_PRIORITIZED: Script = Script::new(|| {
     let calls = include_str!("add_many.lua");
     redis::Script::new(&for_many(ADD_PRIORITIZED_JOB_TEXT, &WHEN_ADDING, calls))
+});
+
+pub(super) static ADD_MANY_DELAYED: Script = Script::new(|| {
+    let calls = include_str!("add_many.lua");
+    redis::Script::new(&for_many(ADD_DELAYED_JOB_TEXT, &WHEN_DELAYING, calls))
 });
 
 /// Makes a script for many jobs of one for a single job: its functions, some of them wrapped, then the
@@ -143,6 +154,7 @@ mod tests {
             (MOVE_TO_FINISHED_TEXT, WHEN_FINISHING.as_slice()),
             (ADD_STANDARD_JOB_TEXT, adding),
             (ADD_PRIORITIZED_JOB_TEXT, adding),
+            (ADD_DELAYED_JOB_TEXT, WHEN_DELAYING.as_slice()),
         ] {
             let many = for_many(script, wrapped, "");
             for (name, wrapper) in wrapped {

@@ -121,7 +121,7 @@ async fn jobs_snooze_while_it_is_shut_and_none_fails_or_uses_up_an_attempt() {
     let caller = Caller::default();
     let running = Running::start(&stage.queue, config("w"), caller.clone());
     let mut events = running.handle.events();
-    let once = |n| JobSpec { attempts: 1, ..job(&format!("mail-{n}")) };
+    let once = |n| JobSpec { attempts: Some(1), ..job(&format!("mail-{n}")) };
     stage.enqueue(&(0..JOBS).map(once).collect::<Vec<_>>()).await;
     // Every job has come back several times, and only few have called.
     let mut snoozed = 0;

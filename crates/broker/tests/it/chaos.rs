@@ -32,9 +32,9 @@ fn spec(number: usize) -> JobSpec {
         13 => "broken",
         _ => "plain",
     };
-    let backoff = Backoff::Exponential { base_ms: 50 };
+    let backoff = Some(Backoff::Exponential(Duration::from_millis(50)));
     let priority = if number.is_multiple_of(10) { 5 } else { 0 };
-    JobSpec { name, priority, backoff, ..job(&format!("{name}-{number}")) }
+    JobSpec { name: name.into(), priority, backoff, ..job(&format!("{name}-{number}")) }
 }
 
 /// How often something was done to the processes and their connections.

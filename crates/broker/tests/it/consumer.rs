@@ -6,6 +6,7 @@ mod handle;
 mod locks;
 mod marker;
 mod slot;
+mod unreadable;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

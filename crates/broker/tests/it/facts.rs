@@ -74,7 +74,7 @@ async fn fact_1_a_panic_leaves_no_zombie() {
         let stage = Stage::start().await;
         let panics = work(|_| async { panic!("on purpose") });
         let worker = Worker::start(arm, &stage, SHORT, panics).await;
-        stage.enqueue(&[JobSpec { attempts: 1, ..job("a") }]).await;
+        stage.enqueue(&[JobSpec { attempts: Some(1), ..job("a") }]).await;
         if arm == Arm::Ours {
             stage.until("failed", |counts| counts.failed == 1 && counts.active == 0).await;
         } else {
@@ -287,7 +287,7 @@ async fn fact_8_the_next_run_of_a_schedule_is_added_when_this_one_begins() {
         let stage = Stage::start().await;
         let (runs, go) = (Arc::default(), Arc::new(Semaphore::new(0)));
         let worker = Worker::start(arm, &stage, SHORT, held(&runs, &go)).await;
-        let spec = JobSpec { priority: 0, attempts: 1, ..job("report") };
+        let spec = JobSpec { priority: 0, attempts: Some(1), ..job("report") };
         let every = Schedule::Every(Duration::from_secs(60));
         stage.queue.schedule("report", &every, &spec).await.unwrap();
         until_runs(&runs, 1).await;

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use serde_json::json;
-use stampede_broker::{Flow, Outcome, Schedule};
+use stampede_broker::{Flow, OnFailure, Outcome, Schedule};
 use stampede_model::JobSpec;
 
-use crate::stage::{Stage, config, job, play};
+use crate::stage::{SOON, Stage, config, job, play};
 
 #[tokio::test]
 async fn a_parent_begins_when_its_children_are_done_and_has_their_results() {
     let stage = Stage::start().await;
-    let child = |id: &str| Flow::new(JobSpec { queue: "payments", ..job(id) });
-    let flow = Flow::new(job("order")).after(child("charge")).after(child("reserve"));
+    let child = |id: &str| Flow::new("payments", job(id));
+    let flow = Flow::new("tickets", job("order")).after(child("charge")).after(child("reserve"));
     stage.broker.add_flow(&flow).await.unwrap();
     stage.broker.add_flow(&flow).await.unwrap();
     let payments = stage.broker.queue("payments").await.unwrap();
@@ -34,11 +34,51 @@ async fn a_parent_begins_when_its_children_are_done_and_has_their_results() {
 }
 
 #[tokio::test]
+async fn a_parent_learns_of_children_that_may_fail() {
+    let stage = Stage::start().await;
+    let payments = stage.broker.queue("payments").await.unwrap();
+    let mut parents = stage.play(config("parents"));
+    let mut children = play(&payments, config("children"));
+    let child = |id: &str, on_failure| Flow { on_failure, ..Flow::new("payments", job(id)) };
+    for on_failure in [OnFailure::GoOn, OnFailure::RunParent] {
+        let [id, bad, good] =
+            ["parent", "bad", "good"].map(|name| format!("{name}-{on_failure:?}"));
+        let flow = Flow::new("tickets", job(&id))
+            .after(child(&bad, on_failure))
+            .after(child(&good, on_failure));
+        stage.broker.add_flow(&flow).await.unwrap();
+        let run = children.run().await;
+        assert_eq!(run.job.id, bad);
+        run.ends(Outcome::Discard("declined".into()));
+        children.failure().await.settles(Ok(()));
+        let waits = children.run().await;
+        assert_eq!(waits.job.id, good);
+        let parent = if on_failure == OnFailure::GoOn {
+            parents.runs_nothing_else();
+            waits.ends(Outcome::Done(json!("paid")));
+            parents.run().await
+        } else {
+            // At once, although another child is not done.
+            let parent = parents.run().await;
+            waits.ends(Outcome::Done(json!("paid")));
+            parent
+        };
+        assert_eq!(parent.job.id, id);
+        let failures = parent.context.as_ref().unwrap().children_failures().await.unwrap();
+        assert_eq!(failures, [(format!("bull:payments:{bad}"), "declined".to_owned())].into());
+        let events = payments.events().await.unwrap();
+        assert!(events.ended(&good, SOON).await.unwrap().is_some());
+        parent.completes();
+        stage.until("no parent runs", |counts| counts.active == 0 && counts.failed == 0).await;
+    }
+}
+
+#[tokio::test]
 async fn a_schedule_goes_on_although_its_runs_are_slow_or_fail() {
     let stage = Stage::start().await;
     let mut played = stage.play(stampede_broker::ConsumerConfig { slots: 3, ..config("w") });
     let every = Schedule::Every(Duration::from_millis(200));
-    let spec = JobSpec { priority: 0, attempts: 1, ..job("report") };
+    let spec = JobSpec { priority: 0, attempts: Some(1), ..job("report") };
     stage.queue.schedule("report", &every, &spec).await.unwrap();
     let slow = played.run().await;
     // The next one does not wait for this one to end.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stampede_broker::{ConsumerConfig, Flow, Outcome};
-use stampede_model::JobSpec;
+use stampede_model::{Deduplication, JobSpec, Which};
 use stampede_testkit::eventually;
 
 use self::peer::Peer;
@@ -52,6 +52,8 @@ async fn node_produces_and_we_consume_and_node_hears_of_it() {
     let mut played = stage.play(config("w"));
     let run = played.run().await;
     assert_eq!(run.job.data, json!({"text": "Žofie 🎟", "half": 0.5}));
+    let workers = node.ask(json!({"do": "workers", "queue": "tickets"})).await;
+    assert!(workers.to_string().contains(":w:worker-w"), "{workers}");
     run.ends(Outcome::Retry("once".into()));
     let again = played.run().await;
     assert_eq!((again.job.attempts_made, again.job.attempts), (1, 2));
@@ -102,7 +104,12 @@ async fn node_waits_for_jobs_that_we_finish_and_hears_how_they_failed() {
 async fn we_produce_and_node_consumes_and_both_share_one_queue() {
     let stage = Stage::start().await;
     let mut node = Peer::node(&stage).await;
-    stage.enqueue(&[JobSpec { attempts: 1, name: "fail", ..job("broken") }, job("fine")]).await;
+    stage
+        .enqueue(&[
+            JobSpec { attempts: Some(1), name: "fail".into(), ..job("broken") },
+            job("fine"),
+        ])
+        .await;
     node.ask(json!({"do": "work", "queue": "tickets"})).await;
     let (mut reports, wanted) = (Vec::new(), 2);
     while reports.len() < wanted {
@@ -116,6 +123,37 @@ async fn we_produce_and_node_consumes_and_both_share_one_queue() {
     let two = ConsumerConfig { slots: 2, ..config("ours") };
     let (ours, theirs) = share_jobs(&stage, two, &mut node, 400).await;
     assert!(ours > 0 && theirs > 0, "{ours} and {theirs}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn delays_and_twins_are_the_same_for_both() {
+    let stage = Stage::start().await;
+    let mut node = Peer::node(&stage).await;
+    let twin = |id: &str| JobSpec {
+        deduplication: Some(Deduplication { id: "twin".into(), which: Which::First }),
+        delay: Duration::from_secs(3600),
+        ..job(id)
+    };
+    assert_eq!(stage.queue.enqueue(&[twin("ours")]).await.unwrap(), ["ours"]);
+    let read = node.ask(json!({"do": "job", "queue": "tickets", "id": "ours"})).await;
+    assert_eq!((&read["state"], &read["opts"]["delay"]), (&json!("delayed"), &json!(3_600_000)));
+    assert_eq!(read["deduplicationId"], "twin", "{read}");
+    let add = |id: &str, about: &str| {
+        let options = json!({"jobId": id, "deduplication": {"id": about}});
+        json!({"do": "add", "queue": "tickets", "jobs": [{"name": "n", "data": {}, "opts": options}]})
+    };
+    assert_eq!(node.ask(add("theirs", "twin")).await, json!(["ours"]));
+    assert_eq!(node.ask(add("theirs", "another")).await, json!(["theirs"]));
+    let another = Deduplication { id: "another".into(), which: Which::First };
+    let left_out = JobSpec { deduplication: Some(another), ..job("late") };
+    assert_eq!(stage.queue.enqueue(&[left_out]).await.unwrap(), ["theirs"]);
+    // And whoever works on it frees its place.
+    node.ask(json!({"do": "work", "queue": "tickets"})).await;
+    assert_eq!(node.report().await["completed"], "theirs");
+    assert!(stage.queue.promote("ours").await.unwrap());
+    assert_eq!(node.report().await["completed"], "ours");
+    assert_eq!(stage.queue.enqueue(&[twin("anew")]).await.unwrap(), ["anew"]);
     node.stop().await;
 }
 
@@ -145,8 +183,7 @@ async fn flows_cross_from_one_to_the_other_both_ways() {
     assert_eq!(value["children"]["bull:ours:our-child"], "from rust");
 
     // Our parent waits for Node's child.
-    let flow = Flow::new(JobSpec { queue: "ours", ..job("our-parent") })
-        .after(Flow::new(JobSpec { queue: "theirs", ..job("their-child") }));
+    let flow = Flow::new("ours", job("our-parent")).after(Flow::new("theirs", job("their-child")));
     stage.broker.add_flow(&flow).await.unwrap();
     let parent = played.run().await;
     assert_eq!(parent.job.id, "our-parent");
@@ -266,7 +303,12 @@ async fn python_produces_and_we_consume_and_python_hears_of_it() {
 async fn we_produce_and_python_consumes_and_both_share_one_queue_and_one_flow() {
     let stage = Stage::start().await;
     let mut python = Peer::python(&stage).await;
-    stage.enqueue(&[JobSpec { attempts: 1, name: "fail", ..job("broken") }, job("fine")]).await;
+    stage
+        .enqueue(&[
+            JobSpec { attempts: Some(1), name: "fail".into(), ..job("broken") },
+            job("fine"),
+        ])
+        .await;
     python.ask(json!({"do": "work", "queue": "tickets"})).await;
     let reports = [python.report().await, python.report().await];
     assert!(reports.contains(&json!({"failed": "broken"})), "{reports:?}");
@@ -280,8 +322,7 @@ async fn we_produce_and_python_consumes_and_both_share_one_queue_and_one_flow() 
     // Our parent waits for Python's child.
     let ours = stage.broker.queue("ours").await.unwrap();
     let mut played = play(&ours, config("w"));
-    let flow = Flow::new(JobSpec { queue: "ours", ..job("our-parent") })
-        .after(Flow::new(job("their-child")));
+    let flow = Flow::new("ours", job("our-parent")).after(Flow::new("tickets", job("their-child")));
     stage.broker.add_flow(&flow).await.unwrap();
     let parent = played.run().await;
     let values = parent.context.as_ref().unwrap().children_values().await.unwrap();

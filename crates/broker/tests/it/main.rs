@@ -4,6 +4,7 @@
 //! (`stage.rs`), so that nothing depends on how long anything takes.
 #![allow(clippy::unwrap_used)]
 
+mod adding;
 mod admin;
 mod breaker;
 mod chaos;
@@ -12,6 +13,7 @@ mod connection;
 mod consumer;
 mod copy;
 mod dead_letters;
+mod events;
 mod facts;
 mod fleet;
 mod flows;

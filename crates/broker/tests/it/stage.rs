@@ -138,13 +138,11 @@ pub(crate) fn short_lock(token: &str) -> ConsumerConfig {
 
 pub(crate) fn job(id: &str) -> JobSpec {
     JobSpec {
-        queue: QUEUE,
-        name: "generate-pdf",
         id: id.to_owned(),
-        data: json!({"ticketId": id}),
         priority: 10,
-        attempts: 3,
-        backoff: Backoff::Exponential { base_ms: 200 },
+        attempts: Some(3),
+        backoff: Some(Backoff::Exponential(Duration::from_millis(200))),
+        ..JobSpec::new("generate-pdf", json!({"ticketId": id}))
     }
 }
 

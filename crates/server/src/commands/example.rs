@@ -25,9 +25,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use stampede_broker::{
-    Broker, Config, Consumer, ConsumerConfig, DeadLetter, EventKind, Flow, Queue,
+    Broker, Config, Consumer, ConsumerConfig, DeadLetter, EventKind, Flow, JobSpec, Queue,
 };
-use stampede_model::{Backoff, JobSpec};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +61,8 @@ async fn run(options: &ExampleOrders, url: &str, stop: &CancellationToken) -> Re
     let mut consumers = JoinSet::new();
     for (name, slots) in QUEUES {
         let queue = broker.queue(name).await?;
-        let consumer = Consumer::new(config(name, slots), queue, Steps::new(world.clone()));
+        let config = ConsumerConfig::new(format!("example {name}"), slots);
+        let consumer = Consumer::new(config, queue, Steps::new(world.clone()));
         let mut events = consumer.handle().events();
         let books = world.clone();
         tokio::spawn(async move {
@@ -93,35 +93,18 @@ fn say(options: &ExampleOrders, text: &str) {
     }
 }
 
-fn config(queue: &str, slots: usize) -> ConsumerConfig {
-    ConsumerConfig {
-        name: format!("example {queue}"),
-        token: format!("example-{queue}"),
-        slots,
-        lock: Duration::from_secs(15),
-        stalled_interval: Duration::from_secs(5),
-        drain: Duration::from_secs(5),
-        limit: None,
-    }
-}
-
 /// One order: the last step is the root, for children are done first.
 fn flow(number: u32) -> Flow {
-    let step = |queue: &'static str, name: &'static str| JobSpec {
-        queue,
-        name,
+    let step = |queue: &str, name: &'static str| {
+        let data = json!({ "v": 1, "order": number });
         // The same order added twice is one order.
-        id: format!("{name}-{number}"),
-        data: json!({ "v": 1, "order": number }),
-        priority: 0,
-        attempts: 4,
-        backoff: Backoff::Exponential { base_ms: 50 },
+        Flow::new(queue, JobSpec { id: format!("{name}-{number}"), ..JobSpec::new(name, data) })
     };
-    let validate = Flow::new(step("orders", "validate-order"));
-    let charge = Flow::new(step("payments", "charge-payment")).after(validate);
-    let reserve = Flow::new(step("inventory", "reserve-inventory")).after(charge);
-    let warehouse = Flow::new(step("notifications", "notify-warehouse")).after(reserve);
-    Flow::new(step("notifications", "send-confirmation-email")).after(warehouse)
+    let validate = step("orders", "validate-order");
+    let charge = step("payments", "charge-payment").after(validate);
+    let reserve = step("inventory", "reserve-inventory").after(charge);
+    let warehouse = step("notifications", "notify-warehouse").after(reserve);
+    step("notifications", "send-confirmation-email").after(warehouse)
 }
 
 /// Shows a progress bar until every order is confirmed or has failed.

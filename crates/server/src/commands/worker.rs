@@ -17,9 +17,6 @@ use crate::commands::signals::stop_on_signal;
 use crate::settings::{Redis, Settings};
 use crate::{compiler, connect, logging};
 
-/// A job whose worker vanished without a trace is taken over after this long.
-const LOCK: Duration = Duration::from_secs(15);
-const STALLED_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a worker without a supervisor may take to end its jobs.
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -91,13 +88,9 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
         reports,
     };
     let config = ConsumerConfig {
-        name: identity.id,
         token: identity.token,
-        slots: settings.job_concurrency,
-        lock: LOCK,
-        stalled_interval: STALLED_INTERVAL,
         drain: identity.drain.unwrap_or(settings.shutdown_timeout),
-        limit: None,
+        ..ConsumerConfig::new(identity.id, settings.job_concurrency)
     };
     tracing::info!(slots = config.slots, "ready");
     stampede_worker::run(config, broker, environment, presence, stop).await?;

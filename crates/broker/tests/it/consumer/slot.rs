@@ -92,7 +92,9 @@ async fn retries_back_off_and_tell_why_and_the_last_one_is_settled_before_it_fai
 async fn a_retry_without_back_off_comes_at_once() {
     let stage = Stage::start().await;
     let mut played = stage.play(config("w"));
-    stage.enqueue(&[JobSpec { backoff: Backoff::Exponential { base_ms: 0 }, ..job("a") }]).await;
+    stage
+        .enqueue(&[JobSpec { backoff: Some(Backoff::Exponential(Duration::ZERO)), ..job("a") }])
+        .await;
     played.run().await.ends(Outcome::Retry("once".into()));
     let again = played.run().await;
     assert_eq!(again.job.attempts_made, 1);
@@ -121,7 +123,7 @@ async fn a_discarded_job_fails_at_once() {
 async fn a_snoozed_job_costs_no_attempt() {
     let stage = Stage::start().await;
     let mut played = stage.play(config("w"));
-    stage.enqueue(&[JobSpec { attempts: 1, ..job("a") }]).await;
+    stage.enqueue(&[JobSpec { attempts: Some(1), ..job("a") }]).await;
     for _ in 0..3 {
         let run = played.run().await;
         assert_eq!(run.job.attempts_made, 0);
@@ -137,7 +139,7 @@ async fn a_snoozed_job_costs_no_attempt() {
 async fn a_panic_is_a_failed_attempt_and_the_slot_goes_on() {
     let stage = Stage::start().await;
     let mut played = stage.play(config("w"));
-    stage.enqueue(&[JobSpec { attempts: 2, ..job("a") }]).await;
+    stage.enqueue(&[JobSpec { attempts: Some(2), ..job("a") }]).await;
     played.run().await.panics("index out of bounds");
     stage.until("delayed", |counts| counts.delayed == 1 && counts.active == 0).await;
     assert!(!stage.ask::<bool>("EXISTS @a:lock").await);
@@ -169,9 +171,9 @@ async fn an_attempt_past_the_time_of_its_type_is_dropped_and_tried_again() {
     };
     let two = ConsumerConfig { slots: 2, ..config("w") };
     let mut played = play_with(&stage.queue, two, policy);
-    stage.enqueue(&[JobSpec { name: "patient", ..job("b") }]).await;
+    stage.enqueue(&[JobSpec { name: "patient".into(), ..job("b") }]).await;
     let patient = played.run().await;
-    stage.enqueue(&[JobSpec { name: "hasty", ..job("a") }]).await;
+    stage.enqueue(&[JobSpec { name: "hasty".into(), ..job("a") }]).await;
     played.run().await.dropped().await;
     stage.until("delayed", |counts| counts.delayed == 1).await;
     let reason = stage.field("a", "failedReason").await.unwrap();
@@ -190,7 +192,10 @@ async fn a_retry_may_say_when() {
     let stage = Stage::start().await;
     let mut played = stage.play(config("w"));
     stage
-        .enqueue(&[JobSpec { backoff: Backoff::Exponential { base_ms: 60_000 }, ..job("a") }])
+        .enqueue(&[JobSpec {
+            backoff: Some(Backoff::Exponential(Duration::from_secs(60))),
+            ..job("a")
+        }])
         .await;
     let told = Duration::from_millis(150);
     played.run().await.ends(Outcome::RetryAfter("429 Too Many Requests".into(), told));
@@ -207,7 +212,9 @@ async fn a_job_without_options_follows_the_policy_of_its_type() {
     let stage = Stage::start().await;
     let retry = RetryPolicy {
         attempts: 2,
-        backoff: stampede_broker::Backoff::fixed(Duration::from_millis(30)).with_jitter(0.5),
+        backoff: Backoff::Fixed(Duration::from_millis(30)),
+        jitter: 0.5,
+        ..RetryPolicy::default()
     };
     let policy = JobPolicy { retry, ..JobPolicy::default() };
     let mut played = play_with(&stage.queue, config("w"), move |_| policy.clone());

@@ -105,7 +105,8 @@ impl Handler for Steps {
 
     fn policy(&self, job_name: &str) -> JobPolicy {
         let timeout = (job_name == "send-confirmation-email").then_some(Duration::from_millis(500));
-        let backoff = Backoff::exponential(Duration::from_millis(50)).with_jitter(0.5);
-        JobPolicy { timeout, retry: RetryPolicy { attempts: 4, backoff } }
+        let backoff = Backoff::Exponential(Duration::from_millis(50));
+        let retry = RetryPolicy { attempts: 4, backoff, jitter: 0.5, ..RetryPolicy::default() };
+        JobPolicy { timeout, retry }
     }
 }

@@ -26,13 +26,10 @@ const CONSUMERS: usize = 2;
 /// A job with about 300 bytes of payload, like a ticket's.
 pub(super) fn job(number: u32) -> JobSpec {
     JobSpec {
-        queue: "bench",
-        name: "generate-pdf",
         id: format!("0199aaaa-7000-7000-8000-{number:012}"),
-        data: payload(number),
-        priority: 0,
-        attempts: 3,
-        backoff: Backoff::Exponential { base_ms: 2_000 },
+        attempts: Some(3),
+        backoff: Some(Backoff::Exponential(Duration::from_secs(2))),
+        ..JobSpec::new("generate-pdf", payload(number))
     }
 }
 
@@ -91,15 +88,7 @@ impl Workers {
         let mut running = JoinSet::new();
         let consumers = CONSUMERS.min(slots);
         for number in 0..consumers {
-            let config = ConsumerConfig {
-                name: format!("bench {number}"),
-                token: format!("bench-{queue}-{number}"),
-                slots: slots / consumers,
-                lock: Duration::from_secs(30),
-                stalled_interval: Duration::from_secs(30),
-                drain: Duration::from_secs(30),
-                limit: None,
-            };
+            let config = ConsumerConfig::new(format!("bench {number}"), slots / consumers);
             let queue = server.broker().await?.queue(queue).await?;
             running.spawn(Consumer::new(config, queue, handler.clone()).run(stop.clone()));
         }

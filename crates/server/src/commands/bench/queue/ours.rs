@@ -25,13 +25,10 @@ fn job(number: u32, payload: &Value) -> JobSpec {
     let mut data = payload.clone();
     data["number"] = json!(number);
     JobSpec {
-        queue: "bench",
-        name: "job",
         id: format!("job-{number}"),
-        data,
-        priority: 0,
-        attempts: 3,
-        backoff: Backoff::Exponential { base_ms: 2_000 },
+        attempts: Some(3),
+        backoff: Some(Backoff::Exponential(Duration::from_secs(2))),
+        ..JobSpec::new("job", data)
     }
 }
 
@@ -138,14 +135,12 @@ impl Work {
     pub(super) fn start(queue: Queue, slots: usize, jobs: u32) -> Self {
         let note = Note { jobs: u64::from(jobs), ..Note::default() };
         let stop = CancellationToken::new();
+        // As often as Node looks for jobs that have stalled.
+        let looked_for = Duration::from_secs(30);
         let config = ConsumerConfig {
-            name: "bench".to_owned(),
-            token: format!("bench-{}", queue.name()),
-            slots,
-            lock: Duration::from_secs(30),
-            stalled_interval: Duration::from_secs(30),
-            drain: Duration::from_secs(30),
-            limit: None,
+            lock: looked_for,
+            stalled_interval: looked_for,
+            ..ConsumerConfig::new("bench", slots)
         };
         let consumer = Consumer::new(config, queue, note.clone());
         Self { note, running: tokio::spawn(consumer.run(stop.clone())), stop }
