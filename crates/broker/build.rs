@@ -29,6 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Which version is pinned, and thereby where its scripts are.
     println!("cargo:rerun-if-changed=../../Cargo.lock");
     let commands = bullmq_folder()?.join("src/commands");
+    // For the test that compares them with npm's.
+    println!("cargo:rustc-env=BULLMQ_SCRIPTS={}", commands.display());
     let mut table = String::new();
     for file in SCRIPTS.iter().chain(&FOR_MANY) {
         let path = commands.join(format!("{file}.lua"));

@@ -6,6 +6,7 @@
 //! | `rediss://…` | one server, over TLS |
 //! | `unix:///path[?db=1&user=u&pass=p]` | one server on this machine |
 //! | `redis-sentinel://[user:password@]host:port,host:port/name[/database]` | the master that these Sentinels know by that name; `?sentinel_user=…&sentinel_password=…` if they ask for it |
+//! | `rediss-sentinel://…` | the same, over TLS; `?sentinel_tls=no` if only the master has it |
 //! | `redis-cluster://[user:password@]host:port,host:port` | a Cluster, some of its nodes |
 //! | `rediss-cluster://…` | a Cluster, over TLS |
 
@@ -41,6 +42,8 @@ pub(crate) struct SentinelAddress {
     pub(crate) user: String,
     pub(crate) password: String,
     pub(crate) database: u32,
+    /// Whether the master wants TLS.
+    pub(crate) master_tls: bool,
 }
 
 /// Checks what somebody wrote as `REDIS_URL`, without connecting.
@@ -77,15 +80,14 @@ fn parse(text: &str) -> Result<Address, String> {
             let nodes = parts.hosts.iter().map(|host| format!("{scheme}://{}{host}", parts.login));
             Ok(Address::Cluster { nodes: nodes.collect() })
         }
-        "redis-sentinel" => sentinel(&Parts::of(rest)?).map(Address::Sentinel),
-        "rediss-sentinel" => Err("Sentinels over TLS are not supported; use redis-sentinel:// \
-                                  inside a private network, or rediss:// to one server"
-            .into()),
+        "redis-sentinel" | "rediss-sentinel" => {
+            sentinel(&Parts::of(rest)?, scheme == "rediss-sentinel").map(Address::Sentinel)
+        }
         _ => Err(format!("{scheme}:// is not known")),
     }
 }
 
-fn sentinel(parts: &Parts<'_>) -> Result<SentinelAddress, String> {
+fn sentinel(parts: &Parts<'_>, tls: bool) -> Result<SentinelAddress, String> {
     let mut path = parts.path.trim_matches('/').split('/');
     let master = path.next().filter(|name| !name.is_empty()).ok_or(
         "the name of the master is missing: redis-sentinel://host:26379,host:26379/mymaster",
@@ -97,10 +99,18 @@ fn sentinel(parts: &Parts<'_>) -> Result<SentinelAddress, String> {
         return Err("there is something behind the number of the database".into());
     }
     let mut login = (String::new(), String::new());
+    let mut sentinel_tls = tls;
     for (key, value) in parts.query.split('&').filter_map(|pair| pair.split_once('=')) {
         match key {
             "sentinel_user" => login.0 = value.to_owned(),
             "sentinel_password" => login.1 = value.to_owned(),
+            "sentinel_tls" if tls => {
+                sentinel_tls = match value {
+                    "yes" => true,
+                    "no" => false,
+                    _ => return Err(format!("sentinel_tls is {value:?}, and not yes or no")),
+                }
+            }
             _ => return Err(format!("{key} is not known")),
         }
     }
@@ -110,12 +120,14 @@ fn sentinel(parts: &Parts<'_>) -> Result<SentinelAddress, String> {
     };
     let (user, password) =
         parts.login.trim_end_matches('@').split_once(':').unwrap_or((parts.login, ""));
+    let scheme = if sentinel_tls { "rediss" } else { "redis" };
     Ok(SentinelAddress {
-        sentinels: parts.hosts.iter().map(|host| format!("redis://{login}{host}")).collect(),
+        sentinels: parts.hosts.iter().map(|host| format!("{scheme}://{login}{host}")).collect(),
         master: master.to_owned(),
         user: user.trim_end_matches('@').to_owned(),
         password: password.to_owned(),
         database,
+        master_tls: tls,
     })
 }
 
@@ -189,6 +201,14 @@ mod tests {
         assert_eq!(found.sentinels, ["redis://:s@a:1", "redis://:s@[::1]:2"]);
         assert_eq!((found.master.as_str(), found.database), ("main", 3));
         assert_eq!((found.user.as_str(), found.password.as_str()), ("u", "p"));
+        assert!(!found.master_tls);
+        for (url, sentinel) in [
+            ("rediss-sentinel://a:1/main", "rediss://a:1"),
+            ("rediss-sentinel://a:1/main?sentinel_tls=no", "redis://a:1"),
+        ] {
+            let Ok(Address::Sentinel(found)) = parse(url) else { panic!("no Sentinels") };
+            assert_eq!((found.sentinels, found.master_tls), (vec![sentinel.to_owned()], true));
+        }
     }
 
     #[test]
@@ -202,7 +222,8 @@ mod tests {
             ("redis-sentinel://a:1", "the name of the master is missing"),
             ("redis-sentinel://a:1/m/x", "\"x\" is not the number"),
             ("redis-sentinel://a:1/m?x=y", "x is not known"),
-            ("rediss-sentinel://a:1/m", "over TLS are not supported"),
+            ("redis-sentinel://a:1/m?sentinel_tls=no", "sentinel_tls is not known"),
+            ("rediss-sentinel://a:1/m?sentinel_tls=1", "sentinel_tls is \"1\", and not yes or no"),
         ] {
             let error = check_url(url).unwrap_err().to_string();
             assert!(error.contains(part), "{url}: {error}");

@@ -6,6 +6,7 @@
 //! | `listener.rs` | a connection that listens to channels |
 //! | `official.rs` | the official crate's connection and its handles on queues |
 //! | `sentinel.rs` | finding the present master, and following it |
+//! | `tls.rs` | TLS on the way there |
 //! | `check.rs` | what a server must be like |
 //! | `state.rs` | whether Redis is there, for logs and health |
 
@@ -15,6 +16,7 @@ mod listener;
 mod official;
 mod sentinel;
 mod state;
+mod tls;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,7 +63,7 @@ impl Config {
     }
 }
 
-/// Certificates in PEM files, where the system's own do not do.
+/// Certificates in PEM files, where those that Mozilla trusts do not do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsFiles {
     /// Who signed the server's certificate.
@@ -274,10 +276,23 @@ impl Opener {
     async fn new(config: &Config, shown_url: &str) -> Result<Self, Error> {
         // The official crate takes certificates for a wish to have TLS.
         let secure = config.url.starts_with("rediss");
-        let tls = if secure { read_certificates(&config.tls)? } else { None };
+        let mut tls = if secure { read_certificates(&config.tls)? } else { None };
         let invalid = |error: redis::RedisError| Error::InvalidUrl {
             url: shown_url.to_owned(),
             reason: error.to_string(),
+        };
+        let address = Address::parse(&config.url)?;
+        let is_cluster = matches!(address, Address::Cluster { .. });
+        let mut relay = None;
+        let urls = match address {
+            Address::Single { url } => vec![url],
+            Address::Sentinel(address) => {
+                // From here on it is the relay that speaks TLS.
+                let tls = tls.take();
+                let started = sentinel::Relay::start(&address, tls.as_ref(), shown_url).await?;
+                vec![relay.insert(started).url().to_owned()]
+            }
+            Address::Cluster { nodes } => nodes,
         };
         let mut bull = RedisConnectionOptions::new();
         if let Some(tls) = &tls {
@@ -287,17 +302,6 @@ impl Opener {
                 client_key: tls.client_tls.as_ref().map(|own| own.client_key.clone()),
             });
         }
-        let address = Address::parse(&config.url)?;
-        let is_cluster = matches!(address, Address::Cluster { .. });
-        let mut relay = None;
-        let urls = match address {
-            Address::Single { url } => vec![url],
-            Address::Sentinel(address) => {
-                let started = sentinel::Relay::start(&address, shown_url).await?;
-                vec![relay.insert(started).url().to_owned()]
-            }
-            Address::Cluster { nodes } => nodes,
-        };
         bull = if is_cluster { bull.cluster_nodes(&urls) } else { bull.url(&urls[0]) };
         let client = |url: String| {
             let client = open(url.as_str(), tls.clone()).map_err(invalid)?;

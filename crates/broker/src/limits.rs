@@ -7,8 +7,9 @@
 //!
 //! What is granted by Redis' clock begins a moment later elsewhere. A grant is therefore remembered a
 //! little longer than the window, and is good only for that little while ([`Taken::is_fresh`]): so the
-//! beginnings keep to the window too, however busy the machine is. And a grant counts from when it
-//! became possible, not from when somebody came to ask: latency costs no rate.
+//! beginnings keep to the window too, however busy the machine is. One that is stale when it arrives is
+//! exchanged for another. And a grant counts from when it became possible, not from when somebody came
+//! to ask: latency costs no rate.
 //!
 //! Who gets no permit is told when to come again, each at another time, so that a crowd that waits
 //! does not come at once. Coming is no promise: the permit is asked for anew.
@@ -27,6 +28,10 @@ static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("limit
 
 /// The names of all limits that were set.
 const NAMES: &str = "stampede:limits";
+
+/// How often a permit that went stale on its way is exchanged before it is used as it is: it takes a
+/// Redis so far away that every permit is stale when it arrives.
+const EXCHANGES: usize = 3;
 
 /// So many in so much time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -103,13 +108,33 @@ impl Broker {
 }
 
 impl Limits {
-    /// Asks for a permit of the limit `name`; `otherwise` holds as long as nobody has set it.
+    /// Asks for a permit of the limit `name`; `otherwise` holds as long as nobody has set it. What it is
+    /// for is to begin at once: see [`Taken::is_fresh`].
     pub async fn take(&self, name: &str, otherwise: Option<Rate>) -> Result<Permit, Error> {
         self.take_as(&Uuid::now_v7().simple().to_string(), name, otherwise).await
     }
 
     /// The same for somebody who may ask again before it is time, and keeps its place in the line.
     pub(crate) async fn take_as(
+        &self,
+        who: &str,
+        name: &str,
+        otherwise: Option<Rate>,
+    ) -> Result<Permit, Error> {
+        let mut permit = self.take_once(who, name, otherwise).await?;
+        for _ in 0..EXCHANGES {
+            match permit {
+                Permit::Granted(stale) if !stale.is_fresh() => {
+                    stale.give_back().await?;
+                    permit = self.take_once(who, name, otherwise).await?;
+                }
+                permit => return Ok(permit),
+            }
+        }
+        Ok(permit)
+    }
+
+    async fn take_once(
         &self,
         who: &str,
         name: &str,

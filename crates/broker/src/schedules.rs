@@ -126,7 +126,11 @@ impl Queue {
     pub(crate) async fn schedule_next(&self, job: &Job, now_ms: u64) -> Result<(), Error> {
         let Some(id) = &job.schedule else { return Ok(()) };
         let mut options: Value = serde_json::from_str(&job.raw_options).unwrap_or_default();
-        let Some(next) = next_of(&options, now_ms)? else { return Ok(()) };
+        // The first job of a schedule says only in its id when it was due (`repeat:{id}:{ms}`). One that
+        // was promoted begins before that, and would else be followed by itself.
+        let due_ms = options["prevMillis"].as_f64().map(|ms| ms as u64);
+        let due_ms = due_ms.or_else(|| job.id.rsplit(':').next()?.parse().ok());
+        let Some(next) = next_of(&options, due_ms, now_ms)? else { return Ok(()) };
         let count = options["repeat"]["count"].as_f64().unwrap_or(1.0) as u64 + 1;
         options["repeat"]["count"] = json!(count);
         options["prevMillis"] = json!(next);
@@ -143,8 +147,9 @@ impl Queue {
     }
 }
 
-/// When the next job of a schedule is due; 0 leaves it to the script, `None` is never.
-fn next_of(options: &Value, now_ms: u64) -> Result<Option<u64>, Error> {
+/// When the next job of a schedule is due; 0 leaves it to the script, `None` is never. `due_ms` is when this
+/// one was.
+fn next_of(options: &Value, due_ms: Option<u64>, now_ms: u64) -> Result<Option<u64>, Error> {
     let repeat = &options["repeat"];
     let number = |name: &str| repeat[name].as_f64().map(|n| n as u64);
     if number("limit").is_some_and(|limit| number("count").unwrap_or(1) >= limit)
@@ -154,7 +159,7 @@ fn next_of(options: &Value, now_ms: u64) -> Result<Option<u64>, Error> {
     }
     let Some(pattern) = repeat["pattern"].as_str() else { return Ok(Some(0)) };
     // A run that was late does not make up for those that were missed.
-    let from = options["prevMillis"].as_f64().map_or(now_ms, |ms| (ms as u64).max(now_ms));
+    let from = due_ms.map_or(now_ms, |due| due.max(now_ms));
     Ok(next_cron_millis(pattern, from, repeat["tz"].as_str(), number("startDate"))?)
 }
 
@@ -182,9 +187,7 @@ mod tests {
 
     #[test]
     fn a_schedule_ends_by_count_and_by_date() {
-        let next = |repeat: Value| {
-            next_of(&json!({ "repeat": repeat, "prevMillis": 1000 }), 5000).unwrap()
-        };
+        let next = |repeat: Value| next_of(&json!({ "repeat": repeat }), Some(1000), 5000).unwrap();
         assert_eq!(next(json!({ "every": 100 })), Some(0));
         assert_eq!(next(json!({ "every": 100, "limit": 3, "count": 3 })), None);
         assert_eq!(next(json!({ "every": 100, "limit": 3, "count": 2 })), Some(0));
@@ -194,5 +197,39 @@ mod tests {
             Some(60_000),
             "not the minutes it missed"
         );
+    }
+
+    /// When jobs come after a given time.
+    fn comes(pattern: &str, zone: &str, from_ms: u64, times: usize) -> Vec<u64> {
+        let mut now_ms = from_ms;
+        let mut next = || {
+            let options = json!({ "repeat": { "pattern": pattern, "tz": zone } });
+            now_ms = next_of(&options, None, now_ms).unwrap().unwrap();
+            now_ms
+        };
+        (0..times).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn a_clock_on_the_wall_is_followed_when_it_is_put_forward_and_back() {
+        const HOUR: u64 = 3_600_000;
+        // Midnights, UTC.
+        let (march_28, october_24) = (1_774_656_000_000, 1_792_800_000_000);
+        let day = |midnight: u64, days: u64| midnight + days * 24 * HOUR;
+        // Berlin: on 29 March from UTC+1 to UTC+2, on 25 October back.
+        let nine = comes("0 9 * * *", "Europe/Berlin", march_28, 3);
+        let expected = [(0, 8), (1, 7), (2, 7)].map(|(days, at)| day(march_28, days) + at * HOUR);
+        assert_eq!(nine, expected);
+        let nine = comes("0 9 * * *", "Europe/Berlin", october_24, 3);
+        let expected = [(0, 7), (1, 8), (2, 8)].map(|(days, at)| day(october_24, days) + at * HOUR);
+        assert_eq!(nine, expected);
+        // A zone without summer time, and half an hour.
+        let nine = comes("0 9 * * *", "Asia/Kolkata", march_28, 2);
+        assert_eq!(nine, [0, 1].map(|days| day(march_28, days) + 3 * HOUR + HOUR / 2));
+        // Half past two does not exist on 29 March, and comes twice on 25 October: once a day all the same.
+        let nights = comes("30 2 * * *", "Europe/Berlin", march_28 + 12 * HOUR, 2);
+        assert_eq!(nights[1], day(march_28, 2) + HOUR / 2, "{nights:?}");
+        let nights = comes("30 2 * * *", "Europe/Berlin", october_24 + 12 * HOUR, 2);
+        assert_eq!(nights[1], day(october_24, 2) + HOUR + HOUR / 2, "{nights:?}");
     }
 }

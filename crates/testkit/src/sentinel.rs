@@ -23,14 +23,20 @@ pub struct Sentinel {
 impl Sentinel {
     /// Watches the master at `port` of this machine, under a name.
     pub async fn watching(name: &str, master: u16) -> Self {
+        Self::with_config(name, master, &[]).await
+    }
+
+    /// The same with more lines in its `sentinel.conf`.
+    pub async fn with_config(name: &str, master: u16, lines: &[String]) -> Self {
         let program = require(find_program(), "redis-server", "redis-server");
         let folder = temp_dir();
         let port = free_port();
+        let lines = lines.join("\n");
         let config = format!(
             "port {port}\nbind 127.0.0.1\nprotected-mode no\n\
              sentinel monitor {name} 127.0.0.1 {master} 1\n\
              sentinel down-after-milliseconds {name} 500\n\
-             sentinel failover-timeout {name} 2000\n"
+             sentinel failover-timeout {name} 2000\n{lines}\n"
         );
         let file = folder.path().join("sentinel.conf");
         std::fs::write(&file, config)

@@ -57,6 +57,19 @@ const requests = {
     return 'listening';
   },
 
+  // Waits for the end of a job, whoever brings it about; reports it when it comes.
+  async await({ queue: name, id }) {
+    const heard = new QueueEvents(name, { connection });
+    open.push(heard);
+    await heard.waitUntilReady();
+    const job = await queue(name).getJob(id);
+    job.waitUntilFinished(heard, 60000).then(
+      value => say({ finished: id, value }),
+      error => say({ finished: id, error: error.message }),
+    );
+    return 'waiting';
+  },
+
   async job({ queue: name, id }) {
     const job = await queue(name).getJob(id);
     return job && { ...job.asJSON(), state: await job.getState() };

@@ -13,6 +13,8 @@
 //!
 //! Sentinels may name a server that is not the master any more, or not yet. So before anything is passed
 //! on to it, it is asked itself (`ROLE`), as Redis' guidelines for clients have it.
+//!
+//! With TLS it is the relay that speaks it (`tls.rs`), to the name or number that the Sentinels tell.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use redis::{AsyncConnectionConfig, Client, cmd};
+use redis::{AsyncConnectionConfig, Client, TlsCertificates, cmd};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
@@ -28,6 +30,7 @@ use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 use uuid::Uuid;
 
+use super::tls::{Tls, Wire};
 use crate::Error;
 use crate::address::SentinelAddress;
 
@@ -50,14 +53,19 @@ pub(crate) struct Relay {
 
 impl Relay {
     /// Finds the master and starts to pass on.
-    pub(crate) async fn start(address: &SentinelAddress, shown_url: &str) -> Result<Self, Error> {
+    pub(crate) async fn start(
+        address: &SentinelAddress,
+        certificates: Option<&TlsCertificates>,
+        shown_url: &str,
+    ) -> Result<Self, Error> {
         let unreachable = |reason: String| Error::Unreachable { url: shown_url.to_owned(), reason };
-        let sentinels = Sentinels::open(address)
-            .map_err(|e| Error::InvalidUrl { url: shown_url.to_owned(), reason: e.to_string() })?;
-        let login = Login { user: address.user.clone(), password: address.password.clone() };
+        let invalid = |reason: String| Error::InvalidUrl { url: shown_url.to_owned(), reason };
+        let sentinels =
+            Sentinels::open(address, certificates).map_err(|error| invalid(error.to_string()))?;
+        let way = Way::new(address, certificates).map_err(invalid)?;
         let master = sentinels.master().await.map_err(unreachable)?;
         let promoted = async {
-            while login.is_no_master(&master).await {
+            while way.is_no_master(&master).await {
                 tokio::time::sleep(RETRY).await;
             }
         };
@@ -66,6 +74,11 @@ impl Relay {
                 "the Sentinels name {master}, which says that it is a replica; is there a failover \
                  under way?"
             )));
+        }
+        // Behind the socket nobody would learn why.
+        let connected = tokio::time::timeout(HOLD, way.open(&master)).await;
+        if let Ok(Err(error)) = connected {
+            return Err(unreachable(format!("the master at {master}: {error}")));
         }
         tracing::info!(master, "the Sentinels know the master");
         let folder = std::env::temp_dir().join(format!("stampede-{}", Uuid::now_v7().simple()));
@@ -80,7 +93,7 @@ impl Relay {
         let (announce, masters) = watch::channel(master);
         let tasks = [
             tokio::spawn(follow(sentinels, announce)),
-            tokio::spawn(accept(listener, login, masters)),
+            tokio::spawn(accept(listener, way, masters)),
         ];
         let url = url_of(&socket, address)
             .ok_or_else(|| unreachable(format!("{} is no path for a socket", socket.display())))?;
@@ -122,9 +135,14 @@ struct Sentinels {
 }
 
 impl Sentinels {
-    fn open(address: &SentinelAddress) -> redis::RedisResult<Self> {
-        let open =
-            |url: &String| Ok((super::without_password(url), super::open(url.as_str(), None)?));
+    fn open(
+        address: &SentinelAddress,
+        certificates: Option<&TlsCertificates>,
+    ) -> redis::RedisResult<Self> {
+        let open = |url: &String| {
+            let client = super::open(url.as_str(), certificates.cloned())?;
+            Ok((super::without_password(url), client))
+        };
         let clients = address.sentinels.iter().map(open).collect::<redis::RedisResult<_>>()?;
         Ok(Self { clients, name: address.master.clone() })
     }
@@ -168,18 +186,30 @@ async fn ask(client: &Client, name: &str) -> redis::RedisResult<Option<(String, 
     cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).query_async(&mut sentinel).await
 }
 
-/// Who we are to the master, percent-encoded.
-struct Login {
-    user: String,
-    password: String,
+/// How to come to the master.
+struct Way {
+    /// Who we are to it: `redis://user:password@`, percent-encoded.
+    login: String,
+    certificates: Option<TlsCertificates>,
+    tls: Option<Tls>,
 }
 
-impl Login {
+impl Way {
+    fn new(
+        address: &SentinelAddress,
+        certificates: Option<&TlsCertificates>,
+    ) -> Result<Self, String> {
+        let scheme = if address.master_tls { "rediss" } else { "redis" };
+        let login = format!("{scheme}://{}:{}@", address.user, address.password);
+        let tls = address.master_tls.then(|| Tls::new(certificates)).transpose()?;
+        Ok(Self { login, certificates: certificates.cloned(), tls })
+    }
+
     /// Whether a server says that it is no master. What one does that does not say so, because it does not
     /// let us in or ask, is for those who connect to find out.
     async fn is_no_master(&self, server: &str) -> bool {
-        let Self { user, password } = self;
-        let Ok(client) = super::open(format!("redis://{user}:{password}@{server}"), None) else {
+        let url = format!("{}{server}", self.login);
+        let Ok(client) = super::open(url, self.certificates.clone()) else {
             return false;
         };
         let asked = async {
@@ -194,12 +224,23 @@ impl Login {
         matches!(role, Some(redis::Value::BulkString(role)) if role != b"master")
     }
 
-    async fn connect(&self, server: &str) -> Option<TcpStream> {
+    async fn connect(&self, server: &str) -> Option<Box<dyn Wire>> {
         if self.is_no_master(server).await {
             tracing::debug!(server, "is not the master that the Sentinels take it for");
             return None;
         }
-        TcpStream::connect(server).await.ok()
+        let opened = self.open(server).await;
+        opened.inspect_err(|error| tracing::debug!(server, %error, "cannot reach the master")).ok()
+    }
+
+    async fn open(&self, server: &str) -> std::io::Result<Box<dyn Wire>> {
+        let stream = TcpStream::connect(server).await?;
+        let _ = stream.set_nodelay(true);
+        super::probe(&stream);
+        match &self.tls {
+            Some(tls) => tls.wrap(server, stream).await,
+            None => Ok(Box::new(stream)),
+        }
     }
 }
 
@@ -226,11 +267,11 @@ async fn follow(sentinels: Sentinels, announce: watch::Sender<String>) {
 
 /// A connection to the master, whoever it is by then. In the middle of a failover nobody is; whoever
 /// connects now is held until there is one, instead of being sent away to try again later and later.
-async fn reach(login: &Login, masters: &mut watch::Receiver<String>) -> TcpStream {
+async fn reach(way: &Way, masters: &mut watch::Receiver<String>) -> Box<dyn Wire> {
     loop {
         let master = masters.borrow_and_update().clone();
         tokio::select! {
-            connected = login.connect(&master) => if let Some(stream) = connected {
+            connected = way.connect(&master) => if let Some(stream) = connected {
                 return stream;
             },
             changed = masters.changed() => match changed {
@@ -243,12 +284,12 @@ async fn reach(login: &Login, masters: &mut watch::Receiver<String>) -> TcpStrea
     }
 }
 
-async fn accept(listener: UnixListener, login: Login, masters: watch::Receiver<String>) {
-    let login = Arc::new(login);
+async fn accept(listener: UnixListener, way: Way, masters: watch::Receiver<String>) {
+    let way = Arc::new(way);
     loop {
         match listener.accept().await {
             Ok((ours, _)) => {
-                tokio::spawn(pass_on(ours, login.clone(), masters.clone()));
+                tokio::spawn(pass_on(ours, way.clone(), masters.clone()));
             }
             // Out of file descriptors, most likely: others may be closed meanwhile.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
@@ -258,12 +299,10 @@ async fn accept(listener: UnixListener, login: Login, masters: watch::Receiver<S
 
 /// Connects to the master and passes everything on until one side ends or the master changes. Ours sees
 /// a lost connection then, and connects again.
-async fn pass_on(mut ours: UnixStream, login: Arc<Login>, mut masters: watch::Receiver<String>) {
-    let Ok(mut theirs) = tokio::time::timeout(HOLD, reach(&login, &mut masters)).await else {
+async fn pass_on(mut ours: UnixStream, way: Arc<Way>, mut masters: watch::Receiver<String>) {
+    let Ok(mut theirs) = tokio::time::timeout(HOLD, reach(&way, &mut masters)).await else {
         return;
     };
-    let _ = theirs.set_nodelay(true);
-    super::probe(&theirs);
     tokio::select! {
         _ = copy_bidirectional(&mut ours, &mut theirs) => {}
         _ = masters.changed() => {}

@@ -71,6 +71,9 @@ impl JobContext {
     }
 
     /// Asks for a permit of a rate limit, such as `account:17`. Without one: [`crate::Outcome::Snooze`].
+    ///
+    /// What it is for is to begin at once. A handler that prepares something in between asks
+    /// [`crate::Taken::is_fresh`], and for another if it is not.
     pub async fn permit(&self, name: &str, otherwise: Option<Rate>) -> Result<Permit, Error> {
         self.limits().take_as(&self.job_id, name, otherwise).await
     }

@@ -53,6 +53,11 @@ impl Ending {
         }
     }
 
+    /// Whether the job never runs again.
+    pub(super) fn is_final(&self) -> bool {
+        matches!(self, Self::Completed { .. } | Self::Failed(_))
+    }
+
     pub(super) fn event(&self) -> EventKind {
         match self {
             Self::Completed { .. } => EventKind::Completed,

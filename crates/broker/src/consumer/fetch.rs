@@ -8,10 +8,6 @@ use crate::limits::{Permit, Taken, queue_limit};
 use crate::scripts::{self, Fetched};
 use crate::{Error, Job, now_ms};
 
-/// How often a permit that went stale is exchanged for a fresh one before the job begins anyway. It
-/// takes a Redis so far away that every permit is stale when it arrives.
-const EXCHANGES: usize = 3;
-
 /// A job that may begin.
 pub(super) struct Admitted {
     pub(super) job: Box<Job>,
@@ -83,23 +79,18 @@ impl<H: Handler> Shared<H> {
     /// Makes sure that a job which begins now does so with a permit of now: the limit holds for the
     /// beginnings, and one that came late would crowd those after it. `Some`: it has to come back
     /// after this long.
-    pub(super) async fn must_wait(&self, mut permit: Option<Box<Taken>>) -> Option<Duration> {
-        for _ in 0..EXCHANGES {
-            if permit.as_ref().is_none_or(|permit| permit.is_fresh()) {
-                return None;
-            }
-            give_back(permit.take()).await;
-            match self.permit().await {
-                Ok(Some(Permit::Granted(taken))) => permit = Some(taken),
-                Ok(Some(Permit::Wait(wait))) => return Some(wait),
-                Ok(None) => return None,
-                Err(error) => {
-                    tracing::debug!(%error, "cannot renew a permit");
-                    return Some(super::PAUSE.1);
-                }
+    pub(super) async fn must_wait(&self, permit: Option<Box<Taken>>) -> Option<Duration> {
+        let stale = permit.filter(|permit| !permit.is_fresh())?;
+        give_back(Some(stale)).await;
+        match self.permit().await {
+            Ok(Some(Permit::Wait(wait))) => Some(wait),
+            // Or the limit was lifted meanwhile.
+            Ok(Some(Permit::Granted(_)) | None) => None,
+            Err(error) => {
+                tracing::debug!(%error, "cannot renew a permit");
+                Some(super::PAUSE.1)
             }
         }
-        None
     }
 
     /// Whether jobs of this queue need a permit before they are taken.

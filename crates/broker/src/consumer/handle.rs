@@ -33,7 +33,7 @@ pub enum EventKind {
     Retried(String),
     /// It comes back later and has used up no attempt.
     Snoozed,
-    /// Somebody else may have it now.
+    /// Somebody else has it now, or has ended it, or it is gone: what was done here does not count.
     LockLost,
     /// Its worker had vanished; it waits again.
     Stalled,

@@ -21,6 +21,13 @@ enum After {
     Unknown,
 }
 
+/// Whether the end of a run is the end of its job, and what the slot has then.
+enum Written {
+    Ours(After),
+    /// Somebody else has ended the job, or will; or it is gone.
+    NotOurs(After),
+}
+
 impl<H: Handler> Shared<H> {
     /// Works on a job and on all that follow it; returns the slot when there is none left.
     pub(super) async fn work(self: Arc<Self>, slot: usize, admitted: Admitted) -> FreeSlot {
@@ -68,13 +75,20 @@ impl<H: Handler> Shared<H> {
                 return After::Nothing;
             }
         };
-        let after = loop {
+        let written = loop {
             let finished = self.finish_stubbornly(slot, claim, job, &ending).await;
             self.outages.worked();
             match finished {
-                Ok(after) => break after,
+                Ok(written) => break written,
                 // Only a completion is refused: what comes instead of it is not.
                 Err(outcome) => ending = self.end(job, outcome, None).await,
+            }
+        };
+        let after = match written {
+            Written::Ours(after) => after,
+            Written::NotOurs(after) => {
+                self.events.tell(&job.id, EventKind::LockLost);
+                return after;
             }
         };
         self.events.tell(&job.id, ending.event());
@@ -188,22 +202,26 @@ impl<H: Handler> Shared<H> {
         claim: &Claim,
         job: &Job,
         ending: &Ending,
-    ) -> Result<After, Outcome> {
+    ) -> Result<Written, Outcome> {
         let mut pause = PAUSE.0;
         let mut answer_lost = false;
         loop {
             let asked = Instant::now();
             let error = match self.finish(claim, job, ending, self.what_next(slot)).await {
                 Ok(Finished::Moved(Fetched::Job(_))) if !self.is_timely(asked) => {
-                    return Ok(After::Unknown);
+                    return Ok(Written::Ours(After::Unknown));
                 }
-                Ok(Finished::Moved(Fetched::Job(next))) => return Ok(After::Next(next)),
-                Ok(Finished::Moved(Fetched::Nothing { .. })) => return Ok(After::Nothing),
+                Ok(Finished::Moved(Fetched::Job(next))) => {
+                    return Ok(Written::Ours(After::Next(next)));
+                }
+                Ok(Finished::Moved(Fetched::Nothing { .. })) => {
+                    return Ok(Written::Ours(After::Nothing));
+                }
                 // Most likely our first call did arrive, and perhaps it fetched a job for us.
                 Ok(Finished::Missing | Finished::Unlocked | Finished::NotOurs(_))
                     if answer_lost =>
                 {
-                    return Ok(After::Unknown);
+                    return Ok(self.look_what_became_of(job, ending).await);
                 }
                 Ok(Finished::ChildrenPending) => {
                     let reason = "cannot be completed: it has children that are not done yet";
@@ -218,12 +236,13 @@ impl<H: Handler> Shared<H> {
                     tracing::warn!(job = job.id, "is gone; nothing is left to finish");
                     let forgotten =
                         scripts::forget(&mut self.redis(), self.queue.keys(), &job.id).await;
-                    return Ok(if forgotten.is_ok() { After::Nothing } else { After::Unknown });
+                    let after = if forgotten.is_ok() { After::Nothing } else { After::Unknown };
+                    return Ok(Written::NotOurs(after));
                 }
                 Ok(finished @ (Finished::Unlocked | Finished::NotOurs(_))) => {
                     let id = &job.id;
                     tracing::warn!(job = id, ?finished, "was finished or taken over by another");
-                    return Ok(After::Nothing);
+                    return Ok(Written::NotOurs(After::Nothing));
                 }
                 Err(error) => error,
             };
@@ -236,10 +255,26 @@ impl<H: Handler> Shared<H> {
                 tracing::error!(job = job.id, %error, "was finished with an error; if it was not, it runs again");
                 // The same would happen at once, and again: it must not spin.
                 tokio::time::sleep(PAUSE.1).await;
-                return Ok(After::Unknown);
+                return Ok(self.look_what_became_of(job, ending).await);
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
+    /// Whose a job is whose end was written without a clear answer: ours, unless it has not ended, or
+    /// somebody has begun it since.
+    async fn look_what_became_of(&self, job: &Job, ending: &Ending) -> Written {
+        let mut look = redis::cmd("HMGET");
+        look.arg(self.queue.keys().part(&job.id)).arg("ats").arg("finishedOn");
+        match look.query_async::<(Option<u32>, Option<String>)>(&mut self.redis()).await {
+            Ok((Some(starts), finished))
+                if starts != job.starts || (finished.is_none() && ending.is_final()) =>
+            {
+                Written::NotOurs(After::Unknown)
+            }
+            // Or it did not stay, as its options may have it.
+            _ => Written::Ours(After::Unknown),
         }
     }
 

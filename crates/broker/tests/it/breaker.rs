@@ -1,11 +1,17 @@
 //! Circuit breakers shared over Redis.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use stampede_broker::{Breaker, BreakerConfig, Gate, Passage};
+use serde_json::json;
+use stampede_broker::{
+    Breaker, BreakerConfig, EventKind, Gate, Handler, Job, JobContext, Outcome, Passage,
+};
+use stampede_model::JobSpec;
 use stampede_testkit::eventually;
 
-use crate::stage::{SOON, Stage, connect};
+use crate::stage::{Running, SOON, Stage, config, connect, job};
 
 fn quick() -> BreakerConfig {
     BreakerConfig {
@@ -80,4 +86,60 @@ async fn a_failed_probe_shuts_it_again_and_a_lost_one_makes_room() {
     assert!(is_shut(&breaker).await.is_some());
     until_open(&breaker).await.worked().await.unwrap();
     assert!(is_shut(&breaker).await.is_none());
+}
+
+/// Calls a service that can be down.
+#[derive(Clone, Default)]
+struct Caller {
+    is_up: Arc<AtomicBool>,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Handler for Caller {
+    async fn run(&self, job: &Job, context: &JobContext) -> Outcome {
+        assert_eq!(job.attempts_made, 0, "not its fault");
+        let passage = match context.breaker("smtp", quick()).ask().await {
+            Ok(Gate::Open(passage)) => passage,
+            Ok(Gate::Shut(wait)) => return Outcome::Snooze(wait),
+            Err(error) => return Outcome::Retry(error.to_string()),
+        };
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        if self.is_up.load(Ordering::SeqCst) {
+            passage.worked().await.unwrap();
+            Outcome::Done(json!(null))
+        } else {
+            passage.failed().await.unwrap();
+            Outcome::Snooze(Duration::from_millis(50))
+        }
+    }
+}
+
+#[tokio::test]
+async fn jobs_snooze_while_it_is_shut_and_none_fails_or_uses_up_an_attempt() {
+    const JOBS: usize = 20;
+    let stage = Stage::start().await;
+    let caller = Caller::default();
+    let running = Running::start(&stage.queue, config("w"), caller.clone());
+    let mut events = running.handle.events();
+    let once = |n| JobSpec { attempts: Some(1), ..job(&format!("mail-{n}")) };
+    stage.enqueue(&(0..JOBS).map(once).collect::<Vec<_>>()).await;
+    // Every job has come back several times, and only few have called.
+    let mut snoozed = 0;
+    while snoozed < 4 * JOBS {
+        let event = tokio::time::timeout(SOON, events.recv()).await.unwrap().unwrap();
+        assert!(matches!(event.kind, EventKind::Started | EventKind::Snoozed), "{event:?}");
+        snoozed += usize::from(event.kind == EventKind::Snoozed);
+    }
+    let calls = caller.calls.load(Ordering::SeqCst);
+    assert!((3..JOBS).contains(&calls), "{calls} calls of a service that is down");
+    let counts = stage.queue.counts().await.unwrap();
+    assert_eq!((counts.completed, counts.failed), (0, 0));
+
+    caller.is_up.store(true, Ordering::SeqCst);
+    stage.until_completed(JOBS as u64).await;
+    for n in 0..JOBS {
+        assert_eq!(stage.field(&format!("mail-{n}"), "atm").await.as_deref(), Some("1"));
+        assert_eq!(stage.field(&format!("mail-{n}"), "failedReason").await, None);
+    }
+    running.stop().await;
 }

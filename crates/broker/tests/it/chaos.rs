@@ -1,8 +1,8 @@
 //! Many jobs while processes are killed and frozen and connections reset: every job has one end, and
 //! none ends without its effect.
 //!
-//! Counted by what the processes wrote outside Redis (`fleet.rs`) and by the events of the queue as
-//! they were read along. `make test` runs it with a tenth of the jobs; all of them:
+//! Counted by what the processes wrote outside Redis (`fleet.rs`), effects as well as the ends that were
+//! acknowledged to them, and by the events of the queue as they were read along. `make test` runs it with a tenth of the jobs; all of them:
 //! `STAMPEDE_CHAOS_JOBS=100000 cargo nextest run --workspace -E 'test(chaos)' --no-capture`
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,10 +14,11 @@ use redis::cmd;
 use stampede_model::{Backoff, JobSpec};
 use stampede_testkit::Proxy;
 
-use crate::fleet::{Fleet, Ship, connect_patiently, times};
+use crate::fleet::{Fleet, Limit, Ship, connect_patiently, times};
 use crate::stage::{Stage, job, raw};
 
 const PROCESSES: usize = 5;
+const SLOTS: usize = 16;
 const LOCK: Duration = Duration::from_millis(1_500);
 /// How many jobs, unless `STAMPEDE_CHAOS_JOBS` says it.
 const JOBS: usize = 10_000;
@@ -138,9 +139,9 @@ async fn every_job_has_one_end_and_its_effect_whatever_happens_to_its_workers() 
     let proxy = Proxy::start(stage.redis.port()).await;
     let ship = Ship {
         url: proxy.url(),
-        slots: 16,
+        slots: SLOTS,
         lock: LOCK,
-        limit: None,
+        limit: Limit::No,
         work: Duration::from_millis(20),
     };
     let mut fleet = Fleet::start(PROCESSES, ship);
@@ -163,6 +164,7 @@ async fn every_job_has_one_end_and_its_effect_whatever_happens_to_its_workers() 
     let ledger = fleet.ledger();
     let (began, effects) = (times(&ledger, "began"), times(&ledger, "effect"));
     let (stumbled, refused) = (times(&ledger, "stumbled"), times(&ledger, "refused"));
+    let (completed, failed) = (times(&ledger, "completed"), times(&ledger, "failed"));
     let mut runs: BTreeMap<usize, usize> = BTreeMap::new();
     for number in 0..jobs {
         let JobSpec { id, name, .. } = spec(number);
@@ -171,11 +173,19 @@ async fn every_job_has_one_end_and_its_effect_whatever_happens_to_its_workers() 
         let effect = if name == "broken" { &refused } else { &effects };
         assert!(effect.contains_key(&id), "{id} has ended without its effect");
         assert!(name != "flaky" || stumbled.contains_key(&id), "{id}");
+        let told = [&completed, &failed].map(|ends| ends.get(&id).copied().unwrap_or(0));
+        let most = if name == "broken" { [0, 1] } else { [1, 0] };
+        assert!(told[0] <= most[0] && told[1] <= most[1], "{id} was told of {told:?} ends");
         *runs.entry(began[&id]).or_default() += 1;
     }
     assert_eq!(ends.len(), jobs);
+    // An end that its process was killed before it could write down is in no ledger.
+    let untold = jobs - completed.len() - failed.len();
+    assert!(untold <= trouble.killed * 2 * SLOTS, "{untold} ends were told to nobody: {trouble:?}");
     let letters = stage.queue.dead_letters().await.unwrap().count().await.unwrap();
     assert_eq!(letters, (0..jobs).filter(|number| spec(*number).name == "broken").count());
     assert!(trouble.killed > 0 && trouble.frozen > 0 && trouble.connections > 0, "{trouble:?}");
-    println!("{jobs} jobs in {took:.1?}: {trouble:?}; jobs by number of runs: {runs:?}");
+    println!(
+        "{jobs} jobs in {took:.1?}: {trouble:?}; jobs by number of runs: {runs:?}; {untold} ends were told to nobody"
+    );
 }

@@ -36,16 +36,6 @@ async fn two_consumers_share_a_thousand_jobs_and_run_each_once() {
 }
 
 #[tokio::test]
-async fn an_idle_consumer_stops_at_once() {
-    let stage = Stage::start().await;
-    let idle = stage.play(config("idle"));
-    stage.until_idle(1).await;
-    let start = Instant::now();
-    idle.running.stop().await;
-    assert!(start.elapsed() < Duration::from_millis(200), "{:?}", start.elapsed());
-}
-
-#[tokio::test]
 async fn a_marker_that_comes_while_a_consumer_stops_wakes_another() {
     let stage = Stage::start().await;
     let stopping = stage.play(config("stopping"));

@@ -7,11 +7,16 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use stampede_broker::{ConsumerConfig, Handler, Job, JobContext, Outcome, Rate};
+use stampede_broker::{
+    Consumer, ConsumerConfig, Event, EventKind, Handler, Job, JobContext, Outcome, Permit, Rate,
+};
 use stampede_testkit::{Process, TempDir, temp_dir};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use crate::stage::{config, connect};
@@ -21,7 +26,8 @@ const TOKEN: &str = "STAMPEDE_FLEET_TOKEN";
 const LEDGER: &str = "STAMPEDE_FLEET_LEDGER";
 const SLOTS: &str = "STAMPEDE_FLEET_SLOTS";
 const LOCK_MS: &str = "STAMPEDE_FLEET_LOCK_MS";
-const LIMIT: &str = "STAMPEDE_FLEET_LIMIT";
+const QUEUE_LIMIT: &str = "STAMPEDE_FLEET_QUEUE_LIMIT";
+const KEY_LIMIT: &str = "STAMPEDE_FLEET_KEY_LIMIT";
 const WORK_MS: &str = "STAMPEDE_FLEET_WORK_MS";
 
 /// What the processes of a fleet have in common.
@@ -30,10 +36,19 @@ pub(crate) struct Ship {
     pub(crate) url: String,
     pub(crate) slots: usize,
     pub(crate) lock: Duration,
-    /// Jobs begun in any second, by the whole fleet.
-    pub(crate) limit: Option<u32>,
+    pub(crate) limit: Limit,
     /// Longest time a job takes; each takes some part of it.
     pub(crate) work: Duration,
+}
+
+/// How many jobs the whole fleet may begin in any second.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Limit {
+    No,
+    /// A limit of the queue, which the consumer keeps.
+    OfQueue(u32),
+    /// A limit of a key, which the handler asks for.
+    OfKey(u32),
 }
 
 /// Processes that can be killed and replaced, and what they wrote.
@@ -45,7 +60,8 @@ pub(crate) struct Fleet {
     folder: TempDir,
 }
 
-/// One thing that a handler did.
+/// One thing that a handler did (`began`, `effect`, `stumbled`, `refused`), or that Redis has told the
+/// process it came to (`completed`, `failed`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) what: String,
@@ -76,14 +92,21 @@ impl Fleet {
         let ledger = self.folder.path().join(&name).display().to_string();
         let Ship { url, slots, lock, limit, work } = &self.ship;
         let (slots, lock) = (slots.to_string(), lock.as_millis().to_string());
-        let (limit, work) = (limit.unwrap_or(0).to_string(), work.as_millis().to_string());
+        let (of_queue, of_key) = match limit {
+            Limit::No => (0, 0),
+            Limit::OfQueue(limit) => (*limit, 0),
+            Limit::OfKey(limit) => (0, *limit),
+        };
+        let (of_queue, of_key) = (of_queue.to_string(), of_key.to_string());
+        let work = work.as_millis().to_string();
         let environment = [
             (URL, url.as_str()),
             (TOKEN, &name),
             (LEDGER, &ledger),
             (SLOTS, &slots),
             (LOCK_MS, &lock),
-            (LIMIT, &limit),
+            (QUEUE_LIMIT, &of_queue),
+            (KEY_LIMIT, &of_key),
             (WORK_MS, &work),
         ];
         Process::this_test("fleet::consumer_process", &environment)
@@ -117,18 +140,47 @@ pub(crate) fn times(entries: &[Entry], what: &str) -> HashMap<String, usize> {
 
 /// What the processes do with jobs: those named `flaky` fail at first, `broken` ones for good.
 struct Writes {
-    ledger: File,
+    ledger: Arc<Ledger>,
+    limit: Option<Rate>,
     work: Duration,
+}
+
+struct Ledger(File);
+
+impl Ledger {
+    fn write(&self, what: &str, job_id: &str, at_us: u128) {
+        (&self.0).write_all(format!("{what} {job_id} {at_us}\n").as_bytes()).unwrap();
+    }
+
+    /// Writes what became of jobs until the consumer is gone.
+    async fn write_ends(self: Arc<Self>, mut events: broadcast::Receiver<Event>) {
+        loop {
+            match events.recv().await.map(|event| (event.job_id, event.kind)) {
+                Ok((job_id, EventKind::Completed)) => self.write("completed", &job_id, now_us()),
+                Ok((job_id, EventKind::Failed(_))) => self.write("failed", &job_id, now_us()),
+                Ok(_) => {}
+                Err(RecvError::Lagged(missed)) => panic!("{missed} events were not read in time"),
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
 }
 
 impl Writes {
     fn write(&self, what: &str, job: &Job, at_us: u128) {
-        (&self.ledger).write_all(format!("{what} {} {at_us}\n", job.id).as_bytes()).unwrap();
+        self.ledger.write(what, &job.id, at_us);
     }
 }
 
 impl Handler for Writes {
-    async fn run(&self, job: &Job, _: &JobContext) -> Outcome {
+    async fn run(&self, job: &Job, context: &JobContext) -> Outcome {
+        if self.limit.is_some() {
+            match context.permit("account:17", self.limit).await {
+                Ok(Permit::Granted(_)) => {}
+                Ok(Permit::Wait(wait)) => return Outcome::Snooze(wait),
+                Err(error) => return Outcome::Retry(error.to_string()),
+            }
+        }
         // Before anything else: this is the moment in which the job begins.
         let began = now_us();
         self.write("began", job, began);
@@ -163,19 +215,29 @@ async fn consumer_process() {
     let Ok(url) = std::env::var(URL) else { return };
     let said = |name: &str| std::env::var(name).unwrap();
     let number = |name: &str| said(name).parse::<u64>().unwrap();
-    let ledger = OpenOptions::new().create(true).append(true).open(PathBuf::from(said(LEDGER)));
+    let file = OpenOptions::new().create(true).append(true).open(PathBuf::from(said(LEDGER)));
+    let ledger = Arc::new(Ledger(file.unwrap()));
     let lock = Duration::from_millis(number(LOCK_MS));
-    let limit = Some(number(LIMIT) as u32).filter(|limit| *limit > 0);
+    let limit = |name: &str| {
+        let limit = Some(number(name) as u32).filter(|limit| *limit > 0);
+        limit.map(|limit| Rate::new(limit, Duration::from_secs(1)))
+    };
     let config = ConsumerConfig {
         slots: number(SLOTS) as usize,
         lock,
         stalled_interval: lock / 2,
-        limit: limit.map(|limit| Rate::new(limit, Duration::from_secs(1))),
+        limit: limit(QUEUE_LIMIT),
         ..config(&said(TOKEN))
     };
-    let handler = Writes { ledger: ledger.unwrap(), work: Duration::from_millis(number(WORK_MS)) };
+    let handler = Writes {
+        ledger: ledger.clone(),
+        limit: limit(KEY_LIMIT),
+        work: Duration::from_millis(number(WORK_MS)),
+    };
     let (_broker, queue) = connect_patiently(&url).await;
-    stampede_broker::Consumer::new(config, queue, handler).run(CancellationToken::new()).await;
+    let consumer = Consumer::new(config, queue, handler);
+    tokio::spawn(ledger.write_ends(consumer.handle().events()));
+    consumer.run(CancellationToken::new()).await;
 }
 
 /// The connection may be reset while it is made.

@@ -98,3 +98,31 @@ async fn a_schedule_goes_on_although_its_runs_are_slow_or_fail() {
         .until("ended", |counts| counts.completed == 2 && counts.failed == 1 && counts.active == 0)
         .await;
 }
+
+#[tokio::test]
+async fn a_schedule_by_cron_comes_at_its_time_in_its_zone_again_and_again() {
+    const DAY_MS: u64 = 24 * 3_600_000;
+    let stage = Stage::start().await;
+    // Nine in the morning there is half past three, UTC, in summer and in winter.
+    let nine = Schedule::Cron {
+        pattern: "0 9 * * *".to_owned(),
+        time_zone: Some("Asia/Kolkata".to_owned()),
+    };
+    stage.queue.schedule("report", &nine, &JobSpec { priority: 0, ..job("report") }).await.unwrap();
+    let due = async || {
+        let delayed: Vec<(String, f64)> = stage.ask("ZRANGE @delayed 0 -1 WITHSCORES").await;
+        let [(id, score)] = delayed.as_slice() else { panic!("{delayed:?}") };
+        // BullMQ keeps the milliseconds above 12 bits of order.
+        (id.clone(), *score as u64 / 4096)
+    };
+    let (id, first) = due().await;
+    assert_eq!(first % DAY_MS, 3 * 3_600_000 + 1_800_000);
+    let mut played = stage.play(config("w"));
+    assert!(stage.queue.promote(&id).await.unwrap());
+    let run = played.run().await;
+    let (next_id, next) = due().await;
+    assert_ne!(next_id, id);
+    assert_eq!(next, first + DAY_MS);
+    run.completes();
+    stage.until_completed(1).await;
+}

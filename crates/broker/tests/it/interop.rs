@@ -1,6 +1,7 @@
 //! Node's and Python's BullMQ and Bull Board on the same queues, in the same Redis.
 
 mod peer;
+mod scripts;
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -71,6 +72,31 @@ async fn node_produces_and_we_consume_and_node_hears_of_it() {
     let read = node.ask(json!({"do": "job", "queue": "tickets", "id": "a"})).await;
     assert_eq!((&read["state"], &read["attemptsMade"]), (&json!("completed"), &json!(2)));
     assert_eq!(read["failedReason"], "\"once\"", "as Node writes JSON");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn node_waits_for_jobs_that_we_finish_and_hears_how_they_failed() {
+    let stage = Stage::start().await;
+    let mut node = Peer::node(&stage).await;
+    node.ask(json!({"do": "listen", "queue": "tickets", "events": ["failed"]})).await;
+    let jobs = json!([
+        {"name": "n", "data": {}, "opts": {"jobId": "good"}},
+        {"name": "n", "data": {}, "opts": {"jobId": "bad"}},
+    ]);
+    node.ask(json!({"do": "add", "queue": "tickets", "jobs": jobs})).await;
+    for id in ["good", "bad"] {
+        node.ask(json!({"do": "await", "queue": "tickets", "id": id})).await;
+    }
+    let mut played = stage.play(config("w"));
+    played.run().await.ends(Outcome::Done(json!({"by": "rust"})));
+    assert_eq!(node.report().await, json!({"finished": "good", "value": {"by": "rust"}}));
+    played.run().await.ends(Outcome::Discard("no paper".into()));
+    played.failure().await.settles(Ok(()));
+    let reports = [node.report().await, node.report().await];
+    assert!(reports.contains(&json!({"finished": "bad", "error": "no paper"})), "{reports:?}");
+    let heard = reports.iter().find(|report| report["event"] == "failed").unwrap();
+    assert_eq!((&heard["jobId"], &heard["failedReason"]), (&json!("bad"), &json!("no paper")));
     node.stop().await;
 }
 
@@ -234,7 +260,7 @@ async fn python_produces_and_we_consume_and_python_hears_of_it() {
     let stage = Stage::start().await;
     let mut python = Peer::python(&stage).await;
     python
-        .ask(json!({"do": "listen", "queue": "tickets", "events": ["completed", "delayed"]}))
+        .ask(json!({"do": "listen", "queue": "tickets", "events": ["completed", "delayed", "failed"]}))
         .await;
     let options = json!({"attempts": 2, "backoff": {"type": "fixed", "delay": 20}, "jobId": "a"});
     let data = json!({"text": "Žofie 🎟", "half": 0.5, "list": [null, true, []], "big": 9_007_199_254_740_991_u64});
@@ -263,6 +289,13 @@ async fn python_produces_and_we_consume_and_python_hears_of_it() {
     let read = python.ask(json!({"do": "job", "queue": "tickets", "id": "a"})).await;
     assert_eq!((&read["state"], &read["attemptsMade"]), (&json!("completed"), &json!(2)));
     assert_eq!((&read["failedReason"], &read["logs"]), (&json!("once"), &json!(["half way"])));
+
+    let jobs = json!([{"name": "n", "data": {}, "opts": {"jobId": "bad"}}]);
+    python.ask(json!({"do": "add", "queue": "tickets", "jobs": jobs})).await;
+    played.run().await.ends(Outcome::Discard("no paper".into()));
+    played.failure().await.settles(Ok(()));
+    let heard = python.report().await;
+    assert_eq!((&heard["event"], &heard["failedReason"]), (&json!("failed"), &json!("no paper")));
     python.stop().await;
 }
 
@@ -283,7 +316,8 @@ async fn we_produce_and_python_consumes_and_both_share_one_queue_and_one_flow() 
     stage.until("one of each", |counts| counts.completed == 1 && counts.failed == 1).await;
 
     // Both at once: every job is done by exactly one of them.
-    share_jobs(&stage, config("ours"), &mut python, 200).await;
+    let (ours, theirs) = share_jobs(&stage, config("ours"), &mut python, 200).await;
+    assert!(ours > 0 && theirs > 0, "{ours} and {theirs}");
 
     // Our parent waits for Python's child.
     let ours = stage.broker.queue("ours").await.unwrap();

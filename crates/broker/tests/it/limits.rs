@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stampede_broker::{ConsumerConfig, Handler, Job, JobContext, Outcome, Permit, Rate};
+use stampede_model::JobSpec;
 use stampede_testkit::eventually;
 
-use crate::fleet::{Fleet, Ship, times};
-use crate::stage::{Running, Stage, config, connect, jobs};
+use crate::fleet::{Fleet, Limit, Ship, times};
+use crate::stage::{Running, Stage, config, connect, job, jobs};
 
-/// Notes when each job began; jobs of the account in their data need its permit.
+/// Notes when each job began; they need a permit of an account, if it has a limit.
 #[derive(Clone)]
 struct Begun {
     times: Arc<Mutex<Vec<Instant>>>,
@@ -76,7 +77,7 @@ async fn an_account_keeps_its_limit_and_its_jobs_only_wait() {
 }
 
 #[tokio::test]
-async fn a_limit_is_changed_for_everybody_and_survives_those_who_set_it() {
+async fn a_limit_is_changed_for_everybody_while_it_is_in_use() {
     let stage = Stage::start().await;
     let limits = stage.broker.limits();
     let (elsewhere, _) = connect(&stage.redis.url()).await;
@@ -100,7 +101,64 @@ async fn a_limit_is_changed_for_everybody_and_survives_those_who_set_it() {
 }
 
 #[tokio::test]
-async fn eight_processes_keep_a_limit_in_every_window_and_nearly_reach_it() {
+async fn a_limit_and_what_was_used_of_it_survive_restarts_of_redis_and_of_everybody() {
+    let mut stage = Stage::durable().await;
+    let rate = Rate::new(2, Duration::from_secs(60));
+    {
+        let (broker, _) = connect(&stage.redis.url()).await;
+        broker.limits().set("sms", rate).await.unwrap();
+        let first = broker.limits().take("sms", None).await.unwrap();
+        assert!(matches!(first, Permit::Granted(_)));
+    }
+    stage.redis.restart().await;
+    let (broker, _) = connect(&stage.redis.url()).await;
+    let limits = broker.limits();
+    assert_eq!(limits.all().await.unwrap(), [("sms".to_owned(), rate)].into());
+    assert!(matches!(limits.take("sms", None).await.unwrap(), Permit::Granted(_)));
+    let third = limits.take("sms", None).await.unwrap();
+    assert!(matches!(third, Permit::Wait(_)), "the first was used before the restart");
+}
+
+/// Needs a permit of the account in the job's data.
+#[derive(Clone, Default)]
+struct PerAccount {
+    done: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Handler for PerAccount {
+    async fn run(&self, job: &Job, context: &JobContext) -> Outcome {
+        let account = job.data["account"].as_u64().unwrap();
+        match context.permit(&format!("account:{account}"), None).await {
+            Ok(Permit::Granted(_)) => self.done.lock().unwrap().push(account),
+            Ok(Permit::Wait(wait)) => return Outcome::Snooze(wait),
+            Err(error) => return Outcome::Retry(error.to_string()),
+        }
+        Outcome::Done(json!(null))
+    }
+}
+
+#[tokio::test]
+async fn jobs_that_wait_for_their_account_hold_up_no_others() {
+    let stage = Stage::start().await;
+    stage.broker.limits().set("account:17", Rate::new(1, Duration::from_secs(60))).await.unwrap();
+    let of = |account: u64| {
+        (0..10).map(move |n| JobSpec {
+            data: json!({ "account": account }),
+            ..job(&format!("{account}-{n}"))
+        })
+    };
+    // Those that have to wait come first, and there is one slot.
+    stage.enqueue(&of(17).chain(of(18)).collect::<Vec<_>>()).await;
+    let accounts = PerAccount::default();
+    let running = Running::start(&stage.queue, config("w"), accounts.clone());
+    stage.until("all but nine", |counts| counts.completed == 11 && counts.delayed == 9).await;
+    running.stop().await;
+    let done = accounts.done.lock().unwrap().clone();
+    assert_eq!(done.iter().filter(|account| **account == 18).count(), 10, "{done:?}");
+}
+
+/// Eight processes with four slots each.
+async fn assert_eight_processes_keep(limit: impl Fn(u32) -> Limit, least: f64) {
     const LIMIT: usize = 20;
     const JOBS: usize = 220;
     let stage = Stage::start().await;
@@ -108,7 +166,7 @@ async fn eight_processes_keep_a_limit_in_every_window_and_nearly_reach_it() {
         url: stage.redis.url(),
         slots: 4,
         lock: Duration::from_secs(30),
-        limit: Some(LIMIT as u32),
+        limit: limit(LIMIT as u32),
         work: Duration::ZERO,
     };
     let fleet = Fleet::start(8, ship);
@@ -133,6 +191,16 @@ async fn eight_processes_keep_a_limit_in_every_window_and_nearly_reach_it() {
     // The first window is full at once; from then on they come at the pace of the limit.
     let seconds = (begun[JOBS - 1] - begun[0]) as f64 / 1e6;
     let rate = (JOBS - LIMIT) as f64 / seconds;
-    println!("{rate:.2} of {LIMIT} a second");
-    assert!(rate >= 0.95 * LIMIT as f64, "{rate:.2} a second");
+    assert!(rate >= least * LIMIT as f64, "{rate:.2} a second");
+}
+
+#[tokio::test]
+async fn eight_processes_keep_a_queues_limit_in_every_window_and_nearly_reach_it() {
+    assert_eight_processes_keep(Limit::OfQueue, 0.95).await;
+}
+
+#[tokio::test]
+async fn eight_processes_keep_a_keys_limit_in_every_window_and_come_near_it() {
+    // Who has to wait goes back to the queue, and comes again a little late.
+    assert_eight_processes_keep(Limit::OfKey, 0.7).await;
 }

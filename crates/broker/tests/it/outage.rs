@@ -1,6 +1,7 @@
 //! Redis goes away while jobs run: none is lost, and none is run again that was done.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -93,6 +94,71 @@ async fn jobs_can_be_added_right_after_a_restart_of_redis() {
     stage.redis.restart().await;
     stage.enqueue(&jobs(3)).await;
     assert_eq!(stage.queue.counts().await.unwrap().prioritized, 3);
+}
+
+/// What would be in the log of a process that runs with the usual level.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// Writes along as long as the guard lives.
+    fn begin(&self) -> tracing::subscriber::DefaultGuard {
+        let log = self.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::INFO)
+            .with_ansi(false)
+            .with_writer(move || log.clone())
+            .finish();
+        tracing::subscriber::set_default(subscriber)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn an_outage_takes_three_lines_of_the_log_however_many_meet_it() {
+    const SLOTS: usize = 100;
+    let mut stage = Stage::durable().await;
+    // All on one thread, so that everything is heard.
+    let log = Log::default();
+    let _writing = log.begin();
+    let mut played = stage.play(ConsumerConfig { slots: SLOTS, ..short_lock("w") });
+    stage.enqueue(&jobs(2 * SLOTS)).await;
+    let mut runs = Vec::new();
+    for _ in 0..SLOTS {
+        runs.push(played.run().await);
+    }
+    stage.redis.kill();
+    // Half of them end meanwhile, the locks of the others cannot be renewed.
+    let rest = runs.split_off(SLOTS / 2);
+    runs.into_iter().for_each(|run| run.completes());
+    throughout(Duration::from_secs(5), async || {}).await;
+    stage.redis.start_again().await;
+    rest.into_iter().for_each(|run| run.completes());
+    for _ in 0..SLOTS {
+        played.run().await.completes();
+    }
+    stage.until_completed(2 * SLOTS as u64).await;
+    played.running.stop().await;
+    let lines = log.lines();
+    for told in ["Redis is away", "Redis was restarted", "Redis is back"] {
+        let times = lines.iter().filter(|line| line.contains(told)).count();
+        assert_eq!(times, 1, "{told}: {lines:#?}");
+    }
+    assert_eq!(lines.len(), 3, "{lines:#?}");
 }
 
 /// Takes four seconds.

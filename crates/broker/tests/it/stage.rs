@@ -290,7 +290,7 @@ impl Played {
 struct Player {
     runs: mpsc::UnboundedSender<Call<Answer>>,
     failures: mpsc::UnboundedSender<Call<Result<(), String>>>,
-    policy: JobPolicy,
+    policy: Box<dyn Fn(&str) -> JobPolicy + Send + Sync>,
 }
 
 fn call<A>(
@@ -321,8 +321,8 @@ impl Handler for Player {
         answered.await.unwrap_or(Ok(()))
     }
 
-    fn policy(&self, _: &str) -> JobPolicy {
-        self.policy.clone()
+    fn policy(&self, job_name: &str) -> JobPolicy {
+        (self.policy)(job_name)
     }
 
     fn custom_backoff(&self, strategy: &str, job: &Job) -> Duration {
@@ -332,10 +332,16 @@ impl Handler for Player {
 }
 
 pub(crate) fn play(queue: &Queue, config: ConsumerConfig) -> Played {
-    play_with(queue, config, JobPolicy::default())
+    play_with(queue, config, |_| JobPolicy::default())
 }
 
-pub(crate) fn play_with(queue: &Queue, config: ConsumerConfig, policy: JobPolicy) -> Played {
+/// The same with a policy for each name of jobs.
+pub(crate) fn play_with(
+    queue: &Queue,
+    config: ConsumerConfig,
+    policy: impl Fn(&str) -> JobPolicy + Send + Sync + 'static,
+) -> Played {
+    let policy = Box::new(policy);
     let (run, runs) = mpsc::unbounded_channel();
     let (failure, failures) = mpsc::unbounded_channel();
     let running = Running::start(queue, config, Player { runs: run, failures: failure, policy });

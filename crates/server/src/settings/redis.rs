@@ -51,7 +51,7 @@ pub(super) fn read_redis(reader: &mut Reader<'_>, url: Option<&str>) -> Redis {
     Redis::At(url.to_string())
 }
 
-/// Certificates for `rediss://`, where the system's do not do.
+/// Certificates for `rediss://` and the like, where those that Mozilla trusts do not do.
 pub(super) fn read_tls(reader: &mut Reader<'_>) -> TlsFiles {
     let file = |name: &str| reader.variable(name).map(PathBuf::from);
     let authority = file("REDIS_TLS_CA");

@@ -104,6 +104,31 @@ fn the_engine_is_compared_with_redis_in_one_json_object() {
 }
 
 #[test]
+fn queues_are_compared_with_nodes_bullmq_in_one_json_object() {
+    let output = std::process::Command::new(STAMPEDE)
+        .args(["bench", "queue", "--jobs=100", "--rounds=1", "--seconds=1", "--rate=100", "--json"])
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let is_figure = |value: &Value| value.as_f64().is_some_and(|n| n.is_finite() && n > 0.0);
+    for figure in ["life_vs_node", "p99_vs_node"] {
+        assert!(is_figure(&report[figure]), "{figure}: {report}");
+    }
+    let mut measured = vec!["add", "add in bulk", "process 1", "process 8", "process 100"];
+    measured.extend(["life 100", "add to start p50 ms", "add to start p99 ms"]);
+    for aof in ["on", "off"] {
+        for side in ["ours", "node", "ratios"] {
+            let figures = report["aof"][aof][side].as_object().unwrap();
+            assert_eq!(figures.len(), measured.len(), "{report}");
+            for name in &measured {
+                assert!(is_figure(&figures[*name]), "{name} of {side} with AOF {aof}: {report}");
+            }
+        }
+    }
+}
+
+#[test]
 fn starts_and_pauses_are_measured_with_many_waiting_jobs() {
     let report = bench_engine(&["--restart", "--waiting=3000", "--rate=100"]);
     for side in ["engine", "redis"] {

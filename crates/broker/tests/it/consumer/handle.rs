@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use stampede_broker::{ConsumerConfig, EventKind, Outcome};
 
 use crate::stage::{SOON, Stage, config, job, jobs, throughout};
@@ -103,5 +104,27 @@ async fn events_tell_what_happened_and_a_slow_reader_holds_up_nobody() {
     for kind in [EventKind::Started, EventKind::Snoozed, EventKind::Started, failed] {
         let event = tokio::time::timeout(SOON, events.recv()).await.unwrap().unwrap();
         assert_eq!((event.job_id.as_str(), event.kind), ("a", kind));
+    }
+}
+
+#[tokio::test]
+async fn a_run_whose_job_was_taken_over_is_told_as_that_and_not_as_an_end() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    let mut events = played.running.handle.events();
+    for outcome in [Outcome::Done(json!(null)), Outcome::Discard("broken".into())] {
+        stage.enqueue(&[job("a")]).await;
+        let run = played.run().await;
+        stage.ask::<()>("SET @a:lock thief").await;
+        let fails = matches!(outcome, Outcome::Discard(_));
+        run.ends(outcome);
+        if fails {
+            played.failure().await.settles(Ok(()));
+        }
+        for kind in [EventKind::Started, EventKind::LockLost] {
+            let event = tokio::time::timeout(SOON, events.recv()).await.unwrap().unwrap();
+            assert_eq!((event.job_id.as_str(), event.kind), ("a", kind));
+        }
+        stage.ask::<()>("DEL @active @a @a:lock").await;
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stampede_broker::{JobPolicy, Outcome, RetryPolicy};
+use stampede_broker::{ConsumerConfig, JobPolicy, Outcome, RetryPolicy};
 use stampede_model::{Backoff, JobSpec};
 
 use crate::stage::{Stage, config, job, play_with};
@@ -163,17 +163,28 @@ async fn a_panic_is_a_failed_attempt_and_the_slot_goes_on() {
 }
 
 #[tokio::test]
-async fn an_attempt_past_its_time_is_dropped_and_tried_again() {
+async fn an_attempt_past_the_time_of_its_type_is_dropped_and_tried_again() {
     let stage = Stage::start().await;
-    let policy = JobPolicy { timeout: Some(Duration::from_millis(200)), ..JobPolicy::default() };
-    let mut played = play_with(&stage.queue, config("w"), policy);
-    stage.enqueue(&[job("a")]).await;
+    let policy = |name: &str| JobPolicy {
+        timeout: (name == "hasty").then_some(Duration::from_millis(200)),
+        ..JobPolicy::default()
+    };
+    let two = ConsumerConfig { slots: 2, ..config("w") };
+    let mut played = play_with(&stage.queue, two, policy);
+    stage.enqueue(&[JobSpec { name: "patient".into(), ..job("b") }]).await;
+    let patient = played.run().await;
+    stage.enqueue(&[JobSpec { name: "hasty".into(), ..job("a") }]).await;
     played.run().await.dropped().await;
     stage.until("delayed", |counts| counts.delayed == 1).await;
     let reason = stage.field("a", "failedReason").await.unwrap();
     assert_eq!(reason, "took longer than its limit of 200ms");
-    played.run().await.completes();
+    let again = played.run().await;
+    assert_eq!(again.job.id, "a");
+    again.completes();
     stage.until_completed(1).await;
+    assert!(!patient.is_dropped(), "its type has no limit");
+    patient.completes();
+    stage.until_completed(2).await;
 }
 
 #[tokio::test]
@@ -206,7 +217,7 @@ async fn a_job_without_options_follows_the_policy_of_its_type() {
         ..RetryPolicy::default()
     };
     let policy = JobPolicy { retry, ..JobPolicy::default() };
-    let mut played = play_with(&stage.queue, config("w"), policy);
+    let mut played = play_with(&stage.queue, config("w"), move |_| policy.clone());
     put(&stage, "plain", "{}").await;
     played.run().await.ends(Outcome::Retry("first".into()));
     played.run().await.ends(Outcome::Retry("second".into()));

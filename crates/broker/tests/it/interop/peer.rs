@@ -92,7 +92,7 @@ fn interop() -> PathBuf {
 }
 
 /// The folder with npm's or PyPI's packages; installed at the first use.
-async fn packages(which: &str) -> PathBuf {
+pub(crate) async fn packages(which: &str) -> PathBuf {
     let output = Command::new(interop().join("run")).arg(which).output().await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())

@@ -6,9 +6,12 @@
 //! with the same number of slots, the same payload and the same job options.
 //!
 //! - add: one by one, 16 at a time; in bulk, 500 at a time
-//! - process: jobs that wait already, with 1, 8 and 100 slots
+//! - process: jobs that wait already, with 1, 8 and 100 slots, from the beginning of the first
 //! - life: added in bulk and processed with 100 slots at the same time
 //! - latency: from the call that adds a job to the beginning of its handler, at a fixed rate
+//!
+//! Processes and lives last until Redis has all jobs as completed. For both sides it is we who look, over
+//! a third connection, and not before the last job has begun: looking costs neither of them anything.
 
 mod node;
 mod ours;
@@ -20,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
+use stampede_broker::{Broker, Queue};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +43,8 @@ const LANES: u32 = 16;
 const LIFE_SLOTS: usize = 100;
 const LIFE: &str = "life 100";
 const WARM_UP: u32 = 300;
+/// Completed jobs that are kept, on both sides.
+const KEPT: u32 = 10_000;
 
 /// Figures by name, such as `life 100`; jobs a second, or milliseconds.
 type Figures = BTreeMap<String, f64>;
@@ -147,8 +153,10 @@ struct Round {
 impl Round {
     async fn measure(node: &Node, aof: Aof, number: u32, options: &BenchQueue) -> Result<Self> {
         let redis = Redis::start(aof).await?;
+        let url = socket_url(&redis.socket, None)?;
         let bench = Bench {
-            url: socket_url(&redis.socket, None)?,
+            observer: ours::connect(&url).await?,
+            url,
             payload: payload(),
             adder: node.start(&redis.socket, &payload())?,
             worker: node.start(&redis.socket, &payload())?,
@@ -171,6 +179,8 @@ fn payload() -> Value {
 
 struct Bench<'a> {
     url: String,
+    /// Looks at the queues of both sides.
+    observer: Broker,
     payload: Value,
     adder: Process,
     worker: Process,
@@ -228,8 +238,11 @@ impl Bench<'_> {
                 let queue = broker.queue(&format!("ours-work-{slots}")).await?;
                 let seconds = ours::bulk(&queue, jobs, &self.payload).await?;
                 figures.insert("add in bulk".into(), per_second(seconds));
-                let worked = ours::Work::start(queue, slots, jobs).done().await?;
-                let ms = worked.last_ms - worked.first_ms;
+                let observed = self.observer.queue(queue.name()).await?;
+                let work = ours::Work::start(queue, slots, jobs);
+                let first_ms = work.seen().await?.first_ms;
+                let ms = completed_at(&observed, jobs).await? - first_ms;
+                work.rest().await?;
                 figures.insert(format!("process {slots}"), per_second(ms / 1000.0));
             }
             Measure::Life => {
@@ -242,7 +255,8 @@ impl Bench<'_> {
                 let consumer = ours::connect(&self.url).await?.queue("ours-pace").await?;
                 let work = ours::Work::start(consumer, LIFE_SLOTS, rate * seconds);
                 ours::pace(&queue, rate, seconds, &self.payload).await?;
-                waits(figures, work.done().await?.waits_ms);
+                waits(figures, work.seen().await?.waits_ms);
+                work.rest().await?;
             }
         }
         Ok(())
@@ -265,8 +279,10 @@ impl Bench<'_> {
                 let work = json!({"do": "work", "name": name, "slots": slots, "jobs": jobs});
                 // The first answer says that it is ready.
                 self.worker.ask(work).await?;
-                let worked = self.worker.answer().await?;
-                let ms = number(&worked["last"])? - number(&worked["first"])?;
+                let observed = self.observer.queue(&name).await?;
+                let first_ms = number(&self.worker.answer().await?["first"])?;
+                let ms = completed_at(&observed, jobs).await? - first_ms;
+                self.worker.ask(json!({"do": "rest"})).await?;
                 figures.insert(format!("process {slots}"), f64::from(jobs) * 1000.0 / ms);
             }
             Measure::Life => {
@@ -280,8 +296,9 @@ impl Bench<'_> {
                 self.worker.ask(work).await?;
                 let pace = json!({"do": "pace", "name": name, "rate": rate, "seconds": seconds});
                 self.adder.ask(pace).await?;
-                let worked = self.worker.answer().await?;
-                let list = worked["waits"].as_array().context("node gives no waits")?;
+                let seen = self.worker.answer().await?;
+                self.worker.ask(json!({"do": "rest"})).await?;
+                let list = seen["waits"].as_array().context("node gives no waits")?;
                 waits(figures, list.iter().filter_map(Value::as_f64).collect());
             }
         }
@@ -293,21 +310,42 @@ impl Bench<'_> {
         // As two processes would have it: one connection adds, another takes.
         let queue = ours::connect(&self.url).await?.queue(name).await?;
         let consumer = ours::connect(&self.url).await?.queue(name).await?;
+        let observed = self.observer.queue(name).await?;
         let work = ours::Work::start(consumer, slots, jobs);
         let started = ours::now_ms();
         ours::bulk(&queue, jobs, &self.payload).await?;
-        let worked = work.done().await?;
-        Ok(f64::from(jobs) * 1000.0 / (worked.last_ms - started))
+        work.seen().await?;
+        let ms = completed_at(&observed, jobs).await? - started;
+        work.rest().await?;
+        Ok(f64::from(jobs) * 1000.0 / ms)
     }
 
     async fn node_life(&mut self, name: &str, slots: usize, jobs: u32) -> Result<f64> {
         let work = json!({"do": "work", "name": name, "slots": slots, "jobs": jobs});
+        let observed = self.observer.queue(name).await?;
         self.worker.ask(work).await?;
         let started = ours::now_ms();
         let bulk = json!({"do": "bulk", "name": name, "jobs": jobs, "chunk": CHUNK});
         self.adder.ask(bulk).await?;
-        let worked = self.worker.answer().await?;
-        Ok(f64::from(jobs) * 1000.0 / (number(&worked["last"])? - started))
+        self.worker.answer().await?;
+        let ms = completed_at(&observed, jobs).await? - started;
+        self.worker.ask(json!({"do": "rest"})).await?;
+        Ok(f64::from(jobs) * 1000.0 / ms)
+    }
+}
+
+/// When Redis has all of so many jobs as completed, none of which waits any more.
+async fn completed_at(queue: &Queue, jobs: u32) -> Result<f64> {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        let counts = queue.counts().await?;
+        if counts.active == 0 && counts.completed >= u64::from(jobs.min(KEPT)) {
+            return Ok(ours::now_ms());
+        }
+        if Instant::now() > give_up {
+            bail!("{} of {jobs} jobs of {} are completed", counts.completed, queue.name());
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 

@@ -124,10 +124,9 @@ pub(super) struct Work {
     running: JoinHandle<()>,
 }
 
-/// When the first job began, when the last one was done, and how long jobs waited.
-pub(super) struct Worked {
+/// When the first job began, and how long jobs waited.
+pub(super) struct Seen {
     pub(super) first_ms: f64,
-    pub(super) last_ms: f64,
     pub(super) waits_ms: Vec<f64>,
 }
 
@@ -147,19 +146,18 @@ impl Work {
         Self { note, running: tokio::spawn(consumer.run(stop.clone())), stop }
     }
 
-    /// Waits until it has seen all its jobs, and stops it.
-    pub(super) async fn done(self) -> Result<Worked> {
+    /// Waits until it has begun all its jobs.
+    pub(super) async fn seen(&self) -> Result<Seen> {
         tokio::time::timeout(PATIENCE, self.note.done.notified())
             .await
             .context("our consumer has not seen all jobs")?;
-        let last_ms = now_ms();
-        self.stop.cancel();
-        self.running.await?;
         let waits_ms = self.note.waits.lock().map(|waits| waits.clone()).unwrap_or_default();
-        Ok(Worked {
-            first_ms: self.note.first.get().copied().unwrap_or(last_ms),
-            last_ms,
-            waits_ms,
-        })
+        Ok(Seen { first_ms: self.note.first.get().copied().unwrap_or_default(), waits_ms })
+    }
+
+    /// Stops it.
+    pub(super) async fn rest(self) -> Result<()> {
+        self.stop.cancel();
+        Ok(self.running.await?)
     }
 }
