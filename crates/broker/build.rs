@@ -8,21 +8,22 @@ use std::process::Command;
 use std::{env, error::Error, fs};
 
 /// The scripts we run. Adding one? Also give it a function in `src/scripts/`.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 6] = [
     "addLog-2",
     "extendLocks-1",
     "moveJobFromActiveToWait-9",
     "moveStalledJobsToWait-9",
-    "moveToActive-11",
-    "moveToDelayed-11",
-    "moveToFinished-14",
-    "retryJob-11",
     "updateJobScheduler-12",
     "updateProgress-3",
 ];
 
-/// The scripts we run only for many jobs at once (`src/scripts/many.rs`).
-const FOR_MANY: [&str; 3] = ["addDelayedJob-6", "addPrioritizedJob-9", "addStandardJob-9"];
+/// Those that promote delayed jobs, and mend them first (`src/scripts/mend.rs`).
+const CAREFUL: [&str; 4] =
+    ["moveToActive-11", "moveToDelayed-11", "moveToFinished-14", "retryJob-11"];
+
+/// Those that are made part of other scripts only (`src/scripts/many.rs`, `replay.rs`).
+const PARTS: [&str; 4] =
+    ["addDelayedJob-6", "addPrioritizedJob-9", "addStandardJob-9", "reprocessJob-9"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
@@ -32,15 +33,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     // For the test that compares them with npm's.
     println!("cargo:rustc-env=BULLMQ_SCRIPTS={}", commands.display());
     let mut table = String::new();
-    for file in SCRIPTS.iter().chain(&FOR_MANY) {
+    for file in SCRIPTS.iter().chain(&CAREFUL).chain(&PARTS) {
         let path = commands.join(format!("{file}.lua"));
         let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let (name, _keys) = file.rsplit_once('-').ok_or("script names end in their key count")?;
         let constant = constant_name(name);
         table.push_str(&format!("const {constant}_TEXT: &str = {text:?};\n"));
-        if SCRIPTS.contains(file) {
+        let made = if CAREFUL.contains(file) { "mend::careful" } else { "redis::Script::new" };
+        if !PARTS.contains(file) {
             table.push_str(&format!(
-                "static {constant}: Script = Script::new(|| redis::Script::new({constant}_TEXT));\n"
+                "static {constant}: Script = Script::new(|| {made}({constant}_TEXT));\n"
             ));
         }
     }

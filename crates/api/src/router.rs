@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
+use axum::routing::{delete, get, post, put};
 use http::StatusCode;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::trace::{DefaultOnResponse, TraceLayer};
@@ -16,8 +16,8 @@ use crate::app::App;
 use crate::problem::Problem;
 use crate::routes::templates::previews;
 use crate::routes::{
-    batch_files, batches, events, health, keys, nodes, orders, pdf, queues, templates, tickets,
-    verify,
+    batch_files, batches, events, health, keys, limits, nodes, orders, pdf, queues, templates,
+    tickets, verify,
 };
 
 /// No request may take longer; the slowest, an order of 100,000 tickets, takes a few seconds.
@@ -68,12 +68,21 @@ pub fn router(app: App) -> Router {
         .route("/api/batches/{id}", get(batches::read))
         .route("/api/queues/status", get(queues::status))
         .route("/api/queues/clean", post(queues::clean))
-        .route("/api/queues/{name}/jobs", get(queues::jobs))
-        .route("/api/queues/{name}/jobs/{id}", get(queues::job).delete(queues::remove))
-        .route("/api/queues/{name}/jobs/{id}/{verb}", post(queues::change_job))
-        .route("/api/queues/{name}/dead-letters", get(queues::dead_letters))
-        .route("/api/queues/{name}/dead-letters/{verb}", post(queues::change_dead_letters))
+        .route("/api/queues/{name}/jobs", get(queues::jobs::list).post(queues::jobs::add))
+        .route("/api/queues/{name}/jobs/{id}", get(queues::jobs::read).delete(queues::jobs::remove))
+        .route("/api/queues/{name}/jobs/{id}/{verb}", post(queues::jobs::change))
+        .route("/api/queues/{name}/dead-letters", get(queues::dead_letters::list))
+        .route("/api/queues/{name}/dead-letters/{verb}", post(queues::dead_letters::change))
+        .route("/api/queues/{name}/schedules", get(queues::schedules::list))
+        .route(
+            "/api/queues/{name}/schedules/{id}",
+            put(queues::schedules::set).delete(queues::schedules::remove),
+        )
         .route("/api/queues/{name}/{verb}", post(queues::change))
+        .route("/api/limits", get(limits::list))
+        .route("/api/limits/{name}", put(limits::set).delete(limits::remove))
+        .route("/api/breakers", get(limits::breakers))
+        .route("/api/breakers/{name}", delete(limits::close_breaker))
         .route("/api/nodes", get(nodes::list))
         .route("/api/nodes/{id}/commands", post(nodes::command))
         .route("/api/cluster", get(nodes::cluster))

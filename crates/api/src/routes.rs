@@ -5,6 +5,7 @@ pub(crate) mod batches;
 pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod keys;
+pub(crate) mod limits;
 pub(crate) mod nodes;
 pub(crate) mod orders;
 pub(crate) mod pdf;

@@ -5,19 +5,64 @@
 //! the same events as if one of them had done it.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use bullmq::error::error_code::{JOB_NOT_EXIST, JOB_NOT_IN_STATE};
 use redis::{cmd, pipe};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::names::check_queue_name;
-use crate::{Broker, Error, Queue};
+use crate::names::{check_job_to_touch, check_queue_name};
+use crate::scripts::{self, Again};
+use crate::{Broker, Error, Queue, now_ms};
 
 /// Jobs looked at in one go.
 const PAGE: usize = 200;
+/// Jobs that are cleaned up in one call.
+const CLEAN_AT_ONCE: usize = 10_000;
 /// Jobs that one search looks through before it says where to go on.
 const SEARCH_AT_MOST: usize = 20_000;
+
+/// For how long queues are not looked for again.
+const NAMES_KNOWN: Duration = Duration::from_secs(5);
+
+/// The names of queues that were found or used of late. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct QueueNames(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    found: Option<(Instant, BTreeSet<String>)>,
+    used: BTreeSet<String>,
+}
+
+impl QueueNames {
+    /// Somebody here has a handle on it.
+    pub(crate) fn use_one(&self, name: &str) {
+        self.lock().used.insert(name.to_owned());
+    }
+
+    fn recently_found(&self) -> Option<BTreeSet<String>> {
+        let known = self.lock();
+        let (when, names) = known.found.as_ref()?;
+        (when.elapsed() < NAMES_KNOWN).then(|| names.clone())
+    }
+
+    fn found(&self, names: BTreeSet<String>) {
+        let mut known = self.lock();
+        known.found = Some((Instant::now(), names));
+        known.used.clear();
+    }
+
+    fn used(&self) -> BTreeSet<String> {
+        self.lock().used.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Where a job stands; the names are BullMQ's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -187,8 +232,31 @@ impl Broker {
         Ok(cmd("EXISTS").arg(meta).query_async(&mut self.redis()).await?)
     }
 
-    /// The names of all queues in this Redis, dead-letter queues among them.
+    /// The names of all queues in this Redis, dead-letter queues among them. One that others have just made may
+    /// be missing for some seconds: looking for them means looking at all keys there are.
     pub async fn queue_names(&self) -> Result<BTreeSet<String>, Error> {
+        let mut names = match self.names().recently_found() {
+            Some(names) => names,
+            None => {
+                let names = self.find_queue_names().await?;
+                self.names().found(names.clone());
+                names
+            }
+        };
+        names.extend(self.names().used());
+        let mut are_there = pipe();
+        for name in &names {
+            are_there.exists(crate::keys::Keys::new(self.prefix(), name).part("meta"));
+        }
+        if names.is_empty() {
+            return Ok(names);
+        }
+        let are_there: Vec<bool> = are_there.query_async(&mut self.redis()).await?;
+        let there = names.into_iter().zip(are_there).filter(|(_, is_there)| *is_there);
+        Ok(there.map(|(name, _)| name).collect())
+    }
+
+    async fn find_queue_names(&self) -> Result<BTreeSet<String>, Error> {
         let before = format!("{}:", self.prefix());
         let mut names = BTreeSet::new();
         let mut cursor = 0_u64;
@@ -237,18 +305,30 @@ impl Queue {
         limit: u32,
     ) -> Result<Vec<String>, Error> {
         let grace_ms = grace.as_millis() as u64;
-        Ok(self.bull().clean(grace_ms, limit, state.key()).await?)
+        let mut removed = Vec::new();
+        // The crate cleans in steps of this size, the last of which it does not shorten.
+        while removed.len() < limit as usize {
+            let step = (limit as usize - removed.len()).min(CLEAN_AT_ONCE) as u32;
+            let gone = self.bull().clean(grace_ms, step, state.key()).await?;
+            let is_last = gone.len() < step as usize;
+            removed.extend(gone);
+            if is_last {
+                break;
+            }
+        }
+        Ok(removed)
     }
 
-    /// Puts a failed job back to wait, with all its attempts. `Ok(false)`: it has not failed.
+    /// Puts a failed job back to wait, with all its attempts, and takes its dead letter away. In a flow, it takes
+    /// those along that failed because of it. `Ok(false)`: it has not failed.
     pub async fn retry(&self, job_id: &str) -> Result<bool, Error> {
-        let Some(job) = self.job(job_id).await? else { return Ok(false) };
-        if job.state != State::Failed {
-            return Ok(false);
+        let mut redis = self.broker().redis();
+        check_job_to_touch(job_id)?;
+        match scripts::replay(&mut redis, self.keys(), job_id, None, None, now_ms()).await? {
+            Again::Waits => self.wake_parents(job_id).await.map(|()| true),
+            Again::NotFailed | Again::Missing | Again::Changed => Ok(false),
+            Again::Blocked(child) => Err(Error::ChildFailed { id: job_id.to_owned(), child }),
         }
-        let (data, opts) = (job.data.to_string(), job.opts.to_string());
-        self.run_again(job_id, &job.name, &data, &opts).await?;
-        Ok(true)
     }
 
     /// Lets a delayed job begin now. `Ok(false)`: it is not delayed.
@@ -257,14 +337,25 @@ impl Queue {
         if self.state_of(job_id).await? != Some(State::Delayed) {
             return Ok(false);
         }
-        job.promote().await?;
-        Ok(true)
+        match job.promote().await {
+            // Its time has come meanwhile.
+            Err(bullmq::Error::Script { code: JOB_NOT_IN_STATE | JOB_NOT_EXIST, .. }) => Ok(false),
+            promoted => Ok(promoted.map(|_| true)?),
+        }
     }
 
     /// Destroys the queue with everything in it. Nobody takes jobs from it meanwhile.
     pub async fn obliterate(&self, when_active: WhenActive) -> Result<(), Error> {
+        let was_paused = self.is_paused().await?;
         self.pause().await?;
-        Ok(self.bull().obliterate(when_active == WhenActive::Destroy, 1000).await?)
+        // Of a paused queue nobody takes another one. (The crate does not ask BullMQ's script to refuse.)
+        if when_active == WhenActive::Refuse && self.size(State::Active).await? > 0 {
+            if !was_paused {
+                self.resume().await?;
+            }
+            return Err(Error::Busy { queue: self.name().to_owned() });
+        }
+        Ok(self.bull().obliterate(true, 1000).await?)
     }
 
     /// Most jobs that all workers together may run at a time; `None` lifts the limit.
@@ -273,6 +364,15 @@ impl Queue {
             Some(jobs) => Ok(self.bull().set_global_concurrency(jobs).await?),
             None => Ok(self.bull().remove_global_concurrency().await?),
         }
+    }
+
+    /// That limit, if there is one.
+    pub async fn global_concurrency(&self) -> Result<Option<u64>, Error> {
+        let mut redis = self.broker().redis();
+        let meta = self.keys().part("meta");
+        let set: Option<String> =
+            cmd("HGET").arg(meta).arg("concurrency").query_async(&mut redis).await?;
+        Ok(set.and_then(|jobs| jobs.parse().ok()))
     }
 
     /// Jobs in a state.

@@ -1,8 +1,9 @@
 -- The circuit breaker of one outside service. See breaker.rs.
 -- KEYS[1] its state; KEYS[2] its failures of late.
--- ARGV[1] 'ask', 'ok' or 'failed'; ARGV[2] failures that open it; ARGV[3] within ms;
+-- ARGV[1] 'ask', 'ok', 'failed' or 'look'; ARGV[2] failures that open it; ARGV[3] within ms;
 -- ARGV[4] ms it stays open; ARGV[5] ms a probe may take; ARGV[6] a name for this call.
--- Returns {state, ms to wait}: 'closed' and 'probe' let a call through, 'open' does not.
+-- Returns {state, ms to wait}: 'closed' and 'probe' let a call through, 'open' does not; 'opened' and
+-- 'recovered' say that it is so from now on.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local threshold, within = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -16,6 +17,7 @@ local function open()
   redis.call('DEL', KEYS[2])
 end
 
+if ARGV[1] == 'look' then return {state, math.max(0, untill - now)} end
 if ARGV[1] == 'ask' then
   if state == 'closed' then return {'closed', 0} end
   if now < untill then return {'open', untill - now} end
@@ -24,8 +26,9 @@ if ARGV[1] == 'ask' then
   return {'probe', 0}
 end
 if ARGV[1] == 'ok' then
-  if state == 'half-open' and probe == ARGV[6] then redis.call('DEL', KEYS[1], KEYS[2]) end
-  return {'closed', 0}
+  if state ~= 'half-open' or probe ~= ARGV[6] then return {'closed', 0} end
+  redis.call('DEL', KEYS[1], KEYS[2])
+  return {'recovered', 0}
 end
 if state == 'half-open' then
   -- Calls begun before it opened may still come back; only the probe's outcome counts.
@@ -38,6 +41,6 @@ redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - within)
 redis.call('PEXPIRE', KEYS[2], within)
 if redis.call('ZCARD', KEYS[2]) >= threshold then
   open()
-  return {'open', pause}
+  return {'opened', pause}
 end
 return {'closed', 0}

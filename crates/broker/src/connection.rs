@@ -18,9 +18,10 @@ mod sentinel;
 mod state;
 mod tls;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bullmq::options::{RedisConnectionOptions, TlsCerts};
 use redis::aio::ConnectionManagerConfig;
@@ -28,10 +29,14 @@ use redis::cluster::ClusterClient;
 use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, Slot, SlotAddr};
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::{SockRef, TcpKeepalive};
-use redis::{Client, Cmd, FromRedisValue, IntoConnectionInfo, RedisResult, TlsCertificates, cmd};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, FromRedisValue, IntoConnectionInfo, RedisResult,
+    TlsCertificates, cmd,
+};
 use serde::Serialize;
 
 use crate::address::{Address, without_password};
+use crate::admin::QueueNames;
 use crate::names::{check_prefix, check_queue_name};
 use crate::{BatchMirror, Channel, Error, Queue};
 
@@ -43,7 +48,7 @@ pub use state::ConnectionState;
 pub(crate) use state::Restarts;
 
 /// Where Redis is.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Config {
     /// `redis://…`, `rediss://…`, `unix://…`, `redis-sentinel://…`, `redis-cluster://…` (`address.rs`).
     pub url: String,
@@ -60,6 +65,15 @@ impl Config {
     /// BullMQ's default prefix, no certificates of our own.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), ..Self::default() }
+    }
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { url, prefix, tls, max_payload } = self;
+        let mut shown = f.debug_struct("Config");
+        shown.field("url", &without_password(url)).field("prefix", prefix);
+        shown.field("tls", tls).field("max_payload", max_payload).finish()
     }
 }
 
@@ -82,6 +96,8 @@ pub struct Broker {
     shown_url: Arc<str>,
     max_payload: usize,
     state: state::Watched,
+    told: Arc<Mutex<HashMap<&'static str, Instant>>>,
+    names: QueueNames,
 }
 
 /// Sends a command that names no key to the server that has the queues: in a Cluster, their common hash
@@ -137,12 +153,23 @@ impl Broker {
         let state =
             state::Watched::start(link.clone(), prefix.clone(), shown_url.clone(), suspicions);
         let max_payload = config.max_payload.unwrap_or(MAX_PAYLOAD);
-        Ok(Self { link, bull, opener: Arc::new(opener), prefix, shown_url, max_payload, state })
+        Ok(Self {
+            link,
+            bull,
+            opener: Arc::new(opener),
+            prefix,
+            shown_url,
+            max_payload,
+            state,
+            told: Arc::default(),
+            names: QueueNames::default(),
+        })
     }
 
     /// A handle on a queue.
     pub async fn queue(&self, name: &str) -> Result<Queue, Error> {
         check_queue_name(name)?;
+        self.names.use_one(name);
         Ok(Queue::new(self.clone(), self.bull.queue(name).await?))
     }
 
@@ -170,9 +197,7 @@ impl Broker {
 
     /// Whether Redis answers now.
     pub async fn ping(&self) -> Result<(), Error> {
-        let mut redis = self.redis();
-        let _pong: String = cmd("PING").query_async(&mut redis).await?;
-        Ok(())
+        self.ask_home::<String>(cmd("PING")).await.map(drop)
     }
 
     /// Whether Redis answered when it was last looked at, and since when it does not.
@@ -184,6 +209,20 @@ impl Broker {
     /// itself tells.
     pub(crate) fn suspect(&self) {
         self.opener.suspicions.raise();
+    }
+
+    /// Tells of something that may come a hundred times a second.
+    pub(crate) fn once_a_minute(&self, what: &'static str, tell: impl FnOnce()) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.get(what).is_none_or(|last| last.elapsed() > Duration::from_secs(60)) {
+            told.insert(what, Instant::now());
+            tell();
+        }
+    }
+
+    /// Queues that were found or used of late.
+    pub(crate) fn names(&self) -> &QueueNames {
+        &self.names
     }
 
     /// For how long jobs should not be taken, because Redis may take some that run for waiting ones.
@@ -276,6 +315,13 @@ impl Opener {
     async fn new(config: &Config, shown_url: &str) -> Result<Self, Error> {
         // The official crate takes certificates for a wish to have TLS.
         let secure = config.url.starts_with("rediss");
+        if !secure && config.tls != TlsFiles::default() {
+            // Password and payloads would go over the wire for everybody to read.
+            let reason = "REDIS_TLS_CA, REDIS_TLS_CERT or REDIS_TLS_KEY is set, but this address is not one \
+                          for TLS; those begin with rediss"
+                .to_owned();
+            return Err(Error::InvalidUrl { url: shown_url.to_owned(), reason });
+        }
         let mut tls = if secure { read_certificates(&config.tls)? } else { None };
         let invalid = |error: redis::RedisError| Error::InvalidUrl {
             url: shown_url.to_owned(),
@@ -317,7 +363,10 @@ impl Opener {
     async fn check(&self, shown_url: &str) -> Result<(), Error> {
         let mut found = Err(no_answer(shown_url));
         for (_, client) in &self.nodes {
-            let probe = client.get_multiplexed_async_connection();
+            let patient = AsyncConnectionConfig::new()
+                .set_connection_timeout(Some(CONNECT_TIMEOUT))
+                .set_response_timeout(Some(CONNECT_TIMEOUT));
+            let probe = client.get_multiplexed_async_connection_with_config(&patient);
             let answer = match tokio::time::timeout(CONNECT_TIMEOUT, probe).await {
                 Err(_) => Err(no_answer(shown_url)),
                 Ok(Err(error)) => Err(Error::connecting(shown_url, error)),
@@ -350,7 +399,8 @@ impl Opener {
                     .connection_timeout(CONNECT_TIMEOUT)
                     .response_timeout(response_timeout)
                     .tcp_settings(tcp_settings())
-                    .retries(3);
+                    // What may be sent again, `link.rs` knows.
+                    .retries(0);
             if let Some(tls) = &self.tls {
                 builder = builder.certs(tls.clone());
             }
@@ -359,7 +409,8 @@ impl Opener {
         let config = ConnectionManagerConfig::new()
             .set_number_of_retries(6)
             .set_min_delay(Duration::from_millis(50))
-            .set_max_delay(Duration::from_secs(1))
+            // Chance may double it; jobs that run must be taken back well within `state::TAKING_BACK`.
+            .set_max_delay(Duration::from_millis(400))
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(response_timeout));
         let client = self.nodes[0].1.clone();

@@ -224,7 +224,11 @@ impl<H: Handler> Consumer<H> {
             () = tokio::time::sleep(shared.config.drain) => {}
             () = shared.kill.cancelled() => {}
         }
-        slots.shutdown().await;
+        if tokio::time::timeout(LAST_ANSWER, slots.shutdown()).await.is_err() {
+            tracing::error!(
+                "handlers that never wait for anything cannot be stopped; their jobs go back"
+            );
+        }
         // Nobody works on them: jobs that did not end in time, and jobs given to us in a lost answer.
         let ours = |lock: &str| belongs_to(lock, &shared.config.token);
         match tokio::time::timeout(FAREWELL, shared.queue.hand_back(ours)).await {
@@ -255,8 +259,18 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<(
 /// A slot without a job.
 struct FreeSlot {
     number: usize,
+    left: Left,
+}
+
+/// What may still be locked for a slot that has no job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Nothing,
     /// An answer of Redis did not arrive; it may have given this slot a job.
-    answer_lost: bool,
+    Perhaps,
+    /// A job that could not be ended as it should. It goes back, and if that happens to it again and
+    /// again, it is failed.
+    Culprit,
 }
 
 /// The slots there are, busy or free. Their numbers are small: they are part of lock tokens.
@@ -271,13 +285,13 @@ impl Slots {
     fn resize(&mut self, count: usize) {
         for number in (0..count).rev() {
             if self.numbers.insert(number) {
-                self.free.push(FreeSlot { number, answer_lost: false });
+                self.free.push(FreeSlot { number, left: Left::Nothing });
             }
         }
         // One that may have been given a job stays until that is known.
         let (keep, go) = std::mem::take(&mut self.free)
             .into_iter()
-            .partition(|slot| slot.number < count || slot.answer_lost);
+            .partition(|slot| slot.number < count || slot.left != Left::Nothing);
         self.free = keep;
         let go: Vec<FreeSlot> = go;
         for slot in go {
@@ -301,15 +315,12 @@ impl<H: Handler> Shared<H> {
         while !stop.is_cancelled() {
             slots.resize(*wanted.borrow_and_update());
             let mut idle = IDLE;
-            if let Some(slot) = slots.free.last_mut()
-                && !self.quiet.is_cancelled()
-            {
-                match self.fetch(slot).await {
-                    Ok(Taking::Job(admitted)) => {
+            if !slots.free.is_empty() && !self.quiet.is_cancelled() {
+                match self.fetch(&mut slots).await {
+                    Ok(Taking::Job(slot, admitted)) => {
                         self.outages.worked();
                         pause = PAUSE.0;
-                        busy.spawn(self.clone().work(slot.number, admitted));
-                        slots.free.pop();
+                        busy.spawn(self.clone().work(slot, admitted));
                         continue;
                     }
                     Ok(Taking::Nothing(until)) => {
@@ -396,7 +407,7 @@ mod tests {
         slots.resize(2);
         let numbers: Vec<usize> = slots.free.iter().map(|slot| slot.number).collect();
         assert_eq!(numbers, [0, 1]);
-        slots.free.push(FreeSlot { number: 7, answer_lost: true });
+        slots.free.push(FreeSlot { number: 7, left: Left::Perhaps });
         slots.numbers.insert(7);
         slots.resize(0);
         assert_eq!(slots.free.len(), 1, "one that may hold a job stays until that is known");

@@ -5,49 +5,58 @@
 //! nobody consumes: Bull Board shows it, Node's clients read it. A letter's id is the job's; its data
 //! are `{jobId, payload, reason}` as in seed 002, and the job's history beside them.
 
-use redis::cmd;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use redis::{cmd, pipe};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::job::Job;
 use crate::keys::Keys;
-use crate::{Channel, Error, Queue};
+use crate::options::{check_size, options_again};
+use crate::scripts::{self, Again, NewJob};
+use crate::{Channel, Error, Queue, now_ms};
 
 /// Letters looked at in one go.
 const PAGE: usize = 200;
-/// Most letters that one search looks through.
-const SEARCH_LIMIT: usize = 100_000;
+/// Letters that one search looks through before it says where to go on.
+const SEARCH_AT_MOST: usize = 20_000;
+/// Letters that are replayed or thrown away at the same time.
+const AT_ONCE: usize = 32;
 
-/// The name of the dead-letter queue of a queue.
-pub(crate) fn queue_name(queue: &str) -> String {
-    format!("{queue}-dlq")
-}
+/// Parents of parents that wait again when a job is replayed.
+const MOST_PARENTS: usize = 100;
 
-/// A job that failed for good.
+/// A job that failed for good. Software of seed 002 writes only `jobId`, `payload` and `reason`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
     /// The job's id, and the letter's.
     pub job_id: String,
     /// The queue it died in.
+    #[serde(default)]
     pub queue: String,
     /// Its type.
+    #[serde(default)]
     pub name: String,
     /// Its data, as they stood in its hash; text if that was not JSON.
     pub payload: Box<RawValue>,
     /// Why it failed.
     pub reason: String,
     /// Attempts it had.
+    #[serde(default)]
     pub attempts_made: u32,
     /// What was written about its attempts.
     #[serde(default)]
     pub stacktrace: Vec<String>,
     /// Its options, as they stood in its hash.
+    #[serde(default)]
     pub opts: Box<RawValue>,
     /// When it was added, in milliseconds since 1970.
+    #[serde(default)]
     pub added_at: u64,
     /// When it failed.
+    #[serde(default)]
     pub failed_at: u64,
 }
 
@@ -60,13 +69,27 @@ impl DeadLetter {
             name: job.name.clone(),
             payload: raw(&job.raw_data),
             reason: reason.to_owned(),
-            attempts_made: job.attempts_made + 1,
+            attempts_made: job.attempts_made.saturating_add(1),
             stacktrace: stack.to_vec(),
             opts: raw(&job.raw_options),
             added_at: job.timestamp,
             failed_at: now_ms,
         }
     }
+
+    fn contains(&self, text: &str) -> bool {
+        let parts = [&self.job_id, &self.name, self.payload.get(), &self.reason];
+        parts.iter().any(|part| part.contains(text))
+    }
+}
+
+/// What was found, and where it left off.
+#[derive(Debug, Clone, Serialize)]
+pub struct FoundLetters {
+    /// Letters, at most as many as were asked for.
+    pub letters: Vec<DeadLetter>,
+    /// Give this to go on; `None`: there are no more.
+    pub next: Option<usize>,
 }
 
 /// JSON as it is; anything else as a JSON text.
@@ -82,7 +105,7 @@ pub(crate) fn script_call(
     token: &str,
     letter: &DeadLetter,
 ) -> (Vec<String>, Vec<String>) {
-    let dead = keys.sibling(&queue_name(&letter.queue));
+    let dead = keys.dead();
     let mut all = vec![keys.lock(&letter.job_id), keys.part("active"), dead.part(&letter.job_id)];
     all.extend(dead.parts(["wait", "meta", "events", "marker"]));
     all.push(keys.part(&letter.job_id));
@@ -112,109 +135,224 @@ pub enum Letters {
     All,
 }
 
+/// What became of letters that were replayed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Replayed {
+    /// So many jobs run again.
+    pub count: usize,
+    /// And these do not.
+    pub failed: Vec<NotReplayed>,
+}
+
+/// A letter that could not be replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NotReplayed {
+    /// Of the job.
+    pub id: String,
+    /// Why not.
+    pub error: String,
+}
+
 /// The dead letters of one queue.
 pub struct DeadLetters {
     queue: Queue,
-    dead: Queue,
+    /// Of the dead-letter queue. Looking at it does not make it.
+    keys: Keys,
 }
 
 impl Queue {
     /// The dead letters of this queue.
-    pub async fn dead_letters(&self) -> Result<DeadLetters, Error> {
-        let dead = self.broker().queue(&queue_name(self.name())).await?;
-        Ok(DeadLetters { queue: self.clone(), dead })
+    pub fn dead_letters(&self) -> DeadLetters {
+        DeadLetters { queue: self.clone(), keys: self.keys().dead() }
+    }
+
+    /// Lets the parents of a job that runs again wait for it, if they failed because it had.
+    pub(crate) async fn wake_parents(&self, job_id: &str) -> Result<(), Error> {
+        let mut redis = self.broker().redis();
+        let mut child = self.keys().part(job_id);
+        let before = format!("{}:", self.broker().prefix());
+        // As deep as trees are.
+        for _ in 0..MOST_PARENTS {
+            let parent: Option<String> =
+                cmd("HGET").arg(&child).arg("parentKey").query_async(&mut redis).await?;
+            let Some(parent) = parent else { break };
+            let Some((queue, id)) =
+                parent.strip_prefix(&before).and_then(|rest| rest.split_once(':'))
+            else {
+                break;
+            };
+            let reason: Option<String> =
+                cmd("HGET").arg(&parent).arg("failedReason").query_async(&mut redis).await?;
+            if reason != Some(format!("child {child} failed")) {
+                break;
+            }
+            let keys = self.keys().sibling(queue);
+            let again = scripts::replay(&mut redis, &keys, id, None, None, now_ms()).await?;
+            if again != Again::Waits {
+                // Another child of it has failed, too.
+                break;
+            }
+            child = parent;
+        }
+        Ok(())
     }
 }
 
 impl DeadLetters {
     /// How many there are.
     pub async fn count(&self) -> Result<usize, Error> {
-        let wait = self.dead.keys().part("wait");
-        Ok(cmd("LLEN").arg(wait).query_async(&mut self.dead.broker().redis()).await?)
+        let wait = self.keys.part("wait");
+        Ok(cmd("LLEN").arg(wait).query_async(&mut self.queue.broker().redis()).await?)
     }
 
-    /// Letters by age, newest first.
-    pub async fn list(&self, skip: usize, count: usize) -> Result<Vec<DeadLetter>, Error> {
-        let mut redis = self.dead.broker().redis();
-        let ids: Vec<String> = cmd("LRANGE")
-            .arg(self.dead.keys().part("wait"))
-            .arg(skip)
-            .arg(skip + count.max(1) - 1)
-            .query_async(&mut redis)
-            .await?;
-        let mut letters = Vec::with_capacity(ids.len());
-        for id in ids {
-            letters.extend(self.get(&id).await?);
-        }
-        Ok(letters)
+    /// Letters by age, newest first, from the `from`-th on.
+    pub async fn list(&self, from: usize, count: usize) -> Result<FoundLetters, Error> {
+        let page = self.page(from, count).await?;
+        let next = (page.len() == count).then_some(from + count);
+        Ok(FoundLetters { letters: page.into_iter().flatten().collect(), next })
     }
 
     /// One letter, by the id of its job.
     pub async fn get(&self, job_id: &str) -> Result<Option<DeadLetter>, Error> {
-        let mut redis = self.dead.broker().redis();
-        let data: Option<String> = cmd("HGET")
-            .arg(self.dead.keys().part(job_id))
-            .arg("data")
-            .query_async(&mut redis)
-            .await?;
-        // A letter that other software wrote in another form is not ours to replay.
-        Ok(data.and_then(|data| serde_json::from_str(&data).ok()))
+        Ok(self.written(job_id).await?.and_then(|data| read(&data)))
     }
 
-    /// Letters that contain a text in id, name, payload or reason, newest first, at most `count`.
-    pub async fn search(&self, text: &str, count: usize) -> Result<Vec<DeadLetter>, Error> {
-        let mut found = Vec::new();
-        for skip in (0..SEARCH_LIMIT).step_by(PAGE) {
-            let page = self.list(skip, PAGE).await?;
-            let ended = page.is_empty();
-            let hits = page.into_iter().filter(|letter| {
-                let parts = [&letter.job_id, &letter.name, letter.payload.get(), &letter.reason];
-                parts.iter().any(|part| part.contains(text))
-            });
-            found.extend(hits.take(count - found.len()));
-            if ended || found.len() == count {
-                break;
+    /// Letters that contain a text in id, name, payload or reason, newest first. Looks through a bounded
+    /// number of them, from the `from`-th on, and says where to go on.
+    pub async fn search(
+        &self,
+        text: &str,
+        from: usize,
+        count: usize,
+    ) -> Result<FoundLetters, Error> {
+        let mut letters = Vec::new();
+        let mut at = from;
+        while letters.len() < count && at < from + SEARCH_AT_MOST {
+            let page = self.page(at, PAGE).await?;
+            if page.is_empty() {
+                return Ok(FoundLetters { letters, next: None });
+            }
+            for letter in page {
+                if letters.len() == count {
+                    break;
+                }
+                at += 1;
+                letters.extend(letter.filter(|letter| letter.contains(text)));
             }
         }
-        Ok(found)
+        Ok(FoundLetters { letters, next: Some(at) })
     }
 
-    /// Puts jobs back on their queue as if new, with `payload` instead of their own if given. Returns
-    /// how many.
-    ///
-    /// A crash in the middle leaves the letter: at worst it is replayed again, and a job that is back
-    /// already is not added twice.
-    pub async fn replay(&self, which: &Letters, payload: Option<&Value>) -> Result<usize, Error> {
-        let mut replayed = 0;
-        for id in self.ids(which).await? {
-            let Some(letter) = self.get(&id).await? else { continue };
-            let data = payload.map_or_else(|| letter.payload.get().to_owned(), Value::to_string);
-            self.queue.run_again(&id, &letter.name, &data, letter.opts.get()).await?;
-            self.remove(&id).await?;
-            replayed += 1;
+    /// What stands at these places; `None` for what other software wrote in another form.
+    async fn page(&self, from: usize, count: usize) -> Result<Vec<Option<DeadLetter>>, Error> {
+        let Some(last) = (from + count).checked_sub(1).filter(|_| count > 0) else {
+            return Ok(Vec::new());
+        };
+        let mut redis = self.queue.broker().redis();
+        let wait = self.keys.part("wait");
+        let ids: Vec<String> =
+            cmd("LRANGE").arg(wait).arg(from).arg(last).query_async(&mut redis).await?;
+        if ids.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(replayed)
+        let mut letters = pipe();
+        for id in &ids {
+            letters.hget(self.keys.part(id), "data");
+        }
+        let letters: Vec<Option<String>> = letters.query_async(&mut redis).await?;
+        Ok(letters.into_iter().map(|data| data.and_then(|data| read(&data))).collect())
+    }
+
+    /// The data of a letter.
+    pub(crate) async fn written(&self, job_id: &str) -> Result<Option<String>, Error> {
+        let mut data = cmd("HGET");
+        data.arg(self.keys.part(job_id)).arg("data");
+        Ok(data.query_async(&mut self.queue.broker().redis()).await?)
+    }
+
+    /// Puts jobs back on their queue as if new, with `payload` instead of their own if given; about in the
+    /// order in which they died. A job that failed in a flow takes those along that failed because of it.
+    pub async fn replay(
+        &self,
+        which: &Letters,
+        payload: Option<&Value>,
+    ) -> Result<Replayed, Error> {
+        let each = stream::iter(self.ids(which).await?).map(|id| async move {
+            let replayed = self.replay_one(&id, payload).await;
+            (id, replayed)
+        });
+        let mut each = each.buffered(AT_ONCE);
+        let mut all = Replayed::default();
+        while let Some((id, replayed)) = each.next().await {
+            match replayed {
+                Ok(replayed) => all.count += usize::from(replayed),
+                Err(error) if error.is_outage() => return Err(error),
+                // The others are not to blame for it.
+                Err(error) => all.failed.push(NotReplayed { id, error: error.to_string() }),
+            }
+        }
+        Ok(all)
+    }
+
+    async fn replay_one(&self, id: &str, payload: Option<&Value>) -> Result<bool, Error> {
+        let keys = self.queue.keys();
+        let mut redis = self.queue.broker().redis();
+        let most = self.queue.broker().max_payload();
+        loop {
+            let Some(written) = self.written(id).await? else { return Ok(false) };
+            // A letter that other software wrote in another form is not ours to replay.
+            let Some(letter) = read(&written) else { return Ok(false) };
+            let data = payload.map_or_else(|| letter.payload.get().to_owned(), Value::to_string);
+            check_size(id, &data, most)?;
+            let other = payload.is_some().then_some(data.as_str());
+            let letter_now = Some(written.as_str());
+            let again = scripts::replay(&mut redis, keys, id, letter_now, other, now_ms()).await?;
+            let again = match again {
+                Again::Missing => {
+                    if letter.name.is_empty() {
+                        let reason = "neither its letter nor anything else says what it was".into();
+                        return Err(Error::InvalidOption { id: id.to_owned(), reason });
+                    }
+                    let options = options_again(letter.opts.get()).job_id(id);
+                    let job = NewJob { name: &letter.name, data, options };
+                    scripts::replay_anew(&mut redis, keys, &job, &written, now_ms()).await?
+                }
+                again => again,
+            };
+            match again {
+                Again::Waits => {
+                    self.queue.wake_parents(id).await?;
+                    return Ok(true);
+                }
+                Again::NotFailed => return Ok(false),
+                Again::Blocked(child) => {
+                    return Err(Error::ChildFailed { id: id.to_owned(), child });
+                }
+                // Somebody else was faster; then there may be nothing left to do.
+                Again::Changed | Again::Missing => {}
+            }
+        }
     }
 
     /// Throws letters away. Returns how many.
     pub async fn purge(&self, which: &Letters) -> Result<usize, Error> {
-        let mut purged = 0;
-        for id in self.ids(which).await? {
-            purged += usize::from(self.remove(&id).await?);
-        }
-        Ok(purged)
+        let each = stream::iter(self.ids(which).await?);
+        let each = each.map(|id| async move { self.forget(&id, None).await });
+        each.buffered(AT_ONCE).try_fold(0, async |sum, is| Ok(sum + usize::from(is))).await
     }
 
-    async fn remove(&self, id: &str) -> Result<bool, Error> {
-        self.dead.remove(id).await
+    /// Throws a letter away; with `written`, only if it still says that.
+    pub(crate) async fn forget(&self, id: &str, written: Option<&str>) -> Result<bool, Error> {
+        let mut redis = self.queue.broker().redis();
+        scripts::forget_letter(&mut redis, self.queue.keys(), id, written).await
     }
 
     async fn ids(&self, which: &Letters) -> Result<Vec<String>, Error> {
-        let mut redis = self.dead.broker().redis();
+        let mut redis = self.queue.broker().redis();
         match which {
             Letters::These(ids) => Ok(ids.clone()),
             Letters::All => {
-                let wait = self.dead.keys().part("wait");
+                let wait = self.keys.part("wait");
                 // Oldest first, in the order in which they died.
                 let mut ids: Vec<String> =
                     cmd("LRANGE").arg(wait).arg(0).arg(-1).query_async(&mut redis).await?;
@@ -223,4 +361,8 @@ impl DeadLetters {
             }
         }
     }
+}
+
+fn read(data: &str) -> Option<DeadLetter> {
+    serde_json::from_str(data).ok()
 }

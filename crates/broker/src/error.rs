@@ -119,6 +119,30 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// A job of a flow that has to wait for another one.
+    #[error(
+        "job {id:?} cannot run: {child}, which has to be done before, has failed; run that one again first"
+    )]
+    ChildFailed {
+        /// Which job.
+        id: String,
+        /// The key of the other one.
+        child: String,
+    },
+    /// Jobs are being worked on that would be lost.
+    #[error("jobs of queue {queue:?} are being worked on")]
+    Busy {
+        /// Which queue.
+        queue: String,
+    },
+    /// A job that belongs to a schedule.
+    #[error(
+        "job {id:?} is the next one of a schedule, and comes as long as that; end the schedule instead"
+    )]
+    OfSchedule {
+        /// Which job.
+        id: String,
+    },
     /// Nothing is known of it: it was never added, or has ended and was not kept.
     #[error("there is no job {id:?}; if it has ended, it was not kept")]
     UnknownJob {
@@ -147,7 +171,12 @@ pub enum Error {
 }
 
 /// Answers of a server that is there, but not ready, or without memory, disk or replicas for now.
-const NOT_NOW: [&str; 9] = [
+const NOT_NOW: [&str; 12] = [
+    // The scripts were flushed once more than they were loaded.
+    "NOSCRIPT",
+    // A slot of a Cluster is on its way elsewhere.
+    "MOVED",
+    "ASK",
     "LOADING",
     "MASTERDOWN",
     "READONLY",
@@ -243,5 +272,30 @@ fn answers(error: &redis::RedisError, codes: &[&str]) -> bool {
     let inside = error.clone().into_server_errors();
     let inside =
         || inside.iter().flat_map(|all| all.iter()).any(|(_, e)| codes.contains(&e.code()));
-    alone || inside()
+    // Redis 6.2 puts the code of a command in a script behind that of the script: "… @user_script:50: -OOM …".
+    let in_script = || {
+        let detail = error.detail().unwrap_or_default();
+        error.code() == Some("ERR")
+            && detail.contains("@user_script")
+            && codes.iter().any(|code| detail.contains(&format!("-{code} ")))
+    };
+    alone || inside() || in_script()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_from_within_scripts_of_older_servers_are_understood() {
+        let error = |text: &str| {
+            let error = redis::make_extension_error("ERR".to_owned(), Some(text.to_owned()));
+            Error::from(error).is_outage()
+        };
+        let ran = "Error running script (call to f_12ab): @user_script:50: @user_script: 50:";
+        assert!(error(&format!("{ran} -READONLY You can't write against a read only replica.")));
+        assert!(error(&format!("{ran} -OOM command not allowed when used memory > 'maxmemory'.")));
+        assert!(!error(&format!("{ran} WRONGTYPE Operation against a key holding the wrong kind")));
+        assert!(!error("a job whose reason is -OOM "));
+    }
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::time::Duration;
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,6 +11,8 @@ use crate::backoff::Pause;
 
 /// Entries of `stacktrace` kept per job that does not say.
 const STACK_TRACE_LIMIT: usize = 10;
+/// Larger numbers are not whole any more where JavaScript and Lua count.
+const MOST: u64 = 1 << 53;
 
 /// How a handler ends a job: a closed set.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ pub struct Job {
     pub data: Value,
     /// Attempts that have ended before this one.
     pub attempts_made: u32,
-    /// When this run began, in milliseconds since 1970: no other run of the job has the same.
+    /// When this run began, in milliseconds since 1970.
     pub(crate) processed_on: u64,
     /// How often it was given to somebody, this time included.
     pub(crate) starts: u32,
@@ -72,6 +73,12 @@ pub struct Job {
     pub(crate) shows_progress: bool,
     pub(crate) stack_trace_limit: usize,
     pub(crate) keep_logs: Option<u64>,
+    /// It goes before others when it comes back.
+    pub(crate) lifo: bool,
+    /// Which attempt this is: other runs of it are the same attempt, those after it are not.
+    pub(crate) attempt: String,
+    /// An attempt that somebody wants cancelled, and why (`consumer/cancel.rs`).
+    pub(crate) wish: Option<String>,
     pub(crate) stack_trace: Vec<String>,
     pub(crate) keep_completed: KeepJobs,
     pub(crate) keep_failed: KeepJobs,
@@ -113,7 +120,8 @@ impl Job {
             text.and_then(|text| serde_json::from_str::<Value>(text).ok()).unwrap_or(Value::Null)
         };
         let options = json(fields.get("opts"));
-        let deferred_failure = fields.remove("defa").or_else(|| unreadable(&fields));
+        let data = fields.get("data").map(|data| serde_json::from_str::<Value>(data));
+        let deferred_failure = fields.remove("defa").or_else(|| unreadable(&fields, &data));
         let stack_trace = json(fields.get("stacktrace"));
         let whole = |text: Option<&String>| {
             text.and_then(|n| n.parse::<f64>().ok()).map_or(0, |n| n as u32)
@@ -132,7 +140,13 @@ impl Job {
             stack_trace_limit: options["stackTraceLimit"]
                 .as_f64()
                 .map_or(STACK_TRACE_LIMIT, |n| n as usize),
-            keep_logs: options["kl"].as_f64().map(|n| n as u64),
+            keep_logs: options["kl"].as_f64().map(|n| n as u64).filter(|keep| *keep > 0),
+            lifo: flag("lifo"),
+            attempt: {
+                let field = |name| fields.get(name).map_or("0", String::as_str);
+                format!("{}-{}", field("timestamp"), field("atm"))
+            },
+            wish: fields.remove("cxl"),
             timestamp: ms(fields.get("timestamp")),
             stack_trace: stack_trace
                 .as_array()
@@ -148,7 +162,7 @@ impl Job {
                 ignore: flag("idof"),
                 remove: flag("rdof"),
             },
-            data: json(fields.get("data")),
+            data: data.and_then(Result::ok).unwrap_or_default(),
             deferred_failure,
             schedule: fields.remove("rjk"),
             raw_data: fields.remove("data").unwrap_or_default(),
@@ -160,11 +174,14 @@ impl Job {
 }
 
 /// Why a hash that other software has left behind is not a job.
-fn unreadable(fields: &HashMap<String, String>) -> Option<String> {
+fn unreadable(
+    fields: &HashMap<String, String>,
+    data: &Option<serde_json::Result<Value>>,
+) -> Option<String> {
     if !fields.contains_key("name") {
         return Some("unreadable job: its hash has no name".to_owned());
     }
-    match fields.get("data").map(|data| serde_json::from_str::<IgnoredAny>(data)) {
+    match data {
         None => Some("unreadable job: its hash has no data".to_owned()),
         Some(Err(error)) => Some(format!("unreadable job: its data are not JSON ({error})")),
         Some(Ok(_)) => unusable(fields),
@@ -180,11 +197,18 @@ fn unusable(fields: &HashMap<String, String>) -> Option<String> {
         #[serde(rename = "queueKey")]
         _queue_key: String,
     }
-    let no_number = |name: &&str| {
-        let is_number = |text: &String| text.len() <= 15 && text.parse::<i64>().is_ok();
-        fields.get(*name).is_some_and(|text| !is_number(text))
+    let is_count = |text: &str| {
+        // As Redis writes it; it reads no other.
+        text.len() <= 15 && text.parse::<i64>().is_ok_and(|number| number.to_string() == text)
     };
-    if let Some(name) = ["atm", "stc"].iter().find(|name| no_number(name)) {
+    let is_finite = |text: &str| text.parse::<f64>().is_ok_and(|number| number.abs() < MOST as f64);
+    let is_fine = |name: &str| {
+        fields.get(name).is_none_or(|text| match name {
+            "priority" => is_finite(text),
+            _ => is_count(text),
+        })
+    };
+    if let Some(name) = ["atm", "stc", "priority"].iter().find(|name| !is_fine(name)) {
         return Some(format!("unreadable job: its field {name} is no number"));
     }
     let parent = fields.get("parent")?;
@@ -196,13 +220,13 @@ fn read_keep_jobs(option: &Value) -> KeepJobs {
     let count = |count| KeepJobs { count: Some(count), ..KeepJobs::default() };
     match option {
         Value::Bool(true) => count(0),
-        Value::Number(n) => count(n.as_f64().unwrap_or(-1.0) as i64),
+        Value::Number(n) => count((n.as_f64().unwrap_or(-1.0) as i64).min(MOST as i64)),
         Value::Object(fields) => {
             let number = |name: &str| fields.get(name).and_then(Value::as_f64);
             KeepJobs {
-                count: number("count").map(|n| n as i64),
-                age: number("age").map(|n| n as u64),
-                limit: number("limit").map(|n| n as u64),
+                count: number("count").map(|n| (n as i64).min(MOST as i64)),
+                age: number("age").map(|n| (n as u64).min(MOST)),
+                limit: number("limit").map(|n| (n as u64).min(MOST)),
             }
         }
         _ => count(-1),
@@ -261,13 +285,21 @@ mod tests {
         assert_eq!(hash(&[("name", "x"), ("data", "{}")]), None);
         assert!(hash(&[("data", "{}")]).unwrap().contains("no name"));
         assert!(hash(&[("name", "x")]).unwrap().contains("no data"));
-        assert!(hash(&[("name", "x"), ("data", "{oops")]).unwrap().contains("not JSON"));
+        // The second is half a letter, as JavaScript cuts it; the last is larger than any number.
+        for data in ["{oops", r#"{"a":"x\ud83d"}"#, "1e400"] {
+            assert!(hash(&[("name", "x"), ("data", data)]).unwrap().contains("not JSON"), "{data}");
+        }
         let with = |field, value| hash(&[("name", "x"), ("data", "{}"), (field, value)]);
         assert_eq!(with("atm", "2"), None);
         assert_eq!(with("parent", r#"{"id":"p","queueKey":"bull:q","fpof":true}"#), None);
         for (field, value) in [
             ("atm", "many"),
             ("atm", "2.0"),
+            ("atm", "02"),
+            ("atm", "+2"),
+            ("stc", "-0"),
+            ("priority", "nan"),
+            ("priority", "1e300"),
             ("atm", "9999999999999999999"),
             ("stc", ""),
             ("parent", "{"),
@@ -291,6 +323,8 @@ mod tests {
     #[test]
     fn retention_has_four_spellings() {
         for (option, count, age) in [
+            ("1e300", Some(MOST as i64), None),
+            (r#"{"age":1e300}"#, None, Some(MOST)),
             ("true", Some(0), None),
             ("false", Some(-1), None),
             ("100", Some(100), None),

@@ -1,5 +1,7 @@
 //! The keys of one BullMQ queue, built once.
 
+use crate::names::DEAD;
+
 /// Keys of a queue: `{prefix}:{queue}:{part}`.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
@@ -23,6 +25,12 @@ impl Keys {
     /// The keys of another queue under the same prefix.
     pub(crate) fn sibling(&self, queue: &str) -> Self {
         Self::new(&self.prefix[..self.base], queue)
+    }
+
+    /// The keys of the queue's dead letters.
+    pub(crate) fn dead(&self) -> Self {
+        let queue = self.prefix[self.base + 1..].trim_end_matches(':');
+        self.sibling(&format!("{queue}{DEAD}"))
     }
 
     /// The lock of a job.

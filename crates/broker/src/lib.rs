@@ -76,7 +76,7 @@ mod scripts;
 pub use address::check_url;
 pub use admin::{Delayed, Found, JobView, State, WhenActive};
 pub use backoff::RetryPolicy;
-pub use breaker::{Breaker, BreakerConfig, Gate, Passage};
+pub use breaker::{Breaker, BreakerConfig, Gate, Passage, ShutBreaker};
 pub use cluster::{
     Alert, Announced, ClaimNode, Decided, Decisions, Holder, Leadership, Lease, Level, NodeEntry,
     Registry, Subscription, Tallies, WorkerEntry, WorkerPresence,
@@ -86,7 +86,7 @@ pub use consumer::{
     Cancelled, Consumer, ConsumerConfig, ConsumerHandle, Event, EventKind, Handler, JobContext,
     JobPolicy,
 };
-pub use dead_letters::{DeadLetter, DeadLetters, Letters};
+pub use dead_letters::{DeadLetter, DeadLetters, FoundLetters, Letters, NotReplayed, Replayed};
 pub use error::Error;
 pub use events::{Ended, QueueEvent, QueueEvents};
 pub use flows::{Flow, OnFailure};
@@ -98,6 +98,11 @@ pub use queue::{Counts, Presence, Queue};
 pub use schedules::Schedule;
 /// What jobs are described with.
 pub use stampede_model::{Backoff, Deduplication, JobSpec, Keep, Which};
+
+/// The guide, whose examples are compiled as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/queues.md")]
+struct Guide;
 
 /// Milliseconds since 1970, as BullMQ writes times.
 fn now_ms() -> u64 {

@@ -14,8 +14,13 @@ local slack = math.max(5000, math.min(50000, per * 25))
 local window = per * 1000 + slack
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - window - slack)
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
--- From before the clock was set back: they would block everybody until it is that late again.
-if redis.call('ZREMRANGEBYSCORE', KEYS[2], string.format('(%.0f', now + slack), '+inf') > 0 then
+-- From before the clock was set back: they would block everybody until it is that late again. Granted they
+-- were, so they count from now on.
+local later = redis.call('ZRANGEBYSCORE', KEYS[2], string.format('(%.0f', now + slack), '+inf')
+for _, id in ipairs(later) do
+  redis.call('ZADD', KEYS[2], string.format('%.0f', now), id)
+end
+if #later > 0 then
   redis.call('DEL', KEYS[3])
 end
 local known = redis.call('ZCARD', KEYS[2])
@@ -33,10 +38,12 @@ if redis.call('ZCOUNT', KEYS[2], '(' .. string.format('%.0f', now - window), '+i
   redis.call('PEXPIRE', KEYS[2], math.ceil((window + slack) / 1000))
   return {0, math.floor(granted + slack - now)}
 end
-if max < 1 then return {per, 0} end
+-- Nobody is told to come later than this: the limit may be raised meanwhile.
+local longest = 30000
+if max < 1 then return {math.min(per, longest), 0} end
 -- Who asks again before its time keeps its place.
 local mine = tonumber(redis.call('ZSCORE', KEYS[3], ARGV[4]) or 0)
-if mine > now then return {math.ceil((mine - now) / 1000), 0} end
+if mine > now then return {math.min(math.ceil((mine - now) / 1000), longest), 0} end
 -- The n-th who waits is told to come when the n-th grant from now leaves the window.
 local waiting = redis.call('ZCARD', KEYS[3])
 local come
@@ -50,4 +57,4 @@ else
 end
 redis.call('ZADD', KEYS[3], string.format('%.0f', come), ARGV[4])
 redis.call('PEXPIRE', KEYS[3], math.ceil((come - now) / 1000) + 1)
-return {math.max(1, math.ceil((come - now) / 1000)), 0}
+return {math.max(1, math.min(math.ceil((come - now) / 1000), longest)), 0}

@@ -22,6 +22,7 @@ use redis::{Script, cmd};
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::names::check_shared_name;
 use crate::{Broker, Error};
 
 static TAKE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("limits.lua")));
@@ -131,6 +132,14 @@ impl Limits {
                 permit => return Ok(permit),
             }
         }
+        if matches!(&permit, Permit::Granted(taken) if !taken.is_fresh()) {
+            self.broker.once_a_minute("stale permits", || {
+                tracing::warn!(
+                    limit = name,
+                    "Redis answers so slowly that more may begin in a window than this limit allows"
+                );
+            });
+        }
         Ok(permit)
     }
 
@@ -140,7 +149,7 @@ impl Limits {
         name: &str,
         otherwise: Option<Rate>,
     ) -> Result<Permit, Error> {
-        let [settings, granted, waiting] = keys(name);
+        let [settings, granted, waiting] = keys(name)?;
         let mut call = TAKE.prepare_invoke();
         call.key(settings).key(&granted).key(waiting);
         match otherwise {
@@ -162,14 +171,14 @@ impl Limits {
 
     /// Whether somebody has set this limit.
     pub async fn is_set(&self, name: &str) -> Result<bool, Error> {
-        let [settings, ..] = keys(name);
+        let [settings, ..] = keys(name)?;
         Ok(cmd("EXISTS").arg(settings).query_async(&mut self.broker.redis()).await?)
     }
 
     /// Sets or changes a limit for everybody, from now on; that of a queue (`queue:<name>`) holds
     /// within seconds.
     pub async fn set(&self, name: &str, rate: Rate) -> Result<(), Error> {
-        let [settings, ..] = keys(name);
+        let [settings, ..] = keys(name)?;
         let mut redis = self.broker.redis();
         let _: i64 = cmd("SADD").arg(NAMES).arg(name).query_async(&mut redis).await?;
         let fields = [("max", rate.max.to_string()), ("per", rate.per_ms.to_string())];
@@ -179,7 +188,7 @@ impl Limits {
 
     /// Forgets what was set; those who ask with a rate of their own are held to that one again.
     pub async fn unset(&self, name: &str) -> Result<bool, Error> {
-        let [settings, ..] = keys(name);
+        let [settings, ..] = keys(name)?;
         let mut redis = self.broker.redis();
         let removed: i64 = cmd("DEL").arg(settings).query_async(&mut redis).await?;
         let _: i64 = cmd("SREM").arg(NAMES).arg(name).query_async(&mut redis).await?;
@@ -192,7 +201,7 @@ impl Limits {
         let names: Vec<String> = cmd("SMEMBERS").arg(NAMES).query_async(&mut redis).await?;
         let mut limits = BTreeMap::new();
         for name in names {
-            let [settings, ..] = keys(&name);
+            let [settings, ..] = keys(&name)?;
             let found: (Option<u32>, Option<u64>) =
                 cmd("HMGET").arg(settings).arg("max").arg("per").query_async(&mut redis).await?;
             if let (Some(max), Some(per_ms)) = found {
@@ -204,6 +213,7 @@ impl Limits {
 }
 
 /// Settings, grants and waiters of a limit; the braces keep them together in a Redis Cluster.
-fn keys(name: &str) -> [String; 3] {
-    ["", ":granted", ":waiting"].map(|part| format!("stampede:limit:{{{name}}}{part}"))
+fn keys(name: &str) -> Result<[String; 3], Error> {
+    check_shared_name("limit", name)?;
+    Ok(["", ":granted", ":waiting"].map(|part| format!("stampede:limit:{{{name}}}{part}")))
 }

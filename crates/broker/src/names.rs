@@ -49,9 +49,43 @@ pub(crate) fn batch_key(batch_id: &str) -> String {
 /// Longest name of a queue and longest id of a job.
 const LONGEST: usize = 200;
 
+/// What the name of a queue's dead-letter queue ends in.
+pub(crate) const DEAD: &str = "-dlq";
+
+/// The parts of a queue that have keys of their own, beside those of its jobs. `mend.lua` has the same list.
+const PARTS: [&str; 21] = [
+    "active",
+    "cancel",
+    "completed",
+    "de",
+    "delayed",
+    "events",
+    "failed",
+    "id",
+    "limiter",
+    "marker",
+    "meta",
+    "metrics",
+    "paused",
+    "pc",
+    "prioritized",
+    "repeat",
+    "stalled",
+    "stalled-check",
+    "wait",
+    "waiting",
+    "waiting-children",
+];
+
 /// Refuses queue names that would run into other keys or into a Cluster's hash tags.
 pub(crate) fn check_queue_name(name: &str) -> Result<(), Error> {
-    check("queue name", name)
+    // The name of its dead letters' queue must be one, too.
+    check("queue name", name, if name.ends_with(DEAD) { LONGEST } else { LONGEST - DEAD.len() })
+}
+
+/// Whether an id is the name of a key that a queue has for itself.
+pub(crate) fn is_part_of_queue(id: &str) -> bool {
+    PARTS.contains(&id)
 }
 
 /// Refuses prefixes that BullMQ or a Cluster could not use: in a Cluster, all keys of all queues must lie
@@ -81,20 +115,41 @@ pub(crate) fn check_prefix(prefix: &str, is_cluster: bool) -> Result<(), Error> 
 
 /// Refuses ids that would run into other keys of the queue.
 pub(crate) fn check_job_id(id: &str) -> Result<(), Error> {
-    check("job id", id)
+    let what = "job id";
+    if is_part_of_queue(id) {
+        let reason = "that is the name of a part of every queue".to_owned();
+        return Err(Error::InvalidName { what, name: id.to_owned(), reason });
+    }
+    check(what, id, LONGEST)
+}
+
+/// Refuses to touch what is no job: the parts of a queue look like some to scripts that remove them.
+pub(crate) fn check_job_to_touch(id: &str) -> Result<(), Error> {
+    if is_part_of_queue(id) { check_job_id(id) } else { Ok(()) }
 }
 
 /// The same for what several jobs are about.
 pub(crate) fn check_deduplication_id(id: &str) -> Result<(), Error> {
-    check("deduplication id", id)
+    check("deduplication id", id, LONGEST)
 }
 
-fn check(what: &'static str, name: &str) -> Result<(), Error> {
+/// Refuses names of job types that nobody could read; they go into every event.
+pub(crate) fn check_job_name(name: &str) -> Result<(), Error> {
+    check("job name", &name.replace([':', '{', '}', ' '], "."), LONGEST)
+}
+
+/// Refuses names of limits and circuit breakers that a Cluster's hash tags could not hold; they may have
+/// parts: `account:17`.
+pub(crate) fn check_shared_name(what: &'static str, name: &str) -> Result<(), Error> {
+    check(what, &name.replace(':', "."), LONGEST)
+}
+
+fn check(what: &'static str, name: &str, longest: usize) -> Result<(), Error> {
     let bad = |c: char| c.is_control() || c.is_whitespace() || matches!(c, ':' | '{' | '}');
     let reason = if name.is_empty() {
         "it is empty".to_owned()
-    } else if name.len() > LONGEST {
-        format!("it has {} bytes, and {LONGEST} is the most", name.len())
+    } else if name.len() > longest {
+        format!("it has {} bytes, and {longest} is the most", name.len())
     } else if let Some(c) = name.chars().find(|c| bad(*c)) {
         format!("it contains {c:?}; colons, braces, white space and control characters are refused")
     } else {
@@ -117,6 +172,26 @@ mod tests {
         for name in ["", "a:b", "{a}", "a b", "a\nb", "a\0", &long] {
             let error = check_job_id(name).unwrap_err().to_string();
             assert!(error.contains("job id") && error.len() < 300, "{error}");
+            let error = check_queue_name(name).unwrap_err().to_string();
+            assert!(error.contains("queue name") && error.len() < 300, "{error}");
+            let shared = check_shared_name("limit", name);
+            assert_eq!(shared.is_ok(), name == "a:b", "{name}");
         }
+        for part in PARTS {
+            let error = check_job_id(part).unwrap_err().to_string();
+            assert!(error.contains("a part of every queue"), "{error}");
+        }
+        assert!(check_queue_name(&"x".repeat(196)).is_ok());
+        assert!(check_queue_name(&"x".repeat(197)).is_err(), "where would its dead letters go?");
+        assert!(check_queue_name(&format!("{}-dlq", "x".repeat(196))).is_ok());
+        assert!(check_job_name("send {welcome}: mail").is_ok() && check_job_name("a\nb").is_err());
+    }
+
+    #[test]
+    fn what_is_mended_knows_the_same_parts_of_a_queue() {
+        let script = include_str!("mend.lua");
+        let list = script.split_once("local PARTS = {").unwrap().1.split_once('}').unwrap().0;
+        let named: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+        assert_eq!(named, PARTS);
     }
 }

@@ -8,15 +8,16 @@ use serde_json::{Map, Value, json};
 use stampede_model::{Backoff, Deduplication, JobSpec, Keep, Which};
 
 use crate::Error;
-use crate::names::{check_deduplication_id, check_job_id};
+use crate::names::{check_deduplication_id, check_job_id, check_job_name};
 
 /// BullMQ's scores have no room for more.
 const LAST_PRIORITY: u32 = 1 << 21;
-const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Refuses what should not be on a queue; the payload as JSON.
 pub(crate) fn check(job: &JobSpec, max_payload: usize) -> Result<String, Error> {
     check_job_id(&job.id)?;
+    check_job_name(&job.name)?;
     if job.id.bytes().all(|byte| byte.is_ascii_digit()) {
         let reason = "it is a number, which BullMQ gives to jobs without an id".to_owned();
         return Err(Error::InvalidName { what: "job id", name: job.id.clone(), reason });
@@ -36,13 +37,18 @@ pub(crate) fn check(job: &JobSpec, max_payload: usize) -> Result<String, Error> 
 }
 
 /// A payload as JSON, if it is not too large.
-pub(crate) fn payload(id: &str, data: &Value, limit: usize) -> Result<String, Error> {
+fn payload(id: &str, data: &Value, limit: usize) -> Result<String, Error> {
     let data = data.to_string();
+    check_size(id, &data, limit)?;
+    Ok(data)
+}
+
+pub(crate) fn check_size(id: &str, data: &str, limit: usize) -> Result<(), Error> {
     let bytes = data.len();
     if bytes > limit {
         return Err(Error::PayloadTooLarge { id: id.to_owned(), bytes, limit });
     }
-    Ok(data)
+    Ok(())
 }
 
 /// The options of a job that was checked.

@@ -2,17 +2,17 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use bullmq::BulkJob;
-use bullmq::types::{JobState, RetryOptions};
+use bullmq::error::error_code::JOB_BELONGS_TO_JOB_SCHEDULER as OF_SCHEDULE;
 use redis::{cmd, pipe};
 use serde::Serialize;
 use stampede_model::JobSpec;
 
 use crate::connection::OfficialQueue;
 use crate::keys::Keys;
-use crate::options::{check, options_again, options_of, payload};
+use crate::names::check_job_to_touch;
+use crate::options::{check, options_of};
 use crate::scripts::{self, NewJob};
-use crate::{Broker, Error, Letters, now_ms};
+use crate::{Broker, Error, now_ms};
 
 /// Jobs on their way to Redis at the same time; enough to fill the pipe, few enough to answer in
 /// milliseconds.
@@ -52,6 +52,9 @@ pub struct Counts {
     pub completed: u64,
     /// Failed and still kept.
     pub failed: u64,
+    /// Waiting for their children in a flow.
+    #[serde(rename = "waiting-children")]
+    pub waiting_children: u64,
 }
 
 impl Queue {
@@ -112,7 +115,10 @@ impl Queue {
         for chunk in jobs.chunks(CHUNK) {
             ids.extend(match self.add(chunk).await {
                 // That a connection broke while nobody used it shows only now; it is mended already.
-                Err(error) if error.is_outage() => self.add(chunk).await?,
+                Err(error) if error.is_outage() => {
+                    self.broker.suspect();
+                    self.add(chunk).await?
+                }
                 added => added?,
             });
         }
@@ -126,43 +132,21 @@ impl Queue {
     /// Adds jobs whose former run may still be kept as finished: that record makes room.
     pub async fn enqueue_again(&self, jobs: &[JobSpec]) -> Result<(), Error> {
         let ids: Vec<&str> = jobs.iter().map(|job| job.id.as_str()).collect();
+        let letters = self.dead_letters();
         let mut ended = Vec::new();
         for (id, presence) in ids.iter().zip(self.presence(&ids).await?) {
             if presence == Presence::Finished {
+                if let Some(written) = letters.written(id).await? {
+                    ended.push((*id, written));
+                }
                 self.bull.remove(id).await?;
-                ended.push((*id).to_owned());
             }
         }
         self.enqueue(jobs).await?;
-        // What runs again is not dead any more.
-        if !ended.is_empty() {
-            self.dead_letters().await?.purge(&Letters::These(ended)).await?;
+        for (id, written) in ended {
+            // What runs again is not dead any more. If it died again at once, that letter is another.
+            letters.forget(id, Some(&written)).await?;
         }
-        Ok(())
-    }
-
-    /// Runs a failed job again with all its attempts: the one that is still kept (and whose parent, in
-    /// a flow, still waits for it), or a new one made of what is known of it.
-    pub(crate) async fn run_again(
-        &self,
-        id: &str,
-        name: &str,
-        data: &str,
-        options: &str,
-    ) -> Result<(), Error> {
-        let data: serde_json::Value = serde_json::from_str(data).unwrap_or(data.into());
-        payload(id, &data, self.broker.max_payload())?;
-        if let Some(mut kept) = self.bull.get_job(id).await?
-            && self.bull.get_job_state(id).await? == JobState::Failed
-        {
-            if *kept.data() != data {
-                kept.update_data(data).await?;
-            }
-            let anew = RetryOptions { reset_attempts_made: true, reset_attempts_started: true };
-            return Ok(kept.retry("failed", Some(anew)).await?);
-        }
-        let options = options_again(options).job_id(id);
-        self.bull.add_bulk(vec![BulkJob::with_options(name, data, options)]).await?;
         Ok(())
     }
 
@@ -184,7 +168,13 @@ impl Queue {
 
     /// Removes a job, unless it is being worked on: then the answer is `false`.
     pub async fn remove(&self, job_id: &str) -> Result<bool, Error> {
-        Ok(self.bull.remove(job_id).await?)
+        check_job_to_touch(job_id)?;
+        match self.bull.remove(job_id).await {
+            Err(bullmq::Error::Script { code: OF_SCHEDULE, .. }) => {
+                Err(Error::OfSchedule { id: job_id.to_owned() })
+            }
+            removed => Ok(removed?),
+        }
     }
 
     /// What Redis knows of each id.
@@ -229,6 +219,7 @@ impl Queue {
             delayed: counts.delayed,
             completed: counts.completed,
             failed: counts.failed,
+            waiting_children: counts.waiting_children,
         })
     }
 }

@@ -20,13 +20,21 @@ impl Queue {
     /// A job that has seen too many crashes is marked, so that the next worker fails it instead of
     /// running it: one poisonous job must not take down worker after worker.
     pub async fn reclaim_crashed(&self, token: &str) -> Result<usize, Error> {
-        let jobs = self.locked_jobs(|lock| belongs_to(lock, token)).await?;
+        Ok(self.hand_back_as_culprits(|lock| belongs_to(lock, token)).await?.len())
+    }
+
+    /// Puts jobs back to wait that whoever held them has stumbled over.
+    pub(crate) async fn hand_back_as_culprits(
+        &self,
+        is_ours: impl Fn(&str) -> bool,
+    ) -> Result<Vec<String>, Error> {
+        let jobs = self.locked_jobs(is_ours).await?;
         let mut redis = self.broker().redis();
         for LockedJob { id, lock } in &jobs {
             // Before it goes back: the next worker may take it the moment it waits.
             count_crash(&mut redis, self.keys(), lock, id, MAX_CRASHES).await?;
         }
-        Ok(self.put_back(jobs).await?.len())
+        self.put_back(jobs).await
     }
 
     /// Puts back to wait the active jobs whose lock `is_ours` says yes to.
@@ -41,8 +49,11 @@ impl Queue {
     async fn locked_jobs(&self, is_ours: impl Fn(&str) -> bool) -> Result<Vec<LockedJob>, Error> {
         let keys = self.keys();
         let mut redis = self.broker().redis();
-        let active: Vec<String> =
+        let active: Vec<Vec<u8>> =
             cmd("LRANGE").arg(keys.part("active")).arg(0).arg(-1).query_async(&mut redis).await?;
+        // What is no text is no job of ours.
+        let active: Vec<String> =
+            active.into_iter().filter_map(|id| String::from_utf8(id).ok()).collect();
         if active.is_empty() {
             return Ok(Vec::new());
         }

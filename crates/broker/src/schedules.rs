@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use stampede_model::JobSpec;
 
 use crate::names::check_job_id;
-use crate::options::{check, options_of};
+use crate::options::{LONGEST_DELAY, check, options_of};
 use crate::{Error, Job, Queue, scripts};
 
 /// When jobs come.
@@ -37,6 +37,11 @@ impl Schedule {
                 if ms == 0 {
                     return Err(Error::InvalidSchedule(
                         "an interval must be a millisecond at least".into(),
+                    ));
+                }
+                if *interval > LONGEST_DELAY {
+                    return Err(Error::InvalidSchedule(
+                        "an interval of more than ten years".into(),
                     ));
                 }
                 Ok(RepeatOptions { every: Some(ms), ..none })
@@ -126,6 +131,11 @@ impl Queue {
     pub(crate) async fn schedule_next(&self, job: &Job, now_ms: u64) -> Result<(), Error> {
         let Some(id) = &job.schedule else { return Ok(()) };
         let mut options: Value = serde_json::from_str(&job.raw_options).unwrap_or_default();
+        if !options["repeat"].is_object() {
+            let told =
+                "the options of its job, which other software has written, say nothing of it";
+            return Err(Error::InvalidSchedule(told.to_owned()));
+        }
         // The first job of a schedule says only in its id when it was due (`repeat:{id}:{ms}`). One that
         // was promoted begins before that, and would else be followed by itself.
         let due_ms = options["prevMillis"].as_f64().map(|ms| ms as u64);

@@ -52,10 +52,12 @@ fn builder(log: &Log) -> Builder {
 }
 
 /// The level, without what PostgreSQL says of things that are as they should be (`relation
-/// "_sqlx_migrations" already exists, skipping`); whoever wants it back names its target.
+/// "_sqlx_migrations" already exists, skipping`), and without passwords; whoever wants it back names its target.
 fn level(log: &Log) -> String {
     let talks = ["info", "debug", "trace"].iter().any(|level| log.level.contains(level));
-    if talks { format!("sqlx::postgres::notice=warn,{}", log.level) } else { log.level.clone() }
+    // The BullMQ crate writes addresses, and knows passwords only where they stand before an @.
+    let quiet = "sqlx::postgres::notice=warn,bullmq=info";
+    if talks { format!("{quiet},{}", log.level) } else { log.level.clone() }
 }
 
 /// Puts the name of a worker into every line, whatever task wrote it: a span would be missing in

@@ -2,22 +2,22 @@
 //! the work of all owners.
 
 mod coming_back;
+pub(crate) mod dead_letters;
+pub(crate) mod jobs;
+pub(crate) mod schedules;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
-use stampede_broker::{
-    Cancelled, Delayed, Error, JobView, Letters, Queue, State as JobState, WhenActive,
-};
+use stampede_broker::{Delayed, Error, JobView, Queue, State as JobState, WhenActive};
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::input::{Body, Fields, MaybeBody, as_text};
+use crate::input::{Fields, MaybeBody};
 use crate::problem::Problem;
 use crate::query::{FromQuery, Nothing, Params, Query};
 
@@ -25,6 +25,8 @@ use crate::query::{FromQuery, Nothing, Params, Query};
 const SHOWN_ACTIVE: usize = 10;
 /// Jobs in one answer, if the request does not say and at most.
 const PAGE: (usize, usize) = (50, 500);
+/// Most jobs at a time that can be asked for.
+const MOST_AT_A_TIME: u64 = 1_000_000;
 /// Jobs that one request cleans up, if it does not say and at most.
 const CLEANED: (u64, u64) = (10_000, 1_000_000);
 
@@ -40,6 +42,7 @@ pub(crate) async fn status(
         let queue = app.broker.queue(&name).await?;
         let mut shown = json!(queue.counts().await?);
         shown["paused"] = json!(queue.is_paused().await?);
+        shown["concurrency"] = json!(queue.global_concurrency().await?);
         let active = queue.jobs(JobState::Active, 0, SHOWN_ACTIVE).await?;
         let active: Vec<Value> = active.iter().map(shown_active).collect();
         shown["activeJobs"] = json!(active);
@@ -101,7 +104,7 @@ pub(crate) async fn clean(
         let queue = app.broker.queue(&name).await?;
         let mut gone = 0;
         for state in &states {
-            let left = limit as usize - gone;
+            let left = (limit as usize).saturating_sub(gone);
             if left > 0 {
                 let grace = Duration::from_millis(grace_ms);
                 gone += queue.clean(*state, grace, left as u32).await?.len();
@@ -121,7 +124,7 @@ pub(crate) async fn clean(
     Ok(Json(answer))
 }
 
-/// `pause`, `resume`, `drain` or `obliterate`.
+/// `pause`, `resume`, `concurrency`, `drain` or `obliterate`.
 pub(crate) async fn change(
     State(app): State<App>,
     caller: Caller,
@@ -137,6 +140,17 @@ pub(crate) async fn change(
             fields.only(&[]);
             fields.finish(Some(()))?;
             if verb == "pause" { queue.pause().await? } else { queue.resume().await? }
+        }
+        "concurrency" => {
+            fields.only(&["jobs"]);
+            let jobs = fields.read("jobs", |value| match value.as_u64() {
+                Some(jobs @ 1..=MOST_AT_A_TIME) => Ok(jobs),
+                _ => Err("must be a whole number, at least 1; null lifts the limit"),
+            });
+            if jobs.is_none() && !fields.is_cleared("jobs") && fields.mistakes() == 0 {
+                fields.wrong("jobs", "is missing; null lifts the limit");
+            }
+            queue.set_global_concurrency(fields.finish(Some(jobs))?).await?;
         }
         "drain" => {
             fields.only(&["delayed"]);
@@ -157,46 +171,18 @@ pub(crate) async fn change(
                 );
                 return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
             }
-            obliterate(&queue, when).await?;
+            queue.obliterate(when).await?;
             if let Some(note) = coming_back::note_of_all(&name) {
                 answer["note"] = note;
             }
         }
-        _ => return Err(Problem::new(StatusCode::NOT_FOUND, "pause, resume, drain or obliterate")),
+        _ => {
+            let verbs = "pause, resume, concurrency, drain or obliterate";
+            return Err(Problem::new(StatusCode::NOT_FOUND, verbs));
+        }
     }
     tracing::info!(user = caller.0.user, queue = name, verb, "queue changed");
     Ok(Json(answer))
-}
-
-async fn obliterate(queue: &Queue, when: WhenActive) -> Result<(), Problem> {
-    if when == WhenActive::Refuse && queue.counts().await?.active > 0 {
-        let detail =
-            "jobs are being worked on; wait for them, or send \"force\": true and lose their work";
-        return Err(Problem::new(StatusCode::CONFLICT, detail));
-    }
-    Ok(queue.obliterate(when).await?)
-}
-
-/// Which jobs to show.
-pub(crate) struct Wanted {
-    states: Vec<JobState>,
-    page: Page,
-}
-
-impl FromQuery for Wanted {
-    fn from_query(query: &mut Query) -> Self {
-        let states = match query.text("state").as_deref().map(JobState::parse) {
-            // Most jobs have a priority; that they are kept apart is BullMQ's affair.
-            None | Some(Some(JobState::Waiting)) => JobState::WAITING.to_vec(),
-            Some(Some(state)) => vec![state],
-            Some(None) => {
-                let names = JobState::ALL.map(JobState::name).join(", ");
-                query.wrong("state", &format!("must be one of {names}"));
-                Vec::new()
-            }
-        };
-        Self { states, page: Page::from_query(query) }
-    }
 }
 
 /// Which part of a list to show, or what to look for in it.
@@ -217,166 +203,6 @@ impl FromQuery for Page {
     }
 }
 
-/// Jobs of a queue in one state, or those of them that contain a text. Without a state, or for
-/// `waiting`: all that wait for a worker, with and without a priority.
-pub(crate) async fn jobs(
-    State(app): State<App>,
-    caller: Caller,
-    Path(name): Path<String>,
-    Params(wanted): Params<Wanted>,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
-    let queue = existing(&app, &name).await?;
-    let Wanted { states, page: Page { skip, count, search } } = wanted;
-    match &search {
-        Some(text) => Ok(Json(json!(queue.search(&states, text, skip, count).await?))),
-        None => {
-            let jobs = queue.jobs_in(&states, skip, count).await?;
-            let next = (jobs.len() == count).then_some(skip + count);
-            Ok(Json(json!({ "jobs": jobs, "next": next })))
-        }
-    }
-}
-
-/// One job with its log.
-pub(crate) async fn job(
-    State(app): State<App>,
-    caller: Caller,
-    Path((name, id)): Path<(String, String)>,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
-    let queue = existing(&app, &name).await?;
-    let job = queue.job(&id).await?.ok_or_else(|| Problem::not_found("Job"))?;
-    let mut shown = json!(job);
-    shown["logs"] = json!(queue.logs(&id).await?);
-    Ok(Json(shown))
-}
-
-/// Removes a job that is not being worked on; with a body only if there is something to say.
-pub(crate) async fn remove(
-    State(app): State<App>,
-    caller: Caller,
-    Path((name, id)): Path<(String, String)>,
-) -> Result<Response, Problem> {
-    caller.must_administer()?;
-    let queue = existing(&app, &name).await?;
-    queue.job(&id).await?.ok_or_else(|| Problem::not_found("Job"))?;
-    if queue.remove(&id).await? {
-        tracing::info!(user = caller.0.user, queue = name, job = id, "job removed");
-        return Ok(match coming_back::note_of_one(&app, &name, &id).await {
-            Some(note) => Json(json!({ "success": true, "note": note })).into_response(),
-            None => StatusCode::NO_CONTENT.into_response(),
-        });
-    }
-    Err(Problem::new(StatusCode::CONFLICT, "the job is being worked on; cancel it instead"))
-}
-
-/// `retry`, `promote` or `cancel`.
-pub(crate) async fn change_job(
-    State(app): State<App>,
-    caller: Caller,
-    Path((name, id, verb)): Path<(String, String, String)>,
-    MaybeBody(body): MaybeBody,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
-    let queue = existing(&app, &name).await?;
-    let mut fields = Fields::new(&body);
-    fields.only(if verb == "cancel" { &["reason"] } else { &[] });
-    let reason = fields.read("reason", |value| as_text(value).map(str::to_owned));
-    let reason = fields.finish(Some(reason))?;
-    let mut note = None;
-    let result = match verb.as_str() {
-        "retry" if queue.retry(&id).await? => "waiting",
-        "retry" => return Err(refusal(&queue, &id, "only a failed job can be retried").await?),
-        "promote" if queue.promote(&id).await? => "waiting",
-        "promote" => return Err(refusal(&queue, &id, "only a delayed job can be promoted").await?),
-        "cancel" => {
-            let reason = reason.unwrap_or_else(|| format!("by {}", caller.0.user));
-            match queue.cancel(&id, &reason).await? {
-                Cancelled::Removed => {
-                    note = coming_back::note_of_one(&app, &name, &id).await;
-                    "removed"
-                }
-                Cancelled::Told => "cancelling",
-                Cancelled::NotThere => {
-                    let why = "only a job that waits or runs can be cancelled";
-                    return Err(refusal(&queue, &id, why).await?);
-                }
-            }
-        }
-        _ => return Err(Problem::new(StatusCode::NOT_FOUND, "retry, promote or cancel")),
-    };
-    tracing::info!(user = caller.0.user, queue = name, job = id, verb, "job changed");
-    let mut answer = json!({ "success": true, "state": result });
-    if let Some(note) = note {
-        answer["note"] = note;
-    }
-    Ok(Json(answer))
-}
-
-/// Why a job cannot be changed so: there is none (404), or it is in another state (409).
-async fn refusal(queue: &Queue, id: &str, why: &str) -> Result<Problem, Problem> {
-    let Some(job) = queue.job(id).await? else { return Ok(Problem::not_found("Job")) };
-    let detail = format!("{why}; this one is {}", job.state.name());
-    Ok(Problem::new(StatusCode::CONFLICT, detail))
-}
-
-/// The dead letters of a queue.
-pub(crate) async fn dead_letters(
-    State(app): State<App>,
-    caller: Caller,
-    Path(name): Path<String>,
-    Params(page): Params<Page>,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
-    let letters = existing(&app, &name).await?.dead_letters().await?;
-    let found = match &page.search {
-        Some(text) => letters.search(text, page.count).await?,
-        None => letters.list(page.skip, page.count).await?,
-    };
-    Ok(Json(json!({ "total": letters.count().await?, "letters": found })))
-}
-
-/// `replay` or `purge`: `{ids: […]}` or `{all: true}`, and for a replay other `data` if wanted.
-pub(crate) async fn change_dead_letters(
-    State(app): State<App>,
-    caller: Caller,
-    Path((name, verb)): Path<(String, String)>,
-    Body(body): Body,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
-    let letters = existing(&app, &name).await?.dead_letters().await?;
-    let mut fields = Fields::new(&body);
-    fields.only(if verb == "replay" { &["ids", "all", "data"] } else { &["ids", "all"] });
-    let ids: Option<Vec<String>> = fields.read("ids", |value| {
-        let ids = value.as_array().into_iter().flatten();
-        let ids: Vec<String> = ids.filter_map(|id| id.as_str().map(str::to_owned)).collect();
-        let all_read = value.as_array().is_some_and(|given| given.len() == ids.len());
-        if all_read { Ok(ids) } else { Err("must be a list of texts") }
-    });
-    let all = fields.flag("all");
-    fields.finish(Some(()))?;
-    let which = match (ids, all) {
-        (Some(_), true) => {
-            let detail = "say either ids or all, not both";
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
-        }
-        (Some(ids), false) => Letters::These(ids),
-        (None, true) => Letters::All,
-        (None, false) => {
-            let detail = "say which: {\"ids\": [\"…\"]} or {\"all\": true}";
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
-        }
-    };
-    let count = match verb.as_str() {
-        "replay" => letters.replay(&which, body.get("data")).await?,
-        "purge" => letters.purge(&which).await?,
-        _ => return Err(Problem::new(StatusCode::NOT_FOUND, "replay or purge")),
-    };
-    tracing::info!(user = caller.0.user, queue = name, verb, count, "dead letters changed");
-    Ok(Json(json!({ "success": true, "count": count })))
-}
-
 /// A queue that is there; asking for one must not make it.
 async fn existing(app: &App, name: &str) -> Result<Queue, Problem> {
     if !app.broker.has_queue(name).await? {
@@ -388,8 +214,19 @@ async fn existing(app: &App, name: &str) -> Result<Queue, Problem> {
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         match &error {
-            Error::InvalidName { .. } | Error::PayloadTooLarge { .. } => {
+            Error::InvalidName { .. }
+            | Error::PayloadTooLarge { .. }
+            | Error::InvalidOption { .. }
+            | Error::InvalidSchedule(_) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
+            }
+            Error::Busy { .. } => {
+                let detail =
+                    format!("{error}; wait for them, or send \"force\": true and lose their work");
+                Self::new(StatusCode::CONFLICT, detail)
+            }
+            Error::ChildFailed { .. } | Error::OfSchedule { .. } => {
+                Self::new(StatusCode::CONFLICT, error.to_string())
             }
             error if error.is_outage() => {
                 tracing::warn!(%error, "request refused");

@@ -8,10 +8,18 @@
 //! - it connects again and the server does not let it in (the password is being changed, there are too
 //!   many clients): it keeps that answer and gives it to every command, long after the server would.
 //!
+//! A third time it is content where we are not: the server was made a replica, and its address leads to
+//! another one by now.
+//!
 //! After such an answer, the manager is replaced by a new one. Those who wait for the old one get their
 //! own errors; only the first of them replaces it.
+//!
+//! In a Cluster, the `redis` crate would send a command again whose answer was lost: a second job would be
+//! taken, and the first end of one be told as the work of others. So it may not, and only what surely did
+//! nothing is sent again, by us.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
@@ -19,6 +27,13 @@ use redis::cluster_async::ClusterConnection;
 use redis::{Client, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 
 use super::state::Suspicions;
+use crate::Error;
+
+/// Pauses before a command is sent to where its keys are by now.
+const MOVING: [Duration; 3] =
+    [Duration::from_millis(10), Duration::from_millis(50), Duration::from_millis(200)];
+/// A replica is not connected to anew more often than this.
+const DEMOTED: Duration = Duration::from_secs(1);
 
 /// A connection to one server or to a Cluster. Cheap to clone; clones share the socket.
 #[derive(Clone)]
@@ -31,7 +46,16 @@ impl ConnectionLike for Link {
     fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
         match self {
             Self::Single(link) => link.send(cmd).boxed(),
-            Self::Cluster(link) => link.req_packed_command(cmd),
+            Self::Cluster(link) => async {
+                for pause in MOVING {
+                    match link.req_packed_command(cmd).await {
+                        Err(error) if did_nothing(&error) => tokio::time::sleep(pause).await,
+                        answer => return answer,
+                    }
+                }
+                link.req_packed_command(cmd).await
+            }
+            .boxed(),
         }
     }
 
@@ -43,7 +67,16 @@ impl ConnectionLike for Link {
     ) -> RedisFuture<'a, Vec<Value>> {
         match self {
             Self::Single(link) => link.send_all(pipeline, offset, count).boxed(),
-            Self::Cluster(link) => link.req_packed_commands(pipeline, offset, count),
+            Self::Cluster(link) => async move {
+                for pause in MOVING {
+                    match link.req_packed_commands(pipeline, offset, count).await {
+                        Err(error) if did_nothing(&error) => tokio::time::sleep(pause).await,
+                        answer => return answer,
+                    }
+                }
+                link.req_packed_commands(pipeline, offset, count).await
+            }
+            .boxed(),
         }
     }
 
@@ -70,6 +103,7 @@ struct Shared {
 struct Numbered {
     manager: ConnectionManager,
     number: u64,
+    since: Instant,
 }
 
 impl Mending {
@@ -80,14 +114,18 @@ impl Mending {
         suspicions: Suspicions,
     ) -> RedisResult<Self> {
         let manager = ConnectionManager::new_with_config(client.clone(), config.clone()).await?;
-        let current = RwLock::new(Numbered { manager, number: 0 });
+        let current = RwLock::new(Numbered { manager, number: 0, since: Instant::now() });
         Ok(Self(Arc::new(Shared { client, config, current, suspicions })))
     }
 
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         let mut used = self.0.current();
         let answer = used.manager.send_packed_command(command).await;
-        self.0.look(used.number, answer)
+        match &answer {
+            Err(error) => self.0.look(used.number, error),
+            Ok(value) => self.0.look_at(used.number, value),
+        }
+        answer
     }
 
     async fn send_all(
@@ -98,7 +136,11 @@ impl Mending {
     ) -> RedisResult<Vec<Value>> {
         let mut used = self.0.current();
         let answers = used.manager.send_packed_commands(commands, offset, count).await;
-        self.0.look(used.number, answers)
+        match &answers {
+            Err(error) => self.0.look(used.number, error),
+            Ok(values) => values.iter().for_each(|value| self.0.look_at(used.number, value)),
+        }
+        answers
     }
 }
 
@@ -107,32 +149,50 @@ impl Shared {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What a server refuses is an answer, too.
+    fn look_at(&self, used: u64, value: &Value) {
+        if let Value::ServerError(error) = value {
+            self.look(used, &error.clone().into());
+        }
+    }
+
     /// Replaces the manager that gave an answer after which it gives no better one. The first to meet a
     /// broken connection may be the only one: it is mended for those who come after.
-    fn look<T>(&self, used: u64, answer: RedisResult<T>) -> RedisResult<T> {
-        if answer.as_ref().is_err_and(|error| error.is_io_error() || error.is_timeout()) {
+    fn look(&self, used: u64, error: &RedisError) {
+        // Scripts are taught to every server once.
+        if error.code() != Some("NOSCRIPT") && Error::from(error.clone()).is_outage() {
             self.suspicions.raise();
         }
-        if let Err(error) = &answer
-            && is_stuck(error)
-        {
+        if is_stuck(error) || is_demoted(error) {
             let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
             let (client, config) = (self.client.clone(), self.config.clone());
             // It connects with the next command.
             if current.number == used
+                && (is_stuck(error) || current.since.elapsed() > DEMOTED)
                 && let Ok(manager) = ConnectionManager::new_lazy_with_config(client, config)
             {
-                *current = Numbered { manager, number: used + 1 };
+                *current = Numbered { manager, number: used + 1, since: Instant::now() };
             }
         }
-        answer
     }
+}
+
+/// Whether the server was made a replica of another.
+fn is_demoted(error: &RedisError) -> bool {
+    error.code() == Some("READONLY")
+}
+
+/// Whether a node of a Cluster was not even asked, or has said that it is not the one to ask.
+fn did_nothing(error: &RedisError) -> bool {
+    error.code() == Some("MOVED") || error.kind() == ErrorKind::ClusterConnectionNotFound
 }
 
 /// Whether a manager that gave this error would go on as it is.
 pub(super) fn is_stuck(error: &RedisError) -> bool {
     let never_let_in = match error.kind() {
         ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => true,
+        // Whoever is there now does not speak our language.
+        ErrorKind::Parse => true,
         // Of the database that is chosen after that.
         ErrorKind::Server(_) => error.to_string().contains("refused to switch database"),
         _ => false,

@@ -17,9 +17,10 @@ use std::time::Duration;
 
 use bullmq::options::RedisConnectionOptions;
 use bullmq::redis_connection::RedisConnection;
-use redis::{RedisResult, cmd};
+use redis::{RedisResult, Value, cmd};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::check::info_field;
 use super::link::is_stuck;
 use crate::Error;
 
@@ -103,6 +104,10 @@ impl Official {
     }
 }
 
+fn is_replica(info: &[u8]) -> bool {
+    info_field(&String::from_utf8_lossy(info), "role") == Some("slave")
+}
+
 impl Shared {
     fn current(&self) -> Numbered {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -118,9 +123,13 @@ impl Shared {
         loop {
             tokio::time::sleep(ASK_EVERY).await;
             let mut asked = self.current().connection.connection();
-            let answer: RedisResult<()> = cmd("PING").query_async(&mut asked).await;
+            let mut role = cmd("INFO");
+            role.arg("replication");
+            let answer: RedisResult<Value> = role.query_async(&mut asked).await;
             let renewed = match answer {
                 Err(error) if is_stuck(&error) => self.replace().await,
+                // It was made one while we were connected; its address may lead elsewhere by now.
+                Ok(Value::BulkString(info)) if is_replica(&info) => self.replace().await,
                 _ => Ok(()),
             };
             let renewed = match renewed {

@@ -63,7 +63,7 @@ impl Relay {
         let sentinels =
             Sentinels::open(address, certificates).map_err(|error| invalid(error.to_string()))?;
         let way = Way::new(address, certificates).map_err(invalid)?;
-        let master = sentinels.master().await.map_err(unreachable)?;
+        let (master, _) = sentinels.master().await.map_err(unreachable)?;
         let promoted = async {
             while way.is_no_master(&master).await {
                 tokio::time::sleep(RETRY).await;
@@ -147,9 +147,9 @@ impl Sentinels {
         Ok(Self { clients, name: address.master.clone() })
     }
 
-    /// `host:port` of the master, by most of the Sentinels that answer: one that is cut off from the
-    /// others may name the old one. Otherwise what each of them said.
-    async fn master(&self) -> Result<String, String> {
+    /// `host:port` of the master by most of the Sentinels that answer, and whether they are half of all at
+    /// least: one that is cut off from the others may name the old one. Otherwise what each of them said.
+    async fn master(&self) -> Result<(String, bool), String> {
         let asked = self
             .clients
             .iter()
@@ -176,14 +176,22 @@ impl Sentinels {
         }
         let most = votes.iter().map(|(_, votes)| *votes).max();
         let chosen = votes.into_iter().find(|(_, votes)| Some(*votes) == most);
-        chosen.map(|(master, _)| master).ok_or_else(|| complaints.join("; "))
+        let certain = |votes: usize| votes * 2 >= self.clients.len();
+        let chosen = chosen.map(|(master, votes)| (master, certain(votes)));
+        chosen.ok_or_else(|| complaints.join("; "))
     }
 }
 
 async fn ask(client: &Client, name: &str) -> redis::RedisResult<Option<(String, u16)>> {
-    let config = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE));
+    let config = patient();
     let mut sentinel = client.get_multiplexed_async_connection_with_config(&config).await?;
     cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).query_async(&mut sentinel).await
+}
+
+fn patient() -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE))
 }
 
 /// How to come to the master.
@@ -213,7 +221,7 @@ impl Way {
             return false;
         };
         let asked = async {
-            let config = AsyncConnectionConfig::new().set_connection_timeout(Some(PATIENCE));
+            let config = patient();
             let mut server = client.get_multiplexed_async_connection_with_config(&config).await?;
             cmd("ROLE").query_async::<Vec<redis::Value>>(&mut server).await
         };
@@ -248,8 +256,8 @@ impl Way {
 async fn follow(sentinels: Sentinels, announce: watch::Sender<String>) {
     loop {
         tokio::time::sleep(ASK_EVERY).await;
-        // Without Sentinels the last master known is the best guess.
-        let Ok(now) = sentinels.master().await else { continue };
+        // Without Sentinels, or with too few, the last master known is the best guess.
+        let Ok((now, true)) = sentinels.master().await else { continue };
         announce.send_if_modified(|master| {
             let changed = *master != now;
             if changed {

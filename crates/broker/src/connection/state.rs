@@ -155,6 +155,14 @@ impl Restarts {
     }
 }
 
+/// What is known of Redis when it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Looks {
+    Fine,
+    /// It is away, or somebody's call has failed.
+    Doubtful,
+}
+
 struct Watcher {
     link: Link,
     prefix: Arc<str>,
@@ -169,10 +177,15 @@ impl Watcher {
         let mut mentioned = Instant::now();
         let mut unanswered = None;
         loop {
+            let looks = {
+                let known = self.known.borrow();
+                let is_fine = known.away.is_none() && self.suspicions.count() == known.settled;
+                if is_fine { Looks::Fine } else { Looks::Doubtful }
+            };
             // It is waited for beyond our patience: that there is no answer at all makes the link connect
             // anew, and nobody else may wait that long for one.
             let (suspicions, mut asked) =
-                unanswered.take().unwrap_or_else(|| (self.suspicions.count(), self.ask()));
+                unanswered.take().unwrap_or_else(|| (self.suspicions.count(), self.ask(looks)));
             let answer = match tokio::time::timeout(PATIENCE, &mut asked).await {
                 Ok(answer) => answer.map_err(|error| error.to_string()),
                 Err(_) => {
@@ -222,11 +235,21 @@ impl Watcher {
     }
 
     /// Which server answers; every start of one has an id of its own.
-    fn ask(&self) -> BoxFuture<'static, redis::RedisResult<String>> {
-        let (link, prefix) = (self.link.clone(), self.prefix.clone());
+    fn ask(&self, looks: Looks) -> BoxFuture<'static, redis::RedisResult<String>> {
+        let (mut link, prefix) = (self.link.clone(), self.prefix.clone());
         Box::pin(async move {
-            // While it still reads its data, it answers the question below, and not this one.
-            ask_home::<()>(link.clone(), &prefix, cmd("PING")).await?;
+            // Neither changes anything: there is no such key. While it still reads its data, it answers the
+            // last question, and not this one; and so do nodes of a Cluster that do not have the queues.
+            let mut first = match looks {
+                Looks::Fine => cmd("EXISTS"),
+                // Without memory, disk or replicas, or being one, it refuses only this.
+                Looks::Doubtful => cmd("SET"),
+            };
+            first.arg(format!("{prefix}:is-it-there"));
+            if looks == Looks::Doubtful {
+                first.arg("").arg("XX");
+            }
+            first.query_async::<()>(&mut link).await?;
             let mut info = cmd("INFO");
             info.arg("server");
             let info: String = ask_home(link, &prefix, info).await?;

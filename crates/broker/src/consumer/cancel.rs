@@ -1,8 +1,9 @@
 //! Cancelling a job from anywhere: whoever runs it drops its handler and fails it.
 //!
 //! The wish is written into the job's hash (`cxl`) and published. Whoever runs the job hears of it
-//! at once, or, if the message was lost with a connection, at the next renewal of its lock. The wish
-//! names the run it is meant for: a job that is replayed later is not cancelled again.
+//! at once, or, if the message was lost with a connection, at the next renewal of its lock; whoever runs
+//! it after a crash, when it begins. The wish names the attempt it is meant for: a job that is replayed
+//! later is not cancelled again.
 
 use std::sync::Arc;
 
@@ -66,7 +67,15 @@ pub(super) async fn listen<H: Handler>(shared: Arc<Shared<H>>, ended: Cancellati
     loop {
         tokio::select! {
             () = ended.cancelled() => return,
-            heard = hear(&shared) => if heard.is_ok() { pause = PAUSE.0 },
+            heard = hear(&shared) => match heard {
+                Ok(()) => pause = PAUSE.0,
+                Err(error) if !error.is_outage() => {
+                    shared.queue.broker().once_a_minute("cancel", || {
+                        tracing::warn!(%error, "cannot hear of cancelled jobs, and looks when locks are renewed");
+                    });
+                }
+                Err(_) => {}
+            },
         }
         tokio::select! {
             () = ended.cancelled() => return,
@@ -81,7 +90,7 @@ async fn hear<H: Handler>(shared: &Shared<H>) -> Result<(), Error> {
     pubsub.subscribe(channel(&shared.queue)).await?;
     let mut messages = pubsub.on_message();
     while let Some(message) = messages.next().await {
-        let job_id: String = message.get_payload()?;
+        let job_id = String::from_utf8_lossy(message.get_payload_bytes()).into_owned();
         if shared.held.holds(&job_id) {
             look_for(shared, &[job_id.as_str()]).await?;
         }
@@ -100,10 +109,8 @@ pub(super) async fn look_for<H: Handler>(
     }
     let wishes: Vec<Option<String>> = asked.query_async(&mut shared.redis()).await?;
     for (id, wish) in job_ids.iter().zip(wishes) {
-        if let Some((began, reason)) = wish.as_deref().and_then(|wish| wish.split_once(':'))
-            && let Ok(began) = began.parse()
-        {
-            shared.held.cancel(id, began, reason);
+        if let Some(wish) = wish {
+            shared.held.cancel(id, &wish);
         }
     }
     Ok(())

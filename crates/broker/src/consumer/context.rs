@@ -20,6 +20,8 @@ pub struct JobContext {
     /// The job has shown how far it is.
     shows_progress: Arc<AtomicBool>,
     over: CancellationToken,
+    /// Its time is over.
+    overdue: Arc<AtomicBool>,
 }
 
 impl JobContext {
@@ -30,7 +32,13 @@ impl JobContext {
             keep_logs: job.keep_logs,
             shows_progress: Arc::new(AtomicBool::new(job.shows_progress)),
             over: CancellationToken::new(),
+            overdue: Arc::default(),
         }
+    }
+
+    /// Whatever the handler still waits for took too long.
+    pub(super) fn set_overdue(&self) {
+        self.overdue.store(true, Ordering::Relaxed);
     }
 
     /// Is cancelled when this run is over, in whatever way. A handler itself is just dropped when its job
@@ -83,8 +91,9 @@ impl JobContext {
         self.queue.broker().limits()
     }
 
-    /// The circuit breaker of an outside service.
+    /// The circuit breaker of an outside service. A call that is on its way when the job's time limit is over
+    /// counts as failed.
     pub fn breaker(&self, name: &str, config: BreakerConfig) -> Breaker {
-        self.queue.broker().breaker(name, config)
+        self.queue.broker().breaker(name, config).blaming_the_overdue(self.overdue.clone())
     }
 }

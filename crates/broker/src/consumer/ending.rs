@@ -15,7 +15,10 @@ pub(super) enum Ending {
         result: String,
         progress: bool,
     },
+    /// For good, and a dead letter.
     Failed(Failure),
+    /// Somebody wanted it to end; that is nothing to be alarmed at, or to be replayed with others.
+    Cancelled(Failure),
     Retried {
         delay: Duration,
         failure: Failure,
@@ -48,20 +51,24 @@ impl Failure {
 impl Ending {
     pub(super) fn failure(&self) -> Option<&Failure> {
         match self {
-            Self::Failed(failure) | Self::Retried { failure, .. } => Some(failure),
+            Self::Failed(failure) | Self::Cancelled(failure) | Self::Retried { failure, .. } => {
+                Some(failure)
+            }
             Self::Completed { .. } | Self::Snoozed { .. } => None,
         }
     }
 
     /// Whether the job never runs again.
     pub(super) fn is_final(&self) -> bool {
-        matches!(self, Self::Completed { .. } | Self::Failed(_))
+        matches!(self, Self::Completed { .. } | Self::Failed(_) | Self::Cancelled(_))
     }
 
     pub(super) fn event(&self) -> EventKind {
         match self {
             Self::Completed { .. } => EventKind::Completed,
-            Self::Failed(failure) => EventKind::Failed(failure.reason.clone()),
+            Self::Failed(failure) | Self::Cancelled(failure) => {
+                EventKind::Failed(failure.reason.clone())
+            }
             Self::Retried { failure, .. } => EventKind::Retried(failure.reason.clone()),
             Self::Snoozed { .. } => EventKind::Snoozed,
         }
@@ -69,14 +76,20 @@ impl Ending {
 
     /// What is written into the job's hash, besides what the script itself does.
     pub(super) fn fields(&self, stack: Option<&[String]>) -> Vec<(&'static str, String)> {
-        match self {
-            Self::Completed { progress: true, .. } => vec![("progress", "100".to_owned())],
-            Self::Failed(failure) | Self::Retried { failure, .. } => vec![
+        let mut fields = match self.failure() {
+            Some(failure) => vec![
                 ("failedReason", failure.reason.clone()),
                 ("stacktrace", serde_json::json!(stack.unwrap_or_default()).to_string()),
             ],
-            Self::Completed { .. } | Self::Snoozed { .. } => Vec::new(),
+            None => Vec::new(),
+        };
+        match self {
+            Self::Completed { progress: true, .. } => fields.push(("progress", "100".to_owned())),
+            // The wish is fulfilled; when it is tried again it is not cancelled again.
+            Self::Cancelled(_) => fields.push(("cxl", String::new())),
+            _ => {}
         }
+        fields
     }
 }
 
@@ -87,7 +100,7 @@ pub(super) fn decide(
     attempts_of_type: u32,
     backoff: impl Fn(u32) -> Duration,
 ) -> Ending {
-    let attempts_made = job.attempts_made + 1;
+    let attempts_made = job.attempts_made.saturating_add(1);
     let attempts = if job.attempts > 0 { job.attempts } else { attempts_of_type };
     let (reason, delay) = match outcome {
         Outcome::Done(value) => {

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{FreeSlot, Handler, IDLE, Shared};
+use super::{Handler, IDLE, Left, Shared, Slots};
 use crate::limits::{Permit, Taken, queue_limit};
 use crate::scripts::{self, Fetched};
 use crate::{Error, Job, now_ms};
@@ -17,7 +17,8 @@ pub(super) struct Admitted {
 
 /// What a slot got.
 pub(super) enum Taking {
-    Job(Admitted),
+    /// A job for the slot of this number.
+    Job(usize, Admitted),
     /// Nothing; to be asked again after this long at the latest.
     Nothing(Duration),
     /// It was not even asked: what Redis remembers is doubtful for this long.
@@ -25,27 +26,22 @@ pub(super) enum Taking {
 }
 
 impl<H: Handler> Shared<H> {
-    /// Takes a job for a slot. First, a job it may have been given in a lost answer goes back: nobody
-    /// would renew its lock.
-    pub(super) async fn fetch(&self, slot: &mut FreeSlot) -> Result<Taking, Error> {
+    /// Takes a job for a free slot.
+    pub(super) async fn fetch(&self, slots: &mut Slots) -> Result<Taking, Error> {
         if let Some(doubt) = self.queue.broker().doubt() {
             return Ok(Taking::NotNow(doubt));
         }
+        self.give_back_what_is_left(slots).await?;
+        slots.resize(*self.slots.borrow());
+        let Some(slot) = slots.free.last_mut() else { return Ok(Taking::Nothing(IDLE)) };
         let claim = self.claim(slot.number);
-        if slot.answer_lost {
-            let jobs = self.queue.hand_back(|lock| lock == claim.token).await?;
-            if !jobs.is_empty() {
-                tracing::info!(?jobs, "gave back jobs of a lost answer");
-            }
-            slot.answer_lost = false;
-        }
         // Before the job: one that is taken and may not begin would have to go back.
         let permit = match self.permit().await? {
             Some(Permit::Wait(wait)) => return Ok(Taking::Nothing(idle_for(None, Some(wait)))),
             Some(Permit::Granted(taken)) => Some(taken),
             None => None,
         };
-        slot.answer_lost = true;
+        slot.left = Left::Perhaps;
         let asked = Instant::now();
         let keys = self.queue.keys();
         let fetched = scripts::move_to_active(&mut self.redis(), keys, &claim, now_ms()).await?;
@@ -53,9 +49,18 @@ impl<H: Handler> Shared<H> {
             // As good as an answer that never arrived.
             return Ok(Taking::Nothing(Duration::ZERO));
         }
-        slot.answer_lost = false;
+        slot.left = Left::Nothing;
         Ok(match fetched {
-            Fetched::Job(job) => Taking::Job(Admitted { job, permit }),
+            Fetched::Job(job) => {
+                let number = slot.number;
+                slots.free.pop();
+                Taking::Job(number, Admitted { job, permit })
+            }
+            Fetched::NoJob(id) => {
+                give_back(permit).await;
+                self.put_aside(&id).await?;
+                Taking::Nothing(Duration::ZERO)
+            }
             Fetched::Nothing { due_ms, limited_ms } => {
                 give_back(permit).await;
                 let until_due = due_ms.map(|due| due.saturating_sub(now_ms()));
@@ -64,6 +69,37 @@ impl<H: Handler> Shared<H> {
                 Taking::Nothing(idle_for(until_due.map(Duration::from_millis), limited))
             }
         })
+    }
+
+    /// Jobs that slots may have been given in lost answers, or could not end, go back: nobody would renew
+    /// their locks.
+    async fn give_back_what_is_left(&self, slots: &mut Slots) -> Result<(), Error> {
+        for left in [Left::Perhaps, Left::Culprit] {
+            let of_it = slots.free.iter().filter(|slot| slot.left == left);
+            let tokens: Vec<String> = of_it.map(|slot| self.claim(slot.number).token).collect();
+            if tokens.is_empty() {
+                continue;
+            }
+            let is_ours = |lock: &str| tokens.iter().any(|token| token == lock);
+            let jobs = match left {
+                Left::Culprit => self.queue.hand_back_as_culprits(is_ours).await?,
+                _ => self.queue.hand_back(is_ours).await?,
+            };
+            if !jobs.is_empty() {
+                tracing::info!(?jobs, "gave back jobs of a lost answer");
+            }
+            for slot in slots.free.iter_mut().filter(|slot| slot.left == left) {
+                slot.left = Left::Nothing;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of what other software has put on the queue and what no job can be called.
+    pub(super) async fn put_aside(&self, id: &[u8]) -> Result<(), Error> {
+        let shown = String::from_utf8_lossy(id);
+        tracing::error!(id = ?shown, "took this off the queue: no job can have such an id");
+        scripts::put_aside(&mut self.redis(), self.queue.keys(), id).await
     }
 
     /// A permit of the queue's rate limit; `None`: it has none.

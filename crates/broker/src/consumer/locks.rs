@@ -23,10 +23,25 @@ pub(super) struct HeldLocks {
 #[derive(Clone)]
 struct HeldLock {
     run: OurRun,
+    /// Which attempt of the job it is.
+    attempt: Arc<str>,
     lost: CancellationToken,
     /// Set when somebody wants it cancelled; then the reason stands in `why`.
     cancelled: CancellationToken,
     why: Arc<OnceLock<String>>,
+}
+
+impl HeldLock {
+    /// `wish` names an attempt, and why it should be cancelled.
+    fn cancel(&self, wish: &str) {
+        if let Some((attempt, reason)) = wish.split_once(':')
+            && attempt == &*self.attempt
+        {
+            // The first reason stands.
+            let _ = self.why.set(reason.to_owned());
+            self.cancelled.cancel();
+        }
+    }
 }
 
 /// A job being worked on. Its lock is renewed until this is dropped, in whatever way that happens.
@@ -63,6 +78,7 @@ impl HeldLocks {
     pub(super) fn hold<'a>(&'a self, job: &'a Job, token: &str) -> Held<'a> {
         let lock = HeldLock {
             run: OurRun::of(job, token),
+            attempt: job.attempt.as_str().into(),
             lost: CancellationToken::new(),
             cancelled: CancellationToken::new(),
             why: Arc::default(),
@@ -70,6 +86,9 @@ impl HeldLocks {
         if let Some(other_slot) = self.lock().insert(job.id.clone(), lock.clone()) {
             // It was given out anew: the slot that had it before has lost it without noticing.
             other_slot.lost.cancel();
+        }
+        if let Some(wish) = &job.wish {
+            lock.cancel(wish);
         }
         Held { locks: self, job_id: &job.id, lock }
     }
@@ -79,14 +98,10 @@ impl HeldLocks {
         self.lock().contains_key(job_id)
     }
 
-    /// Makes whoever works on the run of a job that began then drop it.
-    pub(super) fn cancel(&self, job_id: &str, began: u64, reason: &str) {
-        if let Some(held) = self.lock().get(job_id)
-            && held.run.began == began
-        {
-            // The first reason stands.
-            let _ = held.why.set(reason.to_owned());
-            held.cancelled.cancel();
+    /// Makes whoever works on a job drop it, if that is the attempt of the wish.
+    pub(super) fn cancel(&self, job_id: &str, wish: &str) {
+        if let Some(held) = self.lock().get(job_id) {
+            held.cancel(wish);
         }
     }
 
@@ -136,8 +151,10 @@ pub(super) async fn renew<H: Handler>(shared: Arc<Shared<H>>, ended: Cancellatio
         }
         // The message may have been lost with a connection.
         let ids: Vec<&str> = held.keys().map(String::as_str).collect();
-        if let Err(error) = cancel::look_for(&shared, &ids).await {
-            tracing::debug!(%error, "cannot look for jobs to cancel");
+        let looked = tokio::time::timeout(patience, cancel::look_for(&shared, &ids)).await;
+        if !matches!(looked, Ok(Ok(()))) {
+            tracing::debug!(?looked, "cannot look for jobs to cancel");
+            wait = PAUSE.1.min(period);
         }
     }
 }

@@ -92,7 +92,12 @@ impl Marker {
 async fn pop(queue: Queue, client_name: String, connection: Option<Link>) -> Option<(Link, Woken)> {
     match try_pop(&queue, &client_name, connection).await {
         Ok(popped) => Some(popped),
-        Err(_) => {
+        Err(error) => {
+            if !error.is_outage() {
+                queue.broker().once_a_minute("marker", || {
+                    tracing::warn!(%error, "cannot wait for jobs, and looks for them every {IDLE:?}");
+                });
+            }
             queue.broker().suspect();
             // The fetch that follows reports the outage; here it only must not spin.
             sleep(PAUSE.0).await;

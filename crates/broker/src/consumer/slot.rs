@@ -8,7 +8,7 @@ use futures::FutureExt;
 
 use super::ending::{Ending, Failure, decide, stack_trace};
 use super::fetch::Admitted;
-use super::{EventKind, FreeSlot, Handler, JobContext, PAUSE, Shared, panics};
+use super::{EventKind, FreeSlot, Handler, JobContext, Left, PAUSE, Shared, panics};
 use crate::scripts::{self, Attempt, Claim, End, Fetched, Finished, Next, OurRun, Run, TakenBack};
 use crate::{DeadLetter, Error, Job, Outcome, now_ms};
 
@@ -19,6 +19,8 @@ enum After {
     Nothing,
     /// Perhaps a job: an answer of Redis was lost.
     Unknown,
+    /// Its own job still, which could not be ended.
+    Culprit,
 }
 
 /// Whether the end of a run is the end of its job, and what the slot has then.
@@ -33,7 +35,7 @@ impl<H: Handler> Shared<H> {
     pub(super) async fn work(self: Arc<Self>, slot: usize, admitted: Admitted) -> FreeSlot {
         let working = AssertUnwindSafe(self.work_on_all(slot, admitted));
         // Handlers' panics end elsewhere. Whatever this one was, a slot and its job must not vanish.
-        working.catch_unwind().await.unwrap_or(FreeSlot { number: slot, answer_lost: true })
+        working.catch_unwind().await.unwrap_or(FreeSlot { number: slot, left: Left::Culprit })
     }
 
     async fn work_on_all(&self, slot: usize, mut admitted: Admitted) -> FreeSlot {
@@ -41,8 +43,9 @@ impl<H: Handler> Shared<H> {
         loop {
             match self.work_on(slot, &claim, admitted).await {
                 After::Next(job) => admitted = Admitted { job, permit: None },
-                After::Nothing => return FreeSlot { number: slot, answer_lost: false },
-                After::Unknown => return FreeSlot { number: slot, answer_lost: true },
+                After::Nothing => return FreeSlot { number: slot, left: Left::Nothing },
+                After::Unknown => return FreeSlot { number: slot, left: Left::Perhaps },
+                After::Culprit => return FreeSlot { number: slot, left: Left::Culprit },
             }
         }
     }
@@ -52,11 +55,8 @@ impl<H: Handler> Shared<H> {
         let job = &*job;
         let _running = self.events.running();
         let held = self.held.hold(job, &claim.token);
-        if let Err(error) = self.queue.schedule_next(job, now_ms()).await {
-            // The stalled check does not see this, so it must be told.
-            tracing::error!(job = job.id, %error, "cannot add the next job of its schedule");
-        }
         let running = async {
+            self.schedule_next(job).await;
             if let Some(delay) = self.must_wait(permit).await {
                 return Ending::Snoozed { delay };
             }
@@ -64,16 +64,18 @@ impl<H: Handler> Shared<H> {
             self.run_handler(job).await
         };
         let mut ending = tokio::select! {
-            ending = running => ending,
-            reason = held.cancelled() => {
-                tracing::info!(job = job.id, reason, "was cancelled");
-                self.fail(job, format!("cancelled: {reason}").into()).await
-            }
+            // Whoever was told to cancel it before it began does not begin.
+            biased;
             () = held.lost() => {
                 tracing::warn!(job = job.id, "lost its lock; another worker may run it now");
                 self.events.tell(&job.id, EventKind::LockLost);
                 return After::Nothing;
             }
+            reason = held.cancelled() => {
+                tracing::info!(job = job.id, reason, "was cancelled");
+                Ending::Cancelled(self.settled(job, format!("cancelled: {reason}").into()).await)
+            }
+            ending = running => ending,
         };
         let written = loop {
             let finished = self.finish_stubbornly(slot, claim, job, &ending).await;
@@ -98,6 +100,21 @@ impl<H: Handler> Shared<H> {
         after
     }
 
+    /// Puts the next job of a schedule on the queue: without it the schedule would be over.
+    async fn schedule_next(&self, job: &Job) {
+        let mut pause = PAUSE.0;
+        while let Err(error) = self.queue.schedule_next(job, now_ms()).await {
+            if !error.is_outage() {
+                // The stalled check does not see this, so it must be told.
+                tracing::error!(job = job.id, %error, "cannot add the next job of its schedule");
+                return;
+            }
+            self.failed();
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
     /// Runs the handler and decides what becomes of the job.
     async fn run_handler(&self, job: &Job) -> Ending {
         if let Some(reason) = self.must_not_run(job) {
@@ -108,12 +125,17 @@ impl<H: Handler> Shared<H> {
         // Whatever the handler has begun elsewhere hears of its end, in whatever way that comes.
         let _over = context.cancellation().drop_guard();
         let run = async {
-            let run = self.handler.run(job, &context);
+            // Dropped after it was told that its time is over.
+            let mut run = std::pin::pin!(self.handler.run(job, &context));
             match self.handler.policy(&job.name).timeout {
                 None => run.await,
-                Some(limit) => tokio::time::timeout(limit, run).await.unwrap_or_else(|_| {
-                    Outcome::Retry(format!("took longer than its limit of {limit:?}"))
-                }),
+                Some(limit) => tokio::select! {
+                    outcome = &mut run => outcome,
+                    () = tokio::time::sleep(limit) => {
+                        context.set_overdue();
+                        Outcome::Retry(format!("took longer than its limit of {limit:?}"))
+                    }
+                },
             }
         };
         match AssertUnwindSafe(run).catch_unwind().await {
@@ -175,9 +197,13 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    /// Fails a job for good, after the handler has heard of it: what that writes about it must not be
-    /// missed.
+    /// Fails a job for good, after the handler has heard of it.
     async fn fail(&self, job: &Job, failure: Failure) -> Ending {
+        Ending::Failed(self.settled(job, failure).await)
+    }
+
+    /// Tells the handler that a job fails for good: what it writes about that must not be missed.
+    async fn settled(&self, job: &Job, failure: Failure) -> Failure {
         let mut pause = PAUSE.0;
         loop {
             let settle =
@@ -185,7 +211,7 @@ impl<H: Handler> Shared<H> {
             let settled = settle.catch_unwind().await;
             let Err(error) = settled.unwrap_or_else(|panic| Err(panics::describe(&*panic).0))
             else {
-                return Ending::Failed(failure);
+                return failure;
             };
             tracing::warn!(job = job.id, error, retry_in = ?pause, "cannot record a failed job");
             tokio::time::sleep(pause).await;
@@ -207,7 +233,7 @@ impl<H: Handler> Shared<H> {
         let mut answer_lost = false;
         loop {
             let asked = Instant::now();
-            let error = match self.finish(claim, job, ending, self.what_next(slot)).await {
+            let error = match self.finish(claim, job, ending, self.what_next(slot, ending)).await {
                 Ok(Finished::Moved(Fetched::Job(_))) if !self.is_timely(asked) => {
                     return Ok(Written::Ours(After::Unknown));
                 }
@@ -216,6 +242,11 @@ impl<H: Handler> Shared<H> {
                 }
                 Ok(Finished::Moved(Fetched::Nothing { .. })) => {
                     return Ok(Written::Ours(After::Nothing));
+                }
+                Ok(Finished::Moved(Fetched::NoJob(id))) => {
+                    let aside = self.put_aside(&id).await;
+                    let after = if aside.is_ok() { After::Nothing } else { After::Unknown };
+                    return Ok(Written::Ours(after));
                 }
                 // Most likely our first call did arrive, and perhaps it fetched a job for us.
                 Ok(Finished::Missing | Finished::Unlocked | Finished::NotOurs(_))
@@ -234,8 +265,8 @@ impl<H: Handler> Shared<H> {
                 Ok(Finished::Missing) => {
                     // Somebody removed it while it ran, or put an id there that never was a job.
                     tracing::warn!(job = job.id, "is gone; nothing is left to finish");
-                    let forgotten =
-                        scripts::forget(&mut self.redis(), self.queue.keys(), &job.id).await;
+                    let (redis, keys) = (&mut self.redis(), self.queue.keys());
+                    let forgotten = scripts::forget(redis, keys, &job.id, &claim.token).await;
                     let after = if forgotten.is_ok() { After::Nothing } else { After::Unknown };
                     return Ok(Written::NotOurs(after));
                 }
@@ -253,9 +284,12 @@ impl<H: Handler> Shared<H> {
                 tracing::debug!(job = job.id, %error, retry_in = ?pause, "cannot finish");
             } else {
                 tracing::error!(job = job.id, %error, "was finished with an error; if it was not, it runs again");
-                // The same would happen at once, and again: it must not spin.
+                // The same would happen at once, and again: it must neither spin nor go on for ever.
                 tokio::time::sleep(PAUSE.1).await;
-                return Ok(self.look_what_became_of(job, ending).await);
+                return Ok(match self.look_what_became_of(job, ending).await {
+                    Written::Ours(_) => Written::Ours(After::Culprit),
+                    Written::NotOurs(_) => Written::NotOurs(After::Culprit),
+                });
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
@@ -279,9 +313,9 @@ impl<H: Handler> Shared<H> {
     }
 
     /// Only slots that are still wanted take another job, with a limit only after a permit, and none
-    /// while it is doubtful what Redis remembers.
-    fn what_next(&self, slot: usize) -> Next {
-        let wanted = slot < *self.slots.borrow();
+    /// while it is doubtful what Redis remembers, or while somebody may have to be alarmed first.
+    fn what_next(&self, slot: usize, ending: &Ending) -> Next {
+        let wanted = slot < *self.slots.borrow() && !matches!(ending, Ending::Failed(_));
         let may_take = self.queue.broker().doubt().is_none();
         if self.quiet.is_cancelled() || !wanted || !may_take || self.is_limited() {
             Next::Leave
@@ -344,6 +378,9 @@ impl<H: Handler> Shared<H> {
                 let queue = self.queue.name();
                 let letter = DeadLetter::of(queue, job, reason, &stack, run.now_ms);
                 scripts::fail_for_good(redis, keys, &run, &letter).await
+            }
+            Ending::Cancelled(Failure { reason, .. }) => {
+                scripts::move_to_failed(redis, keys, &run, reason).await
             }
             Ending::Retried { delay: Duration::ZERO, .. } => {
                 scripts::retry_job(redis, keys, &run).await

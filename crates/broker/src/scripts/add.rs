@@ -23,16 +23,29 @@ pub(crate) struct NewJob<'a> {
     pub(crate) options: JobOptions,
 }
 
+impl NewJob<'_> {
+    /// ARGV of each script that adds one.
+    pub(super) fn arguments(&self, keys: &Keys, now_ms: u64) -> [Vec<u8>; 3] {
+        let Self { name, data, options } = self;
+        let id = options.job_id.as_deref().unwrap_or_default();
+        let twins = options.deduplication.as_ref();
+        let twins = twins.map(|twins| keys.part(&format!("de:{}", twins.id)));
+        // In between: no parent (its key, its dependencies, itself), no schedule.
+        let job = packed(&(&keys.prefix, id, name, now_ms, (), (), (), (), twins));
+        [job, data.clone().into_bytes(), packed(options)]
+    }
+}
+
 /// BullMQ's ways to add a job.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+pub(super) enum Way {
     Standard,
     Prioritized,
     Delayed,
 }
 
 impl Way {
-    fn of(options: &JobOptions) -> Self {
+    pub(super) fn of(options: &JobOptions) -> Self {
         if options.delay.is_some_and(|ms| ms > 0) {
             // Its priority counts when its time has come.
             Self::Delayed
@@ -43,17 +56,21 @@ impl Way {
         }
     }
 
-    /// Its script, and what keys it has.
-    fn script(self) -> (&'static Script, &'static str) {
+    /// Its script.
+    fn script(self) -> &'static Script {
         match self {
-            Self::Standard => {
-                (&ADD_MANY_STANDARD, "wait paused meta id completed delayed active events marker")
-            }
-            Self::Prioritized => (
-                &ADD_MANY_PRIORITIZED,
-                "marker meta id prioritized delayed completed active events pc",
-            ),
-            Self::Delayed => (&ADD_MANY_DELAYED, "marker meta id delayed completed events"),
+            Self::Standard => &ADD_MANY_STANDARD,
+            Self::Prioritized => &ADD_MANY_PRIORITIZED,
+            Self::Delayed => &ADD_MANY_DELAYED,
+        }
+    }
+
+    /// What keys that has.
+    pub(super) fn keys(self) -> &'static str {
+        match self {
+            Self::Standard => "wait paused meta id completed delayed active events marker",
+            Self::Prioritized => "marker meta id prioritized delayed completed active events pc",
+            Self::Delayed => "marker meta id delayed completed events",
         }
     }
 }
@@ -91,19 +108,14 @@ async fn add_at_once(
     chunk: &[usize],
     now_ms: u64,
 ) -> Result<Vec<String>, Error> {
-    let (script, parts) = way.script();
-    let mut call = script.prepare_invoke();
-    for part in parts.split(' ') {
+    let mut call = way.script().prepare_invoke();
+    for part in way.keys().split(' ') {
         call.key(keys.part(part));
     }
-    for NewJob { name, data, options } in chunk.iter().map(|job| &jobs[*job]) {
-        let id = options.job_id.as_deref().unwrap_or_default();
-        let twins = options.deduplication.as_ref();
-        let twins = twins.map(|twins| keys.part(&format!("de:{}", twins.id)));
-        // In between: no parent (its key, its dependencies, itself), no schedule.
-        call.arg(packed(&(&keys.prefix, id, name, now_ms, (), (), (), (), twins)));
-        call.arg(data);
-        call.arg(packed(options));
+    for job in chunk.iter().map(|job| &jobs[*job]) {
+        for argument in job.arguments(keys, now_ms) {
+            call.arg(argument);
+        }
     }
     let answer = call.invoke_async(&mut redis).await?;
     many::answers("addJob", answer, chunk.len())?.into_iter().map(|id| id_of(id?)).collect()

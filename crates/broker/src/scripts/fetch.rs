@@ -7,12 +7,15 @@ use crate::Error;
 use crate::connection::Link;
 use crate::job::Job;
 use crate::keys::Keys;
+use crate::names::is_part_of_queue;
 
 /// What a fetch brought.
 #[derive(Debug)]
 pub(crate) enum Fetched {
     /// A job, now active and locked by us.
     Job(Box<Job>),
+    /// Something, now active and locked by us, that no job can be called: it is to be put aside.
+    NoJob(Vec<u8>),
     /// Nothing to do now. `due_ms`: when the next delayed job is due; `limited_ms`: how long the
     /// queue's rate limit lasts.
     Nothing { due_ms: Option<u64>, limited_ms: u64 },
@@ -65,6 +68,11 @@ pub(super) fn parse_fetched(script: &'static str, answer: Value) -> Result<Fetch
     }
     let Value::Array(fields) = fields else { return Err(unexpected(&parts)) };
     let fields = fields.chunks_exact(2).map(|pair| (text(&pair[0]), text(&pair[1]))).collect();
+    if let Value::BulkString(raw) = id
+        && std::str::from_utf8(raw).ok().is_none_or(is_part_of_queue)
+    {
+        return Ok(Fetched::NoJob(raw.clone()));
+    }
     Ok(Fetched::Job(Box::new(Job::from_hash(text(id), fields))))
 }
 

@@ -7,7 +7,7 @@ use super::fetch::{Fetched, parse_fetched};
 use super::holding::OurRun;
 use super::many::{self, FINISH_MANY};
 use super::{
-    Claim, MOVE_TO_DELAYED, MOVE_TO_FINISHED, MOVE_TO_FINISHED_TEXT, RETRY_JOB, packed,
+    Claim, MOVE_TO_DELAYED, MOVE_TO_FINISHED, MOVE_TO_FINISHED_TEXT, RETRY_JOB, Script, packed,
     packed_fields,
 };
 use crate::Error;
@@ -136,14 +136,7 @@ pub(crate) async fn move_to_completed(
 ) -> Result<Vec<Result<Finished, Error>>, Error> {
     let script = "moveToFinished";
     let answers = if let [end] = ends {
-        let mut call = MOVE_TO_FINISHED.prepare_invoke();
-        for key in finish_keys(keys, Target::Completed, &end.run.job_id) {
-            call.key(key);
-        }
-        for argument in finish_arguments(keys, Target::Completed, end, now_ms) {
-            call.arg(argument);
-        }
-        vec![Ok(call.invoke_async(redis).await?)]
+        vec![Ok(move_to(redis, keys, Target::Completed, end, now_ms).await?)]
     } else {
         let mut call = FINISH_MANY.prepare_invoke();
         let job_keys = ends.iter().map(|end| keys.part(&end.run.job_id));
@@ -158,6 +151,35 @@ pub(crate) async fn move_to_completed(
         many::answers(script, call.invoke_async(redis).await?, ends.len())?
     };
     Ok(answers.into_iter().map(|answer| parse_finished(script, answer?)).collect())
+}
+
+/// Moves a job from active to failed, and leaves it at that.
+pub(crate) async fn move_to_failed(
+    redis: &mut Link,
+    keys: &Keys,
+    run: &Run<'_>,
+    reason: &str,
+) -> Result<Finished, Error> {
+    let end = End::failed(run, reason);
+    let answer = move_to(redis, keys, Target::Failed, &end, run.now_ms).await?;
+    parse_finished("moveToFinished", answer)
+}
+
+async fn move_to(
+    redis: &mut Link,
+    keys: &Keys,
+    target: Target,
+    end: &End,
+    now_ms: u64,
+) -> Result<Value, Error> {
+    let mut call = MOVE_TO_FINISHED.prepare_invoke();
+    for key in finish_keys(keys, target, &end.run.job_id) {
+        call.key(key);
+    }
+    for argument in finish_arguments(keys, target, end, now_ms) {
+        call.arg(argument);
+    }
+    Ok(call.invoke_async(redis).await?)
 }
 
 /// Moves a job from active to failed, and into its dead-letter queue with the same breath.
@@ -296,7 +318,7 @@ pub(crate) async fn retry_job(
     }
     call.arg(&keys.prefix)
         .arg(run.now_ms)
-        .arg("LPUSH")
+        .arg(if job.lifo { "RPUSH" } else { "LPUSH" })
         .arg(&job.id)
         .arg(&claim.token)
         .arg(packed_fields(run.fields));
@@ -304,11 +326,37 @@ pub(crate) async fn retry_job(
     parse_finished("retryJob", answer)
 }
 
+// Another may have been added with the same id meanwhile, and be running elsewhere.
+static FORGET: Script = Script::new(|| {
+    redis::Script::new(
+        "local holder = redis.call('GET', KEYS[2])
+         if redis.call('EXISTS', KEYS[1]) == 0 and (not holder or holder == ARGV[2]) then
+           redis.call('LREM', KEYS[3], 0, ARGV[1])
+           redis.call('SREM', KEYS[4], ARGV[1])
+           redis.call('DEL', KEYS[2])
+         end",
+    )
+});
+
 /// Forgets an id that stands in `active` though its job is gone.
-pub(crate) async fn forget(redis: &mut Link, keys: &Keys, job_id: &str) -> Result<(), Error> {
+pub(crate) async fn forget(
+    redis: &mut Link,
+    keys: &Keys,
+    job_id: &str,
+    token: &str,
+) -> Result<(), Error> {
+    let mut call = FORGET.prepare_invoke();
+    call.key(keys.part(job_id)).key(keys.lock(job_id));
+    call.key(keys.part("active")).key(keys.part("stalled"));
+    Ok(call.arg(job_id).arg(token).invoke_async(redis).await?)
+}
+
+/// Takes out of `active` what we were given and what no job can be called.
+pub(crate) async fn put_aside(redis: &mut Link, keys: &Keys, id: &[u8]) -> Result<(), Error> {
+    let lock = [keys.prefix.as_bytes(), id, b":lock"].concat();
     let mut pipe = redis::pipe();
-    pipe.atomic().lrem(keys.part("active"), 0, job_id).ignore();
-    pipe.srem(keys.part("stalled"), job_id).ignore().del(keys.lock(job_id)).ignore();
+    pipe.atomic().lrem(keys.part("active"), 0, id).ignore();
+    pipe.srem(keys.part("stalled"), id).ignore().del(lock).ignore();
     Ok(pipe.query_async(redis).await?)
 }
 

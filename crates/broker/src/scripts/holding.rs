@@ -149,7 +149,8 @@ pub(crate) async fn move_stalled_jobs_to_wait(
         call.key(key);
     }
     call.arg(max_stalled).arg(&keys.prefix).arg(now_ms).arg(interval_ms);
-    Ok(call.invoke_async(redis).await?)
+    let ids: Vec<Vec<u8>> = call.invoke_async(redis).await?;
+    Ok(ids.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect())
 }
 
 #[cfg(test)]

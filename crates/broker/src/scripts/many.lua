@@ -13,6 +13,11 @@ local function once(f)
   end
 end
 
+-- For promoteDelayedJobs: see mend.lua.
+local function mendedOnce(f)
+  return once(mended(f))
+end
+
 -- For addBaseMarkerIfNeeded: whoever waits for the marker is served after this call, once.
 local function marked(f)
   local set = {}

@@ -1,9 +1,11 @@
 //! Looking into queues.
 
-use stampede_broker::State;
+use std::time::Duration;
+
+use stampede_broker::{Error, State, WhenActive};
 use stampede_model::JobSpec;
 
-use crate::stage::{Stage, job};
+use crate::stage::{Stage, config, job, jobs};
 
 #[tokio::test]
 async fn jobs_that_wait_are_listed_with_and_without_a_priority() {
@@ -29,4 +31,38 @@ async fn jobs_that_wait_are_listed_with_and_without_a_priority() {
     assert_eq!(found.jobs.len(), 2);
     let rest = stage.queue.search(&State::WAITING, "late", found.next.unwrap(), 9).await.unwrap();
     assert_eq!((rest.jobs.len(), rest.next), (1, None));
+}
+
+#[tokio::test]
+async fn a_queue_that_is_worked_on_is_destroyed_only_by_force() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&jobs(3)).await;
+    let run = played.run().await;
+    let refused = stage.queue.obliterate(WhenActive::Refuse).await.unwrap_err();
+    assert!(matches!(refused, Error::Busy { .. }), "{refused}");
+    assert!(!stage.queue.is_paused().await.unwrap(), "as it was before");
+    run.completes();
+    let second = played.run().await;
+    stage.queue.pause().await.unwrap();
+    assert!(stage.queue.obliterate(WhenActive::Refuse).await.is_err());
+    assert!(stage.queue.is_paused().await.unwrap(), "as it was before");
+    second.completes();
+    stage.until("nobody works", |counts| counts.active == 0).await;
+    stage.queue.obliterate(WhenActive::Refuse).await.unwrap();
+    assert_eq!(stage.ask::<Vec<String>>("KEYS @*").await, Vec::<String>::new());
+    assert!(!stage.broker.queue_names().await.unwrap().contains("tickets"));
+}
+
+#[tokio::test]
+async fn no_more_jobs_are_cleaned_up_than_were_asked_for() {
+    let stage = Stage::start().await;
+    let plain: Vec<JobSpec> =
+        jobs(25_000).into_iter().map(|job| JobSpec { priority: 0, ..job }).collect();
+    stage.enqueue(&plain).await;
+    let clean =
+        async |limit| stage.queue.clean(State::Waiting, Duration::ZERO, limit).await.unwrap().len();
+    assert_eq!(clean(15_000).await, 15_000);
+    assert_eq!(stage.queue.counts().await.unwrap().waiting, 10_000);
+    assert_eq!((clean(0).await, clean(1).await, clean(20_000).await), (0, 1, 9_999));
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use stampede_broker::{
-    Breaker, BreakerConfig, EventKind, Gate, Handler, Job, JobContext, Outcome, Passage,
+    Breaker, BreakerConfig, ConsumerConfig, EventKind, Gate, Handler, Job, JobContext, JobPolicy,
+    Outcome, Passage,
 };
 use stampede_model::JobSpec;
 use stampede_testkit::eventually;
@@ -88,6 +89,29 @@ async fn a_failed_probe_shuts_it_again_and_a_lost_one_makes_room() {
     assert!(is_shut(&breaker).await.is_none());
 }
 
+#[tokio::test]
+async fn an_operator_sees_what_is_shut_and_can_open_it() {
+    let stage = Stage::start().await;
+    let breaker = stage.broker.breaker("smtp:eu", BreakerConfig { failures: 1, ..quick() });
+    assert_eq!(stage.broker.shut_breakers().await.unwrap(), []);
+    let shut = async || {
+        let shut = stage.broker.shut_breakers().await.unwrap();
+        shut.into_iter().map(|shut| (shut.name, shut.state)).collect::<Vec<_>>()
+    };
+    pass(&breaker).await.failed().await.unwrap();
+    assert_eq!(shut().await, [("smtp:eu".into(), "open".into())]);
+    let probe = until_open(&breaker).await;
+    assert_eq!(shut().await, [("smtp:eu".into(), "half-open".into())]);
+    probe.failed().await.unwrap();
+    assert!(stage.broker.close_breaker("smtp:eu").await.unwrap());
+    assert!(!stage.broker.close_breaker("smtp:eu").await.unwrap());
+    pass(&breaker).await.worked().await.unwrap();
+    assert_eq!(shut().await, []);
+    pass(&breaker).await.failed().await.unwrap();
+    assert_eq!(shut().await.len(), 1, "it is known again");
+    assert!(stage.broker.breaker("{", quick()).ask().await.is_err());
+}
+
 /// Calls a service that can be down.
 #[derive(Clone, Default)]
 struct Caller {
@@ -142,4 +166,50 @@ async fn jobs_snooze_while_it_is_shut_and_none_fails_or_uses_up_an_attempt() {
         assert_eq!(stage.field(&format!("mail-{n}"), "failedReason").await, None);
     }
     running.stop().await;
+}
+
+/// Calls a service that never answers.
+struct Hangs;
+
+impl Handler for Hangs {
+    async fn run(&self, _: &Job, context: &JobContext) -> Outcome {
+        match context.breaker("smtp", quick()).ask().await {
+            Ok(Gate::Open(_passage)) => std::future::pending().await,
+            Ok(Gate::Shut(wait)) => Outcome::Snooze(wait),
+            Err(error) => Outcome::Retry(error.to_string()),
+        }
+    }
+
+    fn policy(&self, _: &str) -> JobPolicy {
+        JobPolicy { timeout: Some(Duration::from_millis(100)), ..JobPolicy::default() }
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_hangs_is_in_trouble_and_a_worker_that_stops_is_not_its_fault() {
+    let stage = Stage::start().await;
+    stage.enqueue(&[job("a"), job("b"), job("c")]).await;
+    let slow = BreakerConfig { pause: Duration::from_secs(60), ..quick() };
+    let breaker = stage.broker.breaker("smtp", slow);
+    let running = Running::start(&stage.queue, config("w"), Hangs);
+    eventually(SOON, || async { is_shut(&breaker).await }).await;
+    running.stop().await;
+    assert!(stage.broker.close_breaker("smtp").await.unwrap());
+
+    // Handlers that are dropped because their worker goes say nothing about it.
+    let five = ConsumerConfig { slots: 5, drain: Duration::ZERO, ..config("w2") };
+    let mut played = stage.play(five);
+    stage.enqueue(&(0..5).map(|n| job(&format!("more-{n}"))).collect::<Vec<_>>()).await;
+    let mut passages = Vec::new();
+    for _ in 0..5 {
+        let run = played.run().await;
+        let context = run.context.as_ref().unwrap();
+        let Ok(Gate::Open(passage)) = context.breaker("smtp", quick()).ask().await else {
+            panic!("it is open")
+        };
+        passages.push((run, passage));
+    }
+    played.running.handle.kill();
+    drop(passages);
+    assert!(is_shut(&breaker).await.is_none());
 }

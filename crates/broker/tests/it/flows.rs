@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use stampede_broker::{Flow, OnFailure, Outcome, Schedule};
+use stampede_broker::{Flow, Letters, OnFailure, Outcome, Schedule};
 use stampede_model::JobSpec;
 
-use crate::stage::{SOON, Stage, config, job, play};
+use crate::stage::{SOON, Stage, config, job, play, throughout};
 
 #[tokio::test]
 async fn a_parent_begins_when_its_children_are_done_and_has_their_results() {
@@ -74,6 +74,67 @@ async fn a_parent_learns_of_children_that_may_fail() {
 }
 
 #[tokio::test]
+async fn a_replayed_step_takes_the_rest_of_its_flow_along_and_nothing_runs_before_it() {
+    let stage = Stage::start().await;
+    let payments = stage.broker.queue("payments").await.unwrap();
+    let mut parents = stage.play(config("parents"));
+    let mut children = play(&payments, config("children"));
+    let charge = Flow::new("payments", job("charge"));
+    let reserve = Flow::new("tickets", job("reserve")).after(charge);
+    let confirm = Flow::new("tickets", job("confirm")).after(reserve);
+    stage.broker.add_flow(&confirm).await.unwrap();
+    children.run().await.ends(Outcome::Discard("declined".into()));
+    children.failure().await.settles(Ok(()));
+    for _ in 0..2 {
+        parents.failure().await.settles(Ok(()));
+    }
+    stage.until("all failed", |counts| counts.failed == 2 && counts.active == 0).await;
+
+    // What comes after it cannot run before it.
+    let (dead, dead_payments) = (stage.queue.dead_letters(), payments.dead_letters());
+    let refused = dead.replay(&Letters::All, None).await.unwrap();
+    assert_eq!((refused.count, refused.failed.len()), (0, 2));
+    assert!(refused.failed[0].error.contains("bull:payments:charge"), "{refused:?}");
+    let refused = stage.queue.retry("confirm").await.unwrap_err().to_string();
+    assert!(refused.contains("bull:tickets:reserve"), "{refused}");
+    parents.runs_nothing_else();
+
+    let other = json!({"card": "another"});
+    assert_eq!(dead_payments.replay(&Letters::All, Some(&other)).await.unwrap().count, 1);
+    let run = children.run().await;
+    assert_eq!(run.job.data, other);
+    let counts = stage.queue.counts().await.unwrap();
+    assert_eq!((counts.waiting_children, counts.failed), (2, 0), "they wait again");
+    assert_eq!(dead.count().await.unwrap(), 0);
+    parents.runs_nothing_else();
+    run.ends(Outcome::Done(json!("paid")));
+    for id in ["reserve", "confirm"] {
+        let run = parents.run().await;
+        assert_eq!((run.job.id.as_str(), run.job.attempts_made), (id, 0));
+        run.completes();
+    }
+    stage.until_completed(2).await;
+}
+
+#[tokio::test]
+async fn a_schedule_does_not_end_with_the_memory_of_redis() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    let every = Schedule::Every(Duration::from_millis(300));
+    let spec = JobSpec { priority: 0, attempts: Some(1), ..job("report") };
+    stage.queue.schedule("report", &every, &spec).await.unwrap();
+    played.run().await.completes();
+    for _ in 0..3 {
+        let run = played.run().await;
+        stage.ask::<()>("CONFIG SET maxmemory 1").await;
+        run.completes();
+        throughout(Duration::from_millis(700), async || {}).await;
+        stage.ask::<()>("CONFIG SET maxmemory 0").await;
+    }
+    played.run().await.completes();
+}
+
+#[tokio::test]
 async fn a_schedule_goes_on_although_its_runs_are_slow_or_fail() {
     let stage = Stage::start().await;
     let mut played = stage.play(stampede_broker::ConsumerConfig { slots: 3, ..config("w") });
@@ -123,6 +184,8 @@ async fn a_schedule_by_cron_comes_at_its_time_in_its_zone_again_and_again() {
     let (next_id, next) = due().await;
     assert_ne!(next_id, id);
     assert_eq!(next, first + DAY_MS);
+    let refused = stage.queue.remove(&next_id).await.unwrap_err().to_string();
+    assert!(refused.contains("end the schedule instead"), "{refused}");
     run.completes();
     stage.until_completed(1).await;
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{aio::MultiplexedConnection, cmd};
 use serde_json::json;
-use stampede_broker::{Broker, Config, ConsumerConfig, Error, Outcome};
+use stampede_broker::{Broker, Config, ConnectionState, ConsumerConfig, Error, Outcome, TlsFiles};
 use stampede_testkit::{Proxy, Redis, eventually};
 
 use crate::stage::{SOON, Stage, config, connect, job, jobs, play, raw, throughout};
@@ -23,6 +23,86 @@ async fn say(redis: &mut MultiplexedConnection, words: &str) {
         command.arg(if word == "''" { "" } else { word });
     });
     command.exec_async(redis).await.unwrap();
+}
+
+/// That whoever asks for the state of the connection, or reads the log, learns of it.
+async fn is_away(broker: &Broker, why: &str) {
+    eventually(SOON, || async {
+        match broker.connection_state() {
+            ConnectionState::Away { reason, .. } if reason.contains(why) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+async fn is_back(broker: &Broker) {
+    eventually(SOON, || async {
+        let state = broker.connection_state();
+        if state == ConnectionState::Connected { Ok(()) } else { Err(format!("{state:?}")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_redis_that_takes_nothing_is_away_and_says_why() {
+    let stage = Stage::start().await;
+    for (refuses, takes, why) in [
+        ("maxmemory 1", "maxmemory 0", "OOM"),
+        ("min-replicas-to-write 3", "min-replicas-to-write 0", "NOREPLICAS"),
+    ] {
+        stage.ask::<()>(&format!("CONFIG SET {refuses}")).await;
+        assert!(stage.queue.enqueue(&[job("a")]).await.unwrap_err().is_outage());
+        is_away(&stage.broker, why).await;
+        stage.ask::<()>(&format!("CONFIG SET {takes}")).await;
+        is_back(&stage.broker).await;
+    }
+    stage.enqueue(&[job("a")]).await;
+}
+
+#[tokio::test]
+async fn a_primary_that_becomes_a_replica_is_left_for_where_its_address_leads() {
+    let stage = Stage::start().await;
+    let other = Redis::start().await;
+    let proxy = Proxy::start(stage.redis.port()).await;
+    let (broker, queue) = connect(&proxy.url()).await;
+    let mut played = play(&queue, config("w"));
+    queue.enqueue(&[job("a")]).await.unwrap();
+    let run = played.run().await;
+    // As a managed Redis does it: the roles change, the address leads elsewhere, connections stay.
+    say(&mut raw(&other.url()).await, &format!("REPLICAOF 127.0.0.1 {}", stage.redis.port())).await;
+    eventually(SOON, || async {
+        let reached: i64 = stage.ask("WAIT 1 100").await;
+        (reached == 1).then_some(())
+    })
+    .await;
+    say(&mut raw(&other.url()).await, "REPLICAOF NO ONE").await;
+    stage.ask::<()>(&format!("REPLICAOF 127.0.0.1 {}", other.port())).await;
+    run.completes();
+    is_away(&broker, "read only replica").await;
+    proxy.lead_to(other.port());
+    is_back(&broker).await;
+    queue.enqueue(&[job("b")]).await.unwrap();
+    let run = played.run().await;
+    assert_eq!(run.job.id, "b");
+    run.completes();
+    // Also what goes through the official crate's connection.
+    eventually(Duration::from_secs(20), || async {
+        let counts = queue.counts().await.map_err(|error| error.to_string())?;
+        queue.pause().await.map_err(|error| error.to_string())?;
+        if counts.completed == 2 { Ok(()) } else { Err(format!("{counts:?}")) }
+    })
+    .await;
+    played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn certificates_for_an_address_without_tls_are_a_mistake() {
+    let tls = TlsFiles { authority: Some("/etc/ca.pem".into()), own: None };
+    let config = Config { tls, ..Config::new("redis://:hidden@127.0.0.1:1") };
+    let text = Broker::connect(&config).await.map(|_| ()).unwrap_err().to_string();
+    assert!(text.contains("REDIS_TLS_CA") && text.contains("rediss"), "{text}");
+    assert!(!text.contains("hidden") && !format!("{config:?}").contains("hidden"));
 }
 
 #[tokio::test]
@@ -142,13 +222,15 @@ async fn a_redis_without_memory_is_waited_out() {
     done.completes();
     broken.ends(Outcome::Discard("no such ticket".into()));
     played.failure().await.settles(Ok(()));
+    is_away(&stage.broker, "OOM").await;
     throughout(Duration::from_millis(500), async || {}).await;
     stage.ask::<()>("CONFIG SET maxmemory 0").await;
+    is_back(&stage.broker).await;
     played.run().await.completes();
     stage.enqueue(&[job("b")]).await;
     played.run().await.completes();
     stage.until("all have ended", |counts| counts.completed == 3 && counts.failed == 1).await;
-    assert_eq!(stage.queue.dead_letters().await.unwrap().count().await.unwrap(), 1);
+    assert_eq!(stage.queue.dead_letters().count().await.unwrap(), 1);
     for id in ["job-0", "job-1"] {
         assert_eq!(stage.field(id, "ats").await.unwrap(), "1", "{id} ran once");
     }
@@ -257,5 +339,5 @@ async fn a_failover_to_a_replica_loses_no_job_and_runs_none_twice() {
     })
     .await;
     played.runs_nothing_else();
-    assert_eq!(queue.dead_letters().await.unwrap().count().await.unwrap(), 1);
+    assert_eq!(queue.dead_letters().count().await.unwrap(), 1);
 }

@@ -10,7 +10,7 @@ use stampede_broker::{ConsumerConfig, Handler, Job, JobContext, Outcome};
 use stampede_testkit::{Proxy, eventually};
 
 use crate::stage::{
-    Running, SOON, Stage, config, connect, job, jobs, play, short_lock, throughout,
+    Played, Running, SOON, Stage, config, connect, job, jobs, play, short_lock, throughout,
 };
 
 #[tokio::test]
@@ -85,6 +85,37 @@ async fn a_job_given_in_an_answer_that_was_lost_is_not_lost() {
     stage.until_completed(3).await;
     assert_eq!(stage.field("a", "ats").await.unwrap(), "1");
     assert_eq!(stage.field("b", "ats").await.unwrap(), "2", "it was given out twice, and run once");
+    played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn of_slots_that_lost_an_answer_together_every_one_gives_back_what_it_was_given() {
+    const SLOTS: usize = 4;
+    let stage = Stage::start().await;
+    let proxy = Proxy::start(stage.redis.port()).await;
+    let (_broker, queue) = connect(&proxy.url()).await;
+    let mut played = play(&queue, ConsumerConfig { slots: SLOTS, ..config("w") });
+    // By these, Redis learns the scripts.
+    let begin = async |played: &mut Played, round: usize, more: usize| {
+        let ids = (0..SLOTS + more).map(|n| job(&format!("{round}-{n}")));
+        stage.enqueue(&ids.collect::<Vec<_>>()).await;
+        let mut runs = Vec::new();
+        for _ in 0..SLOTS {
+            runs.push(played.run().await);
+        }
+        runs
+    };
+    begin(&mut played, 0, 0).await.into_iter().for_each(|run| run.completes());
+    stage.until_completed(SLOTS as u64).await;
+    // All end at once, and Redis has one more job, which it gives to one of the slots.
+    let runs = begin(&mut played, 1, 1).await;
+    proxy.swallow_next_answer();
+    runs.into_iter().for_each(|run| run.completes());
+    let last = played.run().await;
+    assert!(proxy.has_swallowed());
+    assert_eq!(last.job.id, format!("1-{SLOTS}"), "long before its lock expires");
+    last.completes();
+    stage.until_completed(2 * SLOTS as u64 + 1).await;
     played.runs_nothing_else();
 }
 
@@ -179,11 +210,13 @@ impl Handler for Slow {
 async fn four_second_jobs_outlive_ten_seconds_without_redis_and_run_once() {
     let mut stage = Stage::start().await;
     let slow = Slow::default();
-    // As workers have it: locks of 15 seconds, which may end in the outage, and a look every 5.
-    let running = ["one", "two"].map(|token| {
+    // As workers of two processes have it: locks of 15 seconds, which may end in the outage, and a look
+    // every 5.
+    let (_broker, elsewhere) = connect(&stage.redis.url()).await;
+    let running = [("one", &stage.queue), ("two", &elsewhere)].map(|(token, queue)| {
         let (lock, stalled_interval) = (Duration::from_secs(15), Duration::from_secs(5));
         let config = ConsumerConfig { slots: 8, lock, stalled_interval, ..config(token) };
-        Running::start(&stage.queue, config, slow.clone())
+        Running::start(queue, config, slow.clone())
     });
     let begun = async |wanted: usize| {
         eventually(SOON, || async {

@@ -76,6 +76,7 @@ async fn counts_and_presence_tell_where_jobs_are() {
     let counts = serde_json::to_value(stage.queue.counts().await.unwrap()).unwrap();
     let one_each = serde_json::json!({
         "waiting": 1, "prioritized": 1, "active": 1, "delayed": 1, "completed": 1, "failed": 1,
+        "waiting-children": 0,
     });
     assert_eq!(counts, one_each);
 

@@ -1,5 +1,7 @@
 //! The command line of `stampede queues`.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
@@ -55,6 +57,96 @@ pub(crate) enum QueuesCommand {
     Resume {
         /// Name of the queue
         queue: String,
+    },
+    /// Add a job
+    Add {
+        /// Name of the queue
+        queue: String,
+        /// Type of the job
+        name: String,
+        /// Its payload
+        #[arg(long, value_name = "JSON", value_parser = json, default_value = "{}")]
+        data: Value,
+        /// Its id: a second job with the same one is not added [default: one of its own]
+        #[arg(long)]
+        id: Option<String>,
+        /// It begins no sooner than this, such as 90s or 2h
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        delay: Option<Duration>,
+        /// 1 is taken first; without one it comes before all that have one
+        #[arg(long)]
+        priority: Option<u32>,
+        /// How often it may be tried
+        #[arg(long)]
+        attempts: Option<u32>,
+    },
+    /// Let all workers together run so many jobs of a queue at a time
+    Concurrency {
+        /// Name of the queue
+        queue: String,
+        /// How many, or "off"
+        #[arg(value_parser = concurrency)]
+        jobs: Concurrency,
+    },
+    /// List the rate limits that were set
+    Limits,
+    /// Set a rate limit, or change it while it is in use
+    Limit {
+        /// queue:NAME for a whole queue, or a name that jobs ask for, such as account:17
+        name: String,
+        /// Most permits in any window
+        #[arg(long)]
+        max: u32,
+        /// Length of the window, such as 1s or 1m
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        per: Duration,
+    },
+    /// Lift a rate limit
+    Unlimit {
+        /// Its name
+        name: String,
+    },
+    /// List the outside services that are not called now, because they are in trouble
+    Breakers,
+    /// Let one of them be called again at once
+    CloseBreaker {
+        /// Name of the service
+        name: String,
+    },
+    /// List the schedules of a queue
+    Schedules {
+        /// Name of the queue
+        queue: String,
+    },
+    /// Add a schedule or change it: jobs that come again and again
+    #[command(group = clap::ArgGroup::new("when").required(true))]
+    Schedule {
+        /// Name of the queue
+        queue: String,
+        /// Id of the schedule
+        id: String,
+        /// Type of its jobs
+        #[arg(long)]
+        name: String,
+        /// When they come: minute, hour, day of the month, month, day of the week
+        #[arg(long, group = "when", value_name = "PATTERN")]
+        cron: Option<String>,
+        /// Whose clock that is, such as Europe/Berlin [default: UTC]
+        #[arg(long, value_name = "ZONE", requires = "cron")]
+        time_zone: Option<String>,
+        /// Or at an interval, such as 30s
+        #[arg(long, group = "when", value_name = "TIME", value_parser = duration)]
+        every: Option<Duration>,
+        /// Their payload
+        #[arg(long, value_name = "JSON", value_parser = json, default_value = "{}")]
+        data: Value,
+    },
+    /// End a schedule
+    Unschedule {
+        /// Name of the queue
+        queue: String,
+        /// Id of the schedule
+        id: String,
     },
     /// Remove all jobs that wait
     Drain {
@@ -159,6 +251,42 @@ pub(crate) enum QueuesCommand {
     },
 }
 
+/// How many jobs may run at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Concurrency(pub(crate) Option<u64>);
+
+fn concurrency(text: &str) -> Result<Concurrency, String> {
+    match text {
+        "off" => Ok(Concurrency(None)),
+        _ => text
+            .parse()
+            .map(|jobs| Concurrency(Some(jobs)))
+            .map_err(|_| "must be a whole number, or \"off\"".to_owned()),
+    }
+}
+
+/// A time as people write it: `500ms`, `30s`, `1h30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = text.parse::<jiff::SignedDuration>();
+    let parsed = parsed.ok().and_then(|duration| Duration::try_from(duration).ok());
+    parsed.ok_or_else(|| "must be a time such as 500ms, 30s, 5m or 1h30m".to_owned())
+}
+
 fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        for (text, ms) in [("0s", 0), ("250ms", 250), ("30s", 30_000), ("1h30m", 5_400_000)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in ["", "5", "s", "-1s", "5 sheep", "99999999999999999999h"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
 }

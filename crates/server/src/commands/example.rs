@@ -117,8 +117,9 @@ async fn watch(options: &ExampleOrders, broker: &Broker, world: &World) -> Resul
     loop {
         let confirmed = world.confirmed() as u64;
         // An order whose last step has failed is over; one that failed earlier takes the last step along.
-        let failed = last.dead_letters().await?.search("send-confirmation-email", 100_000).await?;
-        let over = confirmed + failed.len() as u64;
+        let letters = letters_of(&last).await?;
+        let failed = letters.iter().filter(|letter| letter.name == "send-confirmation-email");
+        let over = confirmed + failed.count() as u64;
         bar.set_position(over);
         if over >= u64::from(options.orders) {
             bar.finish();
@@ -138,7 +139,18 @@ async fn watch(options: &ExampleOrders, broker: &Broker, world: &World) -> Resul
 async fn dead_letters(broker: &Broker) -> Result<Vec<DeadLetter>> {
     let mut letters = Vec::new();
     for (name, _) in QUEUES {
-        letters.extend(broker.queue(name).await?.dead_letters().await?.list(0, 100_000).await?);
+        letters.extend(letters_of(&broker.queue(name).await?).await?);
+    }
+    Ok(letters)
+}
+
+async fn letters_of(queue: &Queue) -> Result<Vec<DeadLetter>> {
+    let dead = queue.dead_letters();
+    let (mut letters, mut from) = (Vec::new(), Some(0));
+    while let Some(at) = from {
+        let page = dead.list(at, 1000).await?;
+        letters.extend(page.letters);
+        from = page.next;
     }
     Ok(letters)
 }

@@ -1,17 +1,20 @@
-//! `stampede queues`: what is on the queues, and tidying them up, through a running server.
+//! `stampede queues`: what is on the queues, what holds them back, and tidying them up, through a running
+//! server.
+
+mod print;
+
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 use stampede_model::Role;
+use url::form_urlencoded::byte_serialize;
 
+use self::print::print;
 use crate::cli::{Queues, QueuesCommand};
 use crate::commands::client::Client;
 use crate::commands::session::Session;
-use crate::commands::table::Table;
 use crate::settings::Settings;
-
-/// Letters of a payload or reason that a table shows.
-const SHOWN: usize = 60;
 
 pub(crate) async fn run(settings: Settings, options: Queues) -> Result<()> {
     let session = Session::open(&settings, &options.server, Role::Admin).await?;
@@ -25,58 +28,7 @@ pub(crate) async fn run(settings: Settings, options: Queues) -> Result<()> {
 
 async fn act(session: &Session, options: &Queues) -> Result<()> {
     session.must_be_ready().await?;
-    let client = &session.client;
-    let answer = match &options.command {
-        QueuesCommand::Status => client.get("/api/queues/status").await?,
-        QueuesCommand::Jobs { queue, state, search, skip, count } => {
-            let mut path =
-                format!("/api/queues/{queue}/jobs?state={state}&skip={skip}&count={count}");
-            if let Some(text) = search {
-                path.push_str("&search=");
-                path.extend(url::form_urlencoded::byte_serialize(text.as_bytes()));
-            }
-            client.get(&path).await?
-        }
-        QueuesCommand::Job { queue, id } => {
-            client.get(&format!("/api/queues/{queue}/jobs/{id}")).await?
-        }
-        QueuesCommand::Pause { queue } => change(client, queue, "pause", json!({})).await?,
-        QueuesCommand::Resume { queue } => change(client, queue, "resume", json!({})).await?,
-        QueuesCommand::Drain { queue, delayed } => {
-            change(client, queue, "drain", json!({ "delayed": delayed })).await?
-        }
-        QueuesCommand::Obliterate { queue, confirm, force } => {
-            let body = json!({ "confirm": confirm, "force": force });
-            change(client, queue, "obliterate", body).await?
-        }
-        QueuesCommand::Clean { queue, state, grace_s, limit } => {
-            let body = json!({
-                "queue": queue, "state": state, "graceMs": grace_s * 1000, "limit": limit,
-            });
-            client.post("/api/queues/clean", &body).await?
-        }
-        QueuesCommand::Retry { queue, id } => change_job(client, queue, id, "retry").await?,
-        QueuesCommand::Promote { queue, id } => change_job(client, queue, id, "promote").await?,
-        QueuesCommand::Cancel { queue, id } => change_job(client, queue, id, "cancel").await?,
-        QueuesCommand::Remove { queue, id } => {
-            let told = client.delete(&format!("/api/queues/{queue}/jobs/{id}")).await?;
-            told.unwrap_or_else(|| json!({ "success": true }))
-        }
-        QueuesCommand::DeadLetters { queue, search, skip, count } => {
-            let mut path = format!("/api/queues/{queue}/dead-letters?skip={skip}&count={count}");
-            if let Some(text) = search {
-                path.push_str("&search=");
-                path.extend(url::form_urlencoded::byte_serialize(text.as_bytes()));
-            }
-            client.get(&path).await?
-        }
-        QueuesCommand::Replay { queue, ids, all, data } => {
-            letters(client, queue, "replay", ids, *all, data.as_ref()).await?
-        }
-        QueuesCommand::Purge { queue, ids, all } => {
-            letters(client, queue, "purge", ids, *all, None).await?
-        }
-    };
+    let answer = ask(&session.client, &options.command).await?;
     if options.json {
         println!("{answer}");
     } else {
@@ -85,12 +37,117 @@ async fn act(session: &Session, options: &Queues) -> Result<()> {
     Ok(())
 }
 
-async fn change(client: &Client, queue: &str, verb: &str, body: Value) -> Result<Value> {
-    client.post(&format!("/api/queues/{queue}/{verb}"), &body).await
+async fn ask(client: &Client, command: &QueuesCommand) -> Result<Value> {
+    use QueuesCommand as Command;
+    match command {
+        Command::Status => client.get("/api/queues/status").await,
+        Command::Jobs { queue, state, search, skip, count } => {
+            let query = [("state", Some(state)), ("search", search.as_ref())];
+            client.get(&page(&queue_path(queue, "jobs"), &query, *skip, *count)).await
+        }
+        Command::Job { queue, id } => client.get(&job_path(queue, id)).await,
+        Command::Add { queue, name, data, id, delay, priority, attempts } => {
+            let body = json!({
+                "name": name, "data": data, "id": id, "priority": priority, "attempts": attempts,
+                "delayMs": delay.map(milliseconds),
+            });
+            client.post(&queue_path(queue, "jobs"), &body).await
+        }
+        Command::Pause { queue } => client.post(&queue_path(queue, "pause"), &json!({})).await,
+        Command::Resume { queue } => client.post(&queue_path(queue, "resume"), &json!({})).await,
+        Command::Concurrency { queue, jobs } => {
+            client.post(&queue_path(queue, "concurrency"), &json!({ "jobs": jobs.0 })).await
+        }
+        Command::Drain { queue, delayed } => {
+            client.post(&queue_path(queue, "drain"), &json!({ "delayed": delayed })).await
+        }
+        Command::Obliterate { queue, confirm, force } => {
+            let body = json!({ "confirm": confirm, "force": force });
+            client.post(&queue_path(queue, "obliterate"), &body).await
+        }
+        Command::Clean { queue, state, grace_s, limit } => {
+            let body = json!({
+                "queue": queue, "state": state, "graceMs": grace_s.saturating_mul(1000), "limit": limit,
+            });
+            client.post("/api/queues/clean", &body).await
+        }
+        Command::Retry { queue, id } => change_job(client, queue, id, "retry").await,
+        Command::Promote { queue, id } => change_job(client, queue, id, "promote").await,
+        Command::Cancel { queue, id } => change_job(client, queue, id, "cancel").await,
+        Command::Remove { queue, id } => delete(client, &job_path(queue, id)).await,
+        Command::DeadLetters { queue, search, skip, count } => {
+            let query = [("search", search.as_ref())];
+            client.get(&page(&queue_path(queue, "dead-letters"), &query, *skip, *count)).await
+        }
+        Command::Replay { queue, ids, all, data } => {
+            letters(client, queue, "replay", ids, *all, data.as_ref()).await
+        }
+        Command::Purge { queue, ids, all } => {
+            letters(client, queue, "purge", ids, *all, None).await
+        }
+        Command::Limits => client.get("/api/limits").await,
+        Command::Limit { name, max, per } => {
+            let body = json!({ "max": max, "perMs": milliseconds(*per) });
+            client.put(&format!("/api/limits/{}", segment(name)), &body).await
+        }
+        Command::Unlimit { name } => {
+            delete(client, &format!("/api/limits/{}", segment(name))).await
+        }
+        Command::Breakers => client.get("/api/breakers").await,
+        Command::CloseBreaker { name } => {
+            delete(client, &format!("/api/breakers/{}", segment(name))).await
+        }
+        Command::Schedules { queue } => client.get(&queue_path(queue, "schedules")).await,
+        Command::Schedule { queue, id, name, cron, time_zone, every, data } => {
+            let body = json!({
+                "name": name, "data": data, "cron": cron, "timeZone": time_zone,
+                "everyMs": every.map(milliseconds),
+            });
+            client.put(&schedule_path(queue, id), &body).await
+        }
+        Command::Unschedule { queue, id } => delete(client, &schedule_path(queue, id)).await,
+    }
+}
+
+/// A name as a part of a path. Spaces do not become plus signs there.
+fn segment(name: &str) -> String {
+    byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
+fn queue_path(queue: &str, what: &str) -> String {
+    format!("/api/queues/{}/{what}", segment(queue))
+}
+
+fn job_path(queue: &str, id: &str) -> String {
+    queue_path(queue, &format!("jobs/{}", segment(id)))
+}
+
+fn schedule_path(queue: &str, id: &str) -> String {
+    queue_path(queue, &format!("schedules/{}", segment(id)))
+}
+
+/// Part of a list, or what to look for in it.
+fn page(path: &str, query: &[(&str, Option<&String>)], skip: usize, count: usize) -> String {
+    let mut page = format!("{path}?skip={skip}&count={count}");
+    for (name, value) in query {
+        if let Some(value) = value {
+            page.extend(["&", name, "="]);
+            page.extend(byte_serialize(value.as_bytes()));
+        }
+    }
+    page
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    duration.as_millis() as u64
 }
 
 async fn change_job(client: &Client, queue: &str, id: &str, verb: &str) -> Result<Value> {
-    client.post(&format!("/api/queues/{queue}/jobs/{id}/{verb}"), &json!({})).await
+    client.post(&format!("{}/{verb}", job_path(queue, id)), &json!({})).await
+}
+
+async fn delete(client: &Client, path: &str) -> Result<Value> {
+    Ok(client.delete(path).await?.unwrap_or_else(|| json!({ "success": true })))
 }
 
 async fn letters(
@@ -105,94 +162,5 @@ async fn letters(
     if let Some(data) = data {
         body["data"] = data.clone();
     }
-    client.post(&format!("/api/queues/{queue}/dead-letters/{verb}"), &body).await
-}
-
-fn print(command: &QueuesCommand, answer: &Value) {
-    match command {
-        QueuesCommand::Status => print_status(answer),
-        QueuesCommand::Jobs { state, .. } => print_jobs(answer, state),
-        QueuesCommand::DeadLetters { .. } => print_letters(answer),
-        QueuesCommand::Job { .. } => {
-            println!("{}", serde_json::to_string_pretty(answer).unwrap_or_default());
-        }
-        QueuesCommand::Clean { .. } => {
-            for (queue, count) in answer["removed"].as_object().into_iter().flatten() {
-                println!("{queue}: {count} removed");
-            }
-        }
-        QueuesCommand::Replay { .. } => println!("{} replayed", answer["count"]),
-        QueuesCommand::Purge { .. } => println!("{} thrown away", answer["count"]),
-        QueuesCommand::Cancel { .. } if answer["state"] == "cancelling" => {
-            println!("whoever works on it was told to stop; it will have failed as cancelled");
-        }
-        QueuesCommand::Cancel { .. } | QueuesCommand::Remove { .. } => {
-            println!("removed from the queue");
-        }
-        QueuesCommand::Retry { .. } | QueuesCommand::Promote { .. } => {
-            println!("waits for a worker")
-        }
-        _ => println!("done"),
-    }
-    if let Some(note) = answer["note"].as_str() {
-        println!("Note: {note}");
-    }
-}
-
-fn print_status(answer: &Value) {
-    let columns = ["waiting", "prioritized", "active", "delayed", "completed", "failed"];
-    let mut table = Table::new(["queue"].into_iter().chain(columns).chain([""]));
-    for (name, queue) in answer.as_object().into_iter().flatten() {
-        let mut row = vec![name.clone()];
-        row.extend(columns.iter().map(|column| queue[column].to_string()));
-        row.push(if queue["paused"] == true { "paused" } else { "" }.to_owned());
-        table.row(row);
-    }
-    table.print("no queue has seen a job yet");
-}
-
-fn print_jobs(answer: &Value, state: &str) {
-    let mut table = Table::new(["id", "state", "name", "attempts", "data", "reason"]);
-    for job in answer["jobs"].as_array().into_iter().flatten() {
-        table.row(vec![
-            text(&job["id"]),
-            text(&job["state"]),
-            text(&job["name"]),
-            job["attemptsMade"].to_string(),
-            short(&job["data"].to_string()),
-            short(&text(&job["failedReason"])),
-        ]);
-    }
-    table.print(&format!("no job is {state}"));
-    if let Some(next) = answer["next"].as_u64() {
-        println!("more: --skip {next}");
-    }
-}
-
-fn print_letters(answer: &Value) {
-    let mut table = Table::new(["id", "name", "attempts", "payload", "reason"]);
-    for letter in answer["letters"].as_array().into_iter().flatten() {
-        table.row(vec![
-            text(&letter["jobId"]),
-            text(&letter["name"]),
-            letter["attemptsMade"].to_string(),
-            short(&letter["payload"].to_string()),
-            short(&text(&letter["reason"])),
-        ]);
-    }
-    table.print("no dead letters");
-    println!("{} in all", answer["total"]);
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-/// On one line, and not too long.
-fn short(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    if line.chars().count() <= SHOWN {
-        return line.to_owned();
-    }
-    line.chars().take(SHOWN - 1).chain(['…']).collect()
+    client.post(&queue_path(queue, &format!("dead-letters/{verb}")), &body).await
 }

@@ -125,6 +125,91 @@ async fn queues_are_for_administrators_and_must_exist() {
 }
 
 #[tokio::test]
+async fn jobs_are_added_scheduled_and_held_back_by_whoever_operates() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let admin = app.admin();
+    let run = |words: &[&str]| -> String {
+        let (worked, told) = app.command(&[&["queues"], words].concat());
+        assert!(worked, "{words:?}: {told}");
+        told
+    };
+    let told = run(&["add", "mails", "welcome", "--id", "w-1", "--delay", "1h", "--data", "[7]"]);
+    assert!(told.contains("added as w-1"), "{told}");
+    let job = admin.get("/api/queues/mails/jobs/w-1").await.expect(200);
+    let (state, data, delay) = (&job["state"], &job["data"], &job["opts"]["delay"]);
+    assert_eq!((state, data, delay), (&json!("delayed"), &json!([7]), &json!(3_600_000)));
+    let again = json!({ "name": "welcome", "id": "w-1", "attempts": 3,
+                        "backoff": { "type": "exponential", "delayMs": 500 } });
+    let again = admin.post("/api/queues/mails/jobs", &again).await.expect(200);
+    assert_eq!(again["id"], "w-1", "once is enough");
+
+    run(&["concurrency", "mails", "3"]);
+    assert!(run(&["status"]).contains("at most 3 at a time"));
+    run(&["concurrency", "mails", "off"]);
+    assert_eq!(
+        admin.get("/api/queues/status").await.expect(200)["mails"]["concurrency"],
+        json!(null)
+    );
+
+    assert!(run(&["limits"]).contains("no limit was set"));
+    run(&["limit", "queue:mails", "--max", "20", "--per", "1m"]);
+    let limits = admin.get("/api/limits").await.expect(200);
+    assert_eq!(limits["limits"], json!([{ "name": "queue:mails", "max": 20, "perMs": 60_000 }]));
+    assert!(run(&["limits"]).contains("queue:mails"));
+    run(&["unlimit", "queue:mails"]);
+    admin.delete("/api/limits/queue:mails").await.expect(404);
+    assert!(run(&["breakers"]).contains("all services are well"));
+    admin.delete("/api/breakers/smtp").await.expect(404);
+
+    let nightly = ["schedule", "mails", "nightly", "--name", "digest"];
+    run(&[&nightly[..], &["--cron", "30 2 * * *", "--time-zone", "Europe/Berlin"]].concat());
+    let told = run(&["schedules", "mails"]);
+    assert!(told.contains("30 2 * * * Europe/Berlin") && told.contains("digest"), "{told}");
+    run(&[&nightly[..], &["--every", "90m"]].concat());
+    assert!(run(&["schedules", "mails"]).contains("every 5400s"));
+    let (worked, told) =
+        app.command(&[&["queues"], &nightly[..], &["--cron", "0 25 * * *"]].concat());
+    assert!(!worked && told.contains("\"25\" in field 2 (hour)"), "{told}");
+    run(&["unschedule", "mails", "nightly"]);
+    admin.delete("/api/queues/mails/schedules/nightly").await.expect(404);
+    assert!(run(&["schedules", "mails"]).contains("no schedules"));
+
+    let too_long = json!({ "name": "x", "data": "x".repeat(300_000) });
+    for (path, body, told) in [
+        ("mails/jobs", json!({}), "name is missing"),
+        ("mails/jobs", json!({ "name": "x", "id": "a b" }), "cannot be a job id"),
+        ("mails/jobs", json!({ "name": "x", "id": "wait" }), "a part of every queue"),
+        ("mails/jobs", json!({ "name": "x\ny" }), "cannot be a job name"),
+        ("mails/jobs", json!({ "name": "x", "priority": 3_000_000 }), "priority"),
+        ("mails/jobs", json!({ "name": "x", "attempts": 0 }), "attempts must be at least 1"),
+        ("mails/jobs", json!({ "name": "x", "backoff": { "type": "fixed" } }), "backoff.delayMs"),
+        ("mails/jobs", too_long, "262144 is the most"),
+        ("a:b/jobs", json!({ "name": "x" }), "cannot be a queue name"),
+        ("mails/concurrency", json!({}), "jobs is missing"),
+        ("mails/concurrency", json!({ "jobs": 0 }), "jobs must be"),
+    ] {
+        let refused = admin.post(&format!("/api/queues/{path}"), &body).await.expect(422);
+        assert!(text(&refused["error"]).contains(told), "{path}: {refused}");
+    }
+    for (path, body, told) in [
+        ("limits/%7Ba%7D", json!({ "max": 1, "perMs": 1 }), "cannot be a limit"),
+        ("limits/a", json!({ "max": -1, "perMs": 0 }), "perMs must be"),
+        ("queues/mails/schedules/s", json!({ "name": "x" }), "everyMs"),
+        (
+            "queues/mails/schedules/s",
+            json!({ "name": "x", "everyMs": 0 }),
+            "a millisecond at least",
+        ),
+    ] {
+        let refused = admin.put(&format!("/api/{path}"), &body).await.expect(422);
+        assert!(text(&refused["error"]).contains(told), "{path}: {refused}");
+    }
+    for path in ["/api/limits", "/api/breakers", "/api/queues/mails/schedules"] {
+        app.stranger().get(path).await.expect(401);
+    }
+}
+
+#[tokio::test]
 async fn dead_letters_are_shown_replayed_and_thrown_away() {
     let folder = temp_dir();
     let template = folder.path().join("ticket.typ");

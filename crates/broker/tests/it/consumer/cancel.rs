@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redis::cmd;
-use stampede_broker::{Cancelled, ConsumerConfig, Letters};
+use stampede_broker::{Cancelled, ConsumerConfig};
 
 use crate::stage::{Stage, config, job, short_lock, throughout};
 
@@ -48,12 +48,12 @@ async fn a_message_that_was_lost_is_made_up_for_by_the_next_renewal() {
     let mut played = stage.play(short_lock("w"));
     stage.enqueue(&[job("a")]).await;
     let run = played.run().await;
-    let began = stage.field("a", "processedOn").await.unwrap();
+    let added = stage.field("a", "timestamp").await.unwrap();
     // As if the message had been published while the connection was broken.
     let _: i64 = cmd("HSET")
         .arg("bull:tickets:a")
         .arg("cxl")
-        .arg(format!("{began}:lost on the way"))
+        .arg(format!("{added}-0:lost on the way"))
         .query_async(&mut stage.raw().await)
         .await
         .unwrap();
@@ -74,11 +74,28 @@ async fn a_job_that_is_replayed_after_it_was_cancelled_runs() {
     assert_eq!(stage.queue.cancel("a", "no").await.unwrap(), Cancelled::NotThere);
     assert!(stage.ask::<bool>("EXISTS @a").await, "a record of what happened is not removed");
 
-    let letters = stage.queue.dead_letters().await.unwrap();
-    assert_eq!(letters.replay(&Letters::All, None).await.unwrap(), 1);
+    // Somebody wanted it so: nothing that anybody has to be told of, or that is replayed with others.
+    assert_eq!(stage.queue.dead_letters().count().await.unwrap(), 0);
+    assert!(stage.queue.retry("a").await.unwrap());
     let again = played.run().await;
     // Longer than renewals need to find the old wish.
     throughout(Duration::from_millis(700), async || assert!(!again.is_dropped())).await;
     again.completes();
     stage.until_completed(1).await;
+}
+
+#[tokio::test]
+async fn a_job_whose_worker_dies_with_the_wish_is_cancelled_by_the_next() {
+    let stage = Stage::start().await;
+    let mut first = stage.play(short_lock("first"));
+    stage.enqueue(&[job("a")]).await;
+    let _run = first.run().await;
+    first.running.crash().await;
+    assert_eq!(stage.queue.cancel("a", "too late for it").await.unwrap(), Cancelled::Told);
+    let mut second = stage.play(short_lock("second"));
+    let failure = second.failure().await;
+    assert_eq!(failure.reason, "cancelled: too late for it");
+    failure.settles(Ok(()));
+    stage.until("failed", |counts| counts.failed == 1 && counts.active == 0).await;
+    second.runs_nothing_else();
 }

@@ -263,7 +263,7 @@ async fn what_other_software_left_behind_is_buried_and_the_worker_goes_on() {
         .await;
     let reason = stage.field("broken", "failedReason").await.unwrap();
     assert!(reason.contains("its data are not JSON"), "{reason}");
-    let letters = stage.queue.dead_letters().await.unwrap().list(0, 10).await.unwrap();
+    let letters = stage.queue.dead_letters().list(0, 10).await.unwrap().letters;
     let broken = letters.iter().find(|letter| letter.job_id == "broken").unwrap();
     assert_eq!(broken.payload.get(), r#""{oops""#);
     assert_eq!(letters.len(), 4);

@@ -1,9 +1,11 @@
 //! Jobs that BullMQ's scripts stumble over, because other software has left them so.
 
+use std::time::Duration;
+
 use stampede_broker::{ConsumerConfig, Outcome};
 use stampede_model::JobSpec;
 
-use crate::stage::{Stage, config, job, short_lock};
+use crate::stage::{Counting, Running, Stage, config, job, short_lock};
 
 /// A job as other software adds it, with these fields besides.
 async fn put(stage: &Stage, id: &str, fields: &str) {
@@ -21,7 +23,7 @@ fn good(id: &str) -> JobSpec {
 async fn is_buried(stage: &Stage, id: &str, words: &str) {
     let reason = stage.field(id, "failedReason").await.unwrap();
     assert!(reason.starts_with("unreadable job: ") && reason.contains(words), "{reason}");
-    let letters = stage.queue.dead_letters().await.unwrap();
+    let letters = stage.queue.dead_letters();
     let letter = letters.get(id).await.unwrap().unwrap();
     assert_eq!(letter.reason, reason);
     assert_eq!(stage.field(id, "defa").await, None, "it would fail when it is tried again");
@@ -31,6 +33,11 @@ async fn is_buried(stage: &Stage, id: &str, words: &str) {
 async fn a_broken_field_fails_its_job_and_nobody_elses() {
     for (fields, words) in [
         ("ats many", "ats was no number"),
+        ("ats 01", "ats was no number"),
+        ("atm 01", "atm is no number"),
+        ("atm +1", "atm is no number"),
+        ("stc -0", "stc is no number"),
+        ("priority nan", "priority is no number"),
         ("atm many", "atm is no number"),
         ("atm 2.5", "atm is no number"),
         ("stc many", "stc is no number"),
@@ -132,4 +139,78 @@ async fn a_payload_that_is_too_large_is_neither_added_nor_run() {
     failure.settles(Ok(()));
     stage.until("failed", |counts| counts.failed == 1).await;
     played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_broken_delayed_job_takes_no_others_along() {
+    let stage = Stage::start().await;
+    let due = |n: u32| JobSpec { delay: Duration::from_millis(1), ..good(&format!("good-{n}")) };
+    stage.enqueue(&[due(0)]).await;
+    stage.ask::<()>("SET @text it-is-none").await;
+    stage.ask::<()>("HSET @odd name n data {} opts {} timestamp 1 priority nan").await;
+    for id in ["text", "odd", "wait"] {
+        stage.ask::<()>(&format!("ZADD @delayed 4096 {id}")).await;
+    }
+    stage.enqueue(&(1..6).map(due).collect::<Vec<_>>()).await;
+    let counting = Counting::default();
+    let running = Running::start(&stage.queue, config("w"), counting.clone());
+    stage
+        .until("all ended", |counts| (counts.completed, counts.failed, counts.delayed) == (6, 2, 0))
+        .await;
+    is_buried(&stage, "text", "string").await;
+    is_buried(&stage, "odd", "priority was no number").await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn ids_that_no_job_can_have_are_taken_off_the_queue_and_harm_nothing() {
+    let stage = Stage::start().await;
+    let later = JobSpec { delay: Duration::from_secs(3600), ..good("later") };
+    stage.enqueue(&[later]).await;
+    // A hash, a sorted set and a list of the queue itself, and what is no text at all.
+    for id in [&b"meta"[..], b"delayed", b"wait", b"\xff\xfe"] {
+        let mut put = redis::cmd("LPUSH");
+        put.arg("bull:tickets:wait").arg(id);
+        put.exec_async(&mut stage.raw().await).await.unwrap();
+    }
+    stage.enqueue(&[good("after")]).await;
+    let counting = Counting::default();
+    let running = Running::start(&stage.queue, short_lock("w"), counting.clone());
+    stage.until_completed(1).await;
+    stage.until("all gone", |counts| (counts.active, counts.waiting) == (0, 0)).await;
+    assert_eq!(stage.ask::<Vec<String>>("ZRANGE @delayed 0 -1").await, ["later"]);
+    stage.enqueue(&[good("and-more")]).await;
+    stage.until_completed(2).await;
+    assert_eq!(counting.runs().len(), 2);
+    running.stop().await;
+    for id in ["wait", "meta", "events"] {
+        assert!(stage.queue.remove(id).await.is_err(), "{id} is no job");
+        assert!(stage.queue.retry(id).await.is_err(), "{id} is no job");
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_be_ended_does_not_run_for_ever() {
+    let stage = Stage::start().await;
+    put(&stage, "bad", "atm 0").await;
+    let mut played = stage.play(config("w"));
+    let run = played.run().await;
+    stage.ask::<()>("SET @bad:dependencies nonsense").await;
+    run.completes();
+    played.failure().await.settles(Ok(()));
+    stage.until("failed", |counts| counts.failed == 1 && counts.active == 0).await;
+    is_buried(&stage, "bad", "dependencies were a string").await;
+    played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_scheduled_job_whose_options_say_nothing_of_it_runs_once() {
+    for options in ["[]", "7", "{}", r#"{"repeat":"x"}"#] {
+        let stage = Stage::start().await;
+        put(&stage, "bad", &format!("rjk nightly opts {options}")).await;
+        let mut played = stage.play(config("w"));
+        played.run().await.completes();
+        stage.until_completed(1).await;
+        played.runs_nothing_else();
+    }
 }

@@ -1,0 +1,74 @@
+//! `/api/queues/{name}/dead-letters`: jobs that failed for good.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use serde_json::{Value, json};
+use stampede_broker::{Letters, Replayed};
+
+use super::{Page, existing};
+use crate::app::App;
+use crate::auth::Caller;
+use crate::input::{Body, Fields};
+use crate::problem::Problem;
+use crate::query::Params;
+
+/// Letters, newest first, or those that contain a text; `next` says where to go on.
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+    Params(page): Params<Page>,
+) -> Result<Json<Value>, Problem> {
+    caller.must_administer()?;
+    let letters = existing(&app, &name).await?.dead_letters();
+    let found = match &page.search {
+        Some(text) => letters.search(text, page.skip, page.count).await?,
+        None => letters.list(page.skip, page.count).await?,
+    };
+    let mut answer = json!(found);
+    answer["total"] = json!(letters.count().await?);
+    Ok(Json(answer))
+}
+
+/// `replay` or `purge`, which answer how many, and what could not be: `{ids: […]}` or `{all: true}`, and for a replay other `data` if wanted.
+pub(crate) async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Path((name, verb)): Path<(String, String)>,
+    Body(body): Body,
+) -> Result<Json<Value>, Problem> {
+    caller.must_administer()?;
+    let letters = existing(&app, &name).await?.dead_letters();
+    let mut fields = Fields::new(&body);
+    fields.only(if verb == "replay" { &["ids", "all", "data"] } else { &["ids", "all"] });
+    let ids: Option<Vec<String>> = fields.read("ids", |value| {
+        let ids = value.as_array().into_iter().flatten();
+        let ids: Vec<String> = ids.filter_map(|id| id.as_str().map(str::to_owned)).collect();
+        let all_read = value.as_array().is_some_and(|given| given.len() == ids.len());
+        if all_read { Ok(ids) } else { Err("must be a list of texts") }
+    });
+    let all = fields.flag("all");
+    let data = fields.get("data");
+    fields.finish(Some(()))?;
+    let which = match (ids, all) {
+        (Some(_), true) => {
+            let detail = "say either ids or all, not both";
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+        }
+        (Some(ids), false) => Letters::These(ids),
+        (None, true) => Letters::All,
+        (None, false) => {
+            let detail = "say which: {\"ids\": [\"…\"]} or {\"all\": true}";
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+        }
+    };
+    let done = match verb.as_str() {
+        "replay" => letters.replay(&which, data).await?,
+        "purge" => Replayed { count: letters.purge(&which).await?, ..Replayed::default() },
+        _ => return Err(Problem::new(StatusCode::NOT_FOUND, "replay or purge")),
+    };
+    let Replayed { count, failed } = done;
+    tracing::info!(user = caller.0.user, queue = name, verb, count, "dead letters changed");
+    Ok(Json(json!({ "success": failed.is_empty(), "count": count, "failed": failed })))
+}

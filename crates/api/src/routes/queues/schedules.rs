@@ -1,0 +1,77 @@
+//! `/api/queues/{name}/schedules`: jobs that come again and again.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use serde_json::{Value, json};
+use stampede_broker::Schedule;
+
+use super::{existing, jobs};
+use crate::app::App;
+use crate::auth::Caller;
+use crate::input::{Body, Fields, as_text};
+use crate::problem::Problem;
+
+/// All schedules of a queue.
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    caller.must_administer()?;
+    let schedules = existing(&app, &name).await?.schedules().await?;
+    Ok(Json(json!({ "schedules": schedules })))
+}
+
+/// Adds a schedule or changes it: `{cron, timeZone?}` or `{everyMs}`, and what its jobs are like.
+pub(crate) async fn set(
+    State(app): State<App>,
+    caller: Caller,
+    Path((name, id)): Path<(String, String)>,
+    Body(body): Body,
+) -> Result<Json<Value>, Problem> {
+    caller.must_administer()?;
+    let mut fields = Fields::new(&body);
+    fields
+        .only(&["cron", "timeZone", "everyMs", "name", "data", "priority", "attempts", "backoff"]);
+    let schedule = schedule(&mut fields);
+    let job = jobs::spec(&mut fields);
+    let (schedule, job) = fields.finish(schedule.zip(job))?;
+    app.broker.queue(&name).await?.schedule(&id, &schedule, &job).await?;
+    tracing::info!(user = caller.0.user, queue = name, schedule = id, "schedule set");
+    Ok(Json(json!({ "success": true })))
+}
+
+fn schedule(fields: &mut Fields<'_>) -> Option<Schedule> {
+    let pattern = fields.read("cron", |value| as_text(value).map(str::to_owned));
+    let time_zone = fields.read("timeZone", |value| as_text(value).map(str::to_owned));
+    let every = jobs::milliseconds(fields, "everyMs");
+    match (pattern, every) {
+        (Some(pattern), None) => Some(Schedule::Cron { pattern, time_zone }),
+        (None, Some(every)) => {
+            if time_zone.is_some() {
+                fields.wrong("timeZone", "goes with cron; an interval is the same everywhere");
+            }
+            Some(Schedule::Every(every))
+        }
+        _ if fields.mistakes() > 0 => None,
+        _ => {
+            fields.wrong("cron", "or everyMs: one of them says when its jobs come");
+            None
+        }
+    }
+}
+
+/// Ends a schedule.
+pub(crate) async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    Path((name, id)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    caller.must_administer()?;
+    if !existing(&app, &name).await?.unschedule(&id).await? {
+        return Err(Problem::not_found("Schedule"));
+    }
+    tracing::info!(user = caller.0.user, queue = name, schedule = id, "schedule ended");
+    Ok(StatusCode::NO_CONTENT)
+}

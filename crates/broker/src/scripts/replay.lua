@@ -1,0 +1,42 @@
+-- Runs a failed job again, with reprocessJob, and takes its letter out of the dead-letter queue (see replay.rs).
+--   KEYS[1..9]   as reprocessJob has them
+--   KEYS[10..12] the letter, wait and events of its queue
+--   KEYS[13]     waiting-children
+--   ARGV[1..6]   as reprocessJob has them
+--   ARGV[7]      the letter as it was read; '' whatever it says
+--   ARGV[8]      other data; '' its own
+--   ARGV[9]      now in ms
+-- Returns 1 it waits, 2 it waits for its children, 0 it has not failed, -1 there is no such job, -2 the letter is another
+-- one by now; or the key of a child that has failed.
+local jobKey, id = KEYS[1], ARGV[1]
+if ARGV[7] ~= '' and rcall('HGET', KEYS[10], 'data') ~= ARGV[7] then
+  return -2
+end
+if rcall('EXISTS', jobKey) == 0 then
+  return -1
+end
+local answer = 0
+if rcall('ZSCORE', KEYS[3], id) then
+  local failed = rcall('ZRANGE', jobKey .. ':unsuccessful', 0, 0)[1]
+  if failed then
+    return failed
+  end
+  if ARGV[8] ~= '' then
+    rcall('HSET', jobKey, 'data', ARGV[8])
+  end
+  -- What was said and counted about it before does not count any more.
+  rcall('HDEL', jobKey, 'cxl', 'stc')
+  if rcall('SCARD', jobKey .. ':dependencies') == 0 then
+    answer = one({unpack(KEYS, 1, 9)}, {unpack(ARGV, 1, 6)})
+  else
+    rcall('ZREM', KEYS[3], id)
+    rcall('HDEL', jobKey, 'finishedOn', 'processedOn', 'failedReason', 'atm', 'ats')
+    rcall('ZADD', KEYS[13], ARGV[9], id)
+    moveChildBackToParentDependencies(jobKey, 'failed')
+    rcall('XADD', KEYS[2], '*', 'event', 'waiting-children', 'jobId', id, 'prev', 'failed')
+    answer = 2
+  end
+end
+-- What has ended well or runs already needs no letter.
+forgetLetter(KEYS[10], KEYS[11], KEYS[12], id)
+return answer
