@@ -245,7 +245,7 @@ pub(crate) struct BenchQueue {
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     pub(crate) jobs: u32,
     /// Rounds; each measures both, in turns, and medians are shown
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=99))]
     pub(crate) rounds: u32,
     /// Jobs a second while latency is measured
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]

@@ -7,6 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A line of the report; it must stay at zero.
 pub(super) const CHARGED_TWICE: &str = "orders charged twice";
 
+/// The same.
+pub(super) const TOO_EARLY: &str = "orders confirmed too early";
+
 /// What the bank answers.
 pub(super) enum Charge {
     /// The money is there.
@@ -22,7 +25,8 @@ pub(super) enum Charge {
 #[derive(Default)]
 struct Books {
     bank_calls: u32,
-    charged: HashMap<u32, u32>,
+    /// The keys of the payments of each order.
+    charged: HashMap<u32, HashSet<String>>,
     stumbled: HashSet<u32>,
     reserved: HashSet<u32>,
     told_warehouse: HashSet<u32>,
@@ -54,15 +58,16 @@ impl World {
         !order.is_multiple_of(25)
     }
 
-    /// Charges an order.
-    pub(super) fn charge(&self, order: u32) -> Charge {
+    /// Charges an order. Who asks again with the same key, because it died or did not hear the answer, has paid
+    /// already.
+    pub(super) fn charge(&self, order: u32, card: &str, key: &str) -> Charge {
         let mut books = self.books();
         books.bank_calls += 1;
         if self.outage.contains(&books.bank_calls) {
             books.count("calls of the bank while it was down");
             return Charge::Down;
         }
-        if order.is_multiple_of(17) {
+        if order.is_multiple_of(17) && card != "another" {
             books.count("cards declined");
             return Charge::Declined;
         }
@@ -70,8 +75,7 @@ impl World {
             books.count("times the bank stumbled");
             return Charge::Stumbled;
         }
-        // This bank does not notice that it was asked before: we must not ask twice.
-        *books.charged.entry(order).or_default() += 1;
+        books.charged.entry(order).or_default().insert(key.to_owned());
         Charge::Paid
     }
 
@@ -105,7 +109,7 @@ impl World {
     pub(super) fn confirm(&self, order: u32) {
         let mut books = self.books();
         if !books.reserved.contains(&order) || !books.told_warehouse.contains(&order) {
-            books.count("orders confirmed too early");
+            books.count(TOO_EARLY);
         }
         books.confirmed.insert(order);
     }
@@ -130,8 +134,9 @@ impl World {
         let books = self.books();
         let mut lines = books.counts.clone();
         lines.insert("orders charged".to_owned(), books.charged.len() as u64);
-        let twice = books.charged.values().filter(|times| **times > 1).count();
+        let twice = books.charged.values().filter(|payments| payments.len() > 1).count();
         lines.insert(CHARGED_TWICE.to_owned(), twice as u64);
+        lines.entry(TOO_EARLY.to_owned()).or_default();
         lines.insert("orders reserved".to_owned(), books.reserved.len() as u64);
         lines
     }
