@@ -4,20 +4,21 @@ use std::time::Duration;
 
 use serde_json::json;
 use stampede_broker::{
-    Alert, Broker, ClaimNode, Config, Decided, Decisions, Holder, Tallies, TlsFiles, WorkerPresence,
+    Alert, Broker, ClaimNode, Config, ConnectionState, ConsumerConfig, Decided, Decisions, Holder,
+    Tallies, TlsFiles, WorkerPresence,
 };
 use stampede_testkit::{Redis, eventually, free_port};
 
 use super::certificates::Certificates;
 use super::{FAILOVER, ask, lock, refusal, work};
-use crate::stage::{SOON, config as consumer, job, play};
+use crate::stage::{SOON, config as consumer, job, jobs, play};
 
 /// Three nodes that share all slots; if there are certificates, with TLS between them, too.
 async fn cluster(certificates: Option<&Certificates>) -> Vec<(Redis, u16)> {
     let mut nodes = Vec::new();
     for _ in 0..3 {
         let bus = free_port().to_string();
-        let settings = [("cluster-enabled", "yes"), ("cluster-port", bus.as_str())];
+        let settings = node_settings(&bus);
         let (node, port) = match certificates {
             None => {
                 let node = Redis::with_config(&settings).await;
@@ -46,6 +47,89 @@ async fn cluster(certificates: Option<&Certificates>) -> Vec<(Redis, u16)> {
         .await;
     }
     nodes.into_iter().map(|(node, port, _)| (node, port)).collect()
+}
+
+/// Nodes that miss another one soon.
+fn node_settings(bus: &str) -> [(&'static str, &str); 3] {
+    [("cluster-enabled", "yes"), ("cluster-node-timeout", "2000"), ("cluster-port", bus)]
+}
+
+/// Which node has the queues.
+async fn home(nodes: &[(Redis, u16)]) -> usize {
+    let slot: usize = ask(&nodes[0].0, "CLUSTER KEYSLOT {bull}").await;
+    [5460, 10922, 16383].iter().position(|last| slot <= *last).unwrap()
+}
+
+/// A node that has everything that another one has.
+async fn replica_of(master: &Redis, nodes: &[(Redis, u16)]) -> Redis {
+    let bus = free_port().to_string();
+    let replica = Redis::with_config(&node_settings(&bus)).await;
+    let (port, first) = (replica.port(), &nodes[0].0);
+    let _: () = ask(first, &format!("CLUSTER MEET 127.0.0.1 {port} {bus}")).await;
+    let id: String = ask(master, "CLUSTER MYID").await;
+    eventually(FAILOVER, || async {
+        let known: String = ask(&replica, "CLUSTER NODES").await;
+        if known.contains(&id) { Ok(()) } else { Err(known) }
+    })
+    .await;
+    let _: () = ask(&replica, &format!("CLUSTER REPLICATE {id}")).await;
+    // All have to know of it, or nobody makes it the master.
+    for node in nodes.iter().map(|(node, _)| node).chain([&replica]) {
+        eventually(FAILOVER, || async {
+            let known: String = ask(node, "CLUSTER NODES").await;
+            if known.contains(&format!("slave {id}")) { Ok(()) } else { Err(known) }
+        })
+        .await;
+    }
+    replica
+}
+
+#[tokio::test]
+async fn a_cluster_that_loses_the_master_of_the_queues_goes_on_with_its_replica() {
+    const JOBS: usize = 20;
+    let mut nodes = cluster(None).await;
+    let home = home(&nodes).await;
+    let _replica = replica_of(&nodes[home].0, &nodes).await;
+    let other = nodes[(home + 1) % 3].1;
+    let config = Config::new(format!("redis-cluster://127.0.0.1:{other}"));
+    let broker = Broker::connect(&config).await.unwrap();
+    let queue = broker.queue("tickets").await.unwrap();
+    let mut played = play(&queue, ConsumerConfig { slots: 2, ..consumer("w") });
+    queue.enqueue(&jobs(JOBS)).await.unwrap();
+    let runs = [played.run().await, played.run().await];
+    eventually(SOON, || async {
+        let reached: i64 = ask(&nodes[home].0, "WAIT 1 100").await;
+        (reached == 1).then_some(())
+    })
+    .await;
+    nodes[home].0.kill();
+    let mut seen: Vec<String> = runs.iter().map(|run| run.job.id.clone()).collect();
+    runs.into_iter().for_each(|run| run.completes());
+    // Other nodes answer meanwhile, but they have no queues.
+    eventually(SOON, || async {
+        let state = broker.connection_state();
+        if state == ConnectionState::Connected { Err(format!("{state:?}")) } else { Ok(()) }
+    })
+    .await;
+    eventually(FAILOVER, || async {
+        let state = broker.connection_state();
+        if state == ConnectionState::Connected { Ok(()) } else { Err(format!("{state:?}")) }
+    })
+    .await;
+    for _ in 2..JOBS {
+        let run = played.run().await;
+        seen.push(run.job.id.clone());
+        run.completes();
+    }
+    eventually(FAILOVER, || async {
+        let counts = queue.counts().await.map_err(|error| error.to_string())?;
+        if counts.completed == JOBS as u64 { Ok(()) } else { Err(format!("{counts:?}")) }
+    })
+    .await;
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), JOBS, "each of them once");
+    played.runs_nothing_else();
 }
 
 /// Everything that nodes and their coordinator say, whatever slots it is in.
