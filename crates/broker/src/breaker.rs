@@ -92,13 +92,17 @@ impl Broker {
         let mut shut = Vec::new();
         for name in names {
             let breaker = self.breaker(&name, BreakerConfig::default());
-            let (state, retry_in_ms) = breaker.say("look", "").await?;
+            let (mut state, mut retry_in_ms) = breaker.say("look", "").await?;
             if state == "closed" {
-                // Who opens it again says so again.
                 let _: i64 = cmd("SREM").arg(NAMES).arg(&name).query_async(&mut redis).await?;
-            } else {
-                shut.push(ShutBreaker { name, state, retry_in_ms });
+                // Somebody may have opened it in between.
+                (state, retry_in_ms) = breaker.say("look", "").await?;
+                if state == "closed" {
+                    continue;
+                }
+                let _: i64 = cmd("SADD").arg(NAMES).arg(&name).query_async(&mut redis).await?;
             }
+            shut.push(ShutBreaker { name, state, retry_in_ms });
         }
         Ok(shut)
     }

@@ -183,7 +183,10 @@ impl Queue {
             };
             let reason: Option<String> =
                 cmd("HGET").arg(&parent).arg("failedReason").query_async(&mut redis).await?;
-            if reason != Some(format!("child {child} failed")) {
+            // It may name another child, which failed before this one.
+            let is_because_of_child =
+                |reason: &String| reason.starts_with("child ") && reason.ends_with(" failed");
+            if !reason.as_ref().is_some_and(is_because_of_child) {
                 break;
             }
             let keys = self.keys().sibling(queue);
@@ -321,7 +324,9 @@ impl DeadLetters {
             };
             match again {
                 Again::Waits => {
-                    self.queue.wake_parents(id).await?;
+                    if let Err(error) = self.queue.wake_parents(id).await {
+                        tracing::warn!(job = id, %error, "runs again, but not those that failed because of it");
+                    }
                     return Ok(true);
                 }
                 Again::NotFailed => return Ok(false),

@@ -3,9 +3,8 @@
 -- right, and the job marked, so that whoever takes it fails it with a reason. See scripts/mend.rs.
 
 -- Ids that no job can have: their keys are the queue's own. names.rs has the same list.
-local PARTS = {"active", "cancel", "completed", "de", "delayed", "events", "failed", "id", "limiter", "marker",
-  "meta", "metrics", "paused", "pc", "prioritized", "repeat", "stalled", "stalled-check", "wait", "waiting",
-  "waiting-children"}
+local PARTS = {"active", "completed", "delayed", "events", "failed", "id", "limiter", "marker", "meta", "paused",
+  "pc", "prioritized", "repeat", "stalled", "stalled-check", "wait", "waiting-children"}
 
 -- As HINCRBY reads it.
 local function isCount(text)

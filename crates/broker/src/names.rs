@@ -53,11 +53,9 @@ const LONGEST: usize = 200;
 pub(crate) const DEAD: &str = "-dlq";
 
 /// The parts of a queue that have keys of their own, beside those of its jobs. `mend.lua` has the same list.
-const PARTS: [&str; 21] = [
+const PARTS: [&str; 17] = [
     "active",
-    "cancel",
     "completed",
-    "de",
     "delayed",
     "events",
     "failed",
@@ -65,7 +63,6 @@ const PARTS: [&str; 21] = [
     "limiter",
     "marker",
     "meta",
-    "metrics",
     "paused",
     "pc",
     "prioritized",
@@ -73,7 +70,6 @@ const PARTS: [&str; 21] = [
     "stalled",
     "stalled-check",
     "wait",
-    "waiting",
     "waiting-children",
 ];
 

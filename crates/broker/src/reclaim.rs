@@ -28,13 +28,15 @@ impl Queue {
         &self,
         is_ours: impl Fn(&str) -> bool,
     ) -> Result<Vec<String>, Error> {
-        let jobs = self.locked_jobs(is_ours).await?;
         let mut redis = self.broker().redis();
-        for LockedJob { id, lock } in &jobs {
+        let mut given_back = Vec::new();
+        // One after the other: what was counted goes back, or an outage would make it count again.
+        for job in self.locked_jobs(is_ours).await? {
             // Before it goes back: the next worker may take it the moment it waits.
-            count_crash(&mut redis, self.keys(), lock, id, MAX_CRASHES).await?;
+            count_crash(&mut redis, self.keys(), &job.lock, &job.id, MAX_CRASHES).await?;
+            given_back.extend(self.put_back(vec![job]).await?);
         }
-        self.put_back(jobs).await
+        Ok(given_back)
     }
 
     /// Puts back to wait the active jobs whose lock `is_ours` says yes to.

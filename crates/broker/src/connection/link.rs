@@ -26,7 +26,7 @@ use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::cluster_async::ClusterConnection;
 use redis::{Client, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 
-use super::state::Suspicions;
+use super::state::{Suspicions, is_refusal};
 use crate::Error;
 
 /// Pauses before a command is sent to where its keys are by now.
@@ -159,8 +159,10 @@ impl Shared {
     /// Replaces the manager that gave an answer after which it gives no better one. The first to meet a
     /// broken connection may be the only one: it is mended for those who come after.
     fn look(&self, used: u64, error: &RedisError) {
-        // Scripts are taught to every server once.
-        if error.code() != Some("NOSCRIPT") && Error::from(error.clone()).is_outage() {
+        if is_refusal(error) {
+            self.suspicions.refuse();
+        } else if error.code() != Some("NOSCRIPT") && Error::from(error.clone()).is_outage() {
+            // Scripts are taught to every server once.
             self.suspicions.raise();
         }
         if is_stuck(error) || is_demoted(error) {

@@ -105,7 +105,9 @@ impl Official {
 }
 
 fn is_replica(info: &[u8]) -> bool {
-    info_field(&String::from_utf8_lossy(info), "role") == Some("slave")
+    let info = String::from_utf8_lossy(info);
+    let is = |field, value| info_field(&info, field) == Some(value);
+    is("role", "slave") && is("slave_read_only", "1")
 }
 
 impl Shared {

@@ -10,7 +10,7 @@
 //! has just started knows nothing of that, nor do other people's workers: they may be too early.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -62,6 +62,8 @@ pub(super) struct Watched {
 #[derive(Clone, Default)]
 pub(super) struct Suspicions {
     count: Arc<AtomicU64>,
+    /// Something was refused; that puts in doubt nothing that Redis knows.
+    refused: Arc<AtomicBool>,
     /// Makes the watcher look at once.
     raised: Arc<Notify>,
 }
@@ -73,6 +75,12 @@ impl Suspicions {
         self.raised.notify_one();
     }
 
+    /// To be told when Redis has answered, and taken nothing.
+    pub(super) fn refuse(&self) {
+        self.refused.store(true, Ordering::Release);
+        self.raised.notify_one();
+    }
+
     fn count(&self) -> u64 {
         self.count.load(Ordering::Acquire)
     }
@@ -81,6 +89,9 @@ impl Suspicions {
 #[derive(Debug, Clone, Default)]
 struct Known {
     away: Option<Away>,
+    /// It answers, and takes nothing new: it is out of memory or disk, or misses its replicas. What it knows
+    /// is not in doubt, and jobs that end make room.
+    refusing: Option<Away>,
     /// How many suspicions there were when Redis was asked last: of later ones nobody knows what they
     /// meant.
     settled: u64,
@@ -92,6 +103,12 @@ struct Known {
 struct Away {
     since: Instant,
     reason: String,
+}
+
+impl Known {
+    fn is_in_trouble(&self) -> bool {
+        self.away.is_some() || self.refusing.is_some()
+    }
 }
 
 impl Watched {
@@ -110,7 +127,8 @@ impl Watched {
     }
 
     pub(super) fn now(&self) -> ConnectionState {
-        match &self.known.borrow().away {
+        let known = self.known.borrow();
+        match known.away.as_ref().or(known.refusing.as_ref()) {
             None => ConnectionState::Connected,
             Some(away) => ConnectionState::Away {
                 duration: away.since.elapsed(),
@@ -163,6 +181,18 @@ enum Looks {
     Doubtful,
 }
 
+/// What Redis said.
+struct Answer {
+    /// Which server it is; every start of one has an id of its own.
+    id: String,
+    /// Why it takes nothing new.
+    refusal: Option<String>,
+}
+
+pub(super) fn is_refusal(error: &redis::RedisError) -> bool {
+    error.code().is_some_and(|code| ["OOM", "MISCONF", "NOREPLICAS"].contains(&code))
+}
+
 struct Watcher {
     link: Link,
     prefix: Arc<str>,
@@ -179,7 +209,9 @@ impl Watcher {
         loop {
             let looks = {
                 let known = self.known.borrow();
-                let is_fine = known.away.is_none() && self.suspicions.count() == known.settled;
+                let is_fine = !self.suspicions.refused.swap(false, Ordering::AcqRel)
+                    && !known.is_in_trouble()
+                    && self.suspicions.count() == known.settled;
                 if is_fine { Looks::Fine } else { Looks::Doubtful }
             };
             // It is waited for beyond our patience: that there is no answer at all makes the link connect
@@ -197,7 +229,7 @@ impl Watcher {
             let url = &self.url;
             self.known.send_modify(|known| {
                 match answer {
-                    Ok(id) => {
+                    Ok(Answer { id, refusal }) => {
                         if server.as_ref().is_some_and(|before| *before != id) {
                             tracing::info!(%url, "Redis was restarted, or another server took over");
                             known.restarted = Some(now);
@@ -206,6 +238,19 @@ impl Watcher {
                         known.settled = suspicions;
                         if let Some(away) = known.away.take() {
                             tracing::info!(%url, away = ?rounded(away.since.elapsed()), "Redis is back");
+                        }
+                        let before = known.refusing.take();
+                        known.refusing = refusal.map(|reason| {
+                            let since = before.as_ref().map_or(now, |before| before.since);
+                            if before.is_none() || mentioned.elapsed() >= REMIND_EVERY {
+                                tracing::warn!(%url, reason, "Redis takes nothing new");
+                                mentioned = now;
+                            }
+                            Away { since, reason }
+                        });
+                        if let Some(before) = before.filter(|_| known.refusing.is_none()) {
+                            let refused = rounded(before.since.elapsed());
+                            tracing::info!(%url, ?refused, "Redis takes everything again");
                         }
                     }
                     Err(reason) => {
@@ -222,8 +267,8 @@ impl Watcher {
                     }
                 }
             });
-            let is_away = self.known.borrow().away.is_some();
-            if is_away {
+            let is_in_trouble = self.known.borrow().is_in_trouble();
+            if is_in_trouble {
                 tokio::time::sleep(EVERY_AWAY).await;
             } else {
                 tokio::select! {
@@ -234,26 +279,30 @@ impl Watcher {
         }
     }
 
-    /// Which server answers; every start of one has an id of its own.
-    fn ask(&self, looks: Looks) -> BoxFuture<'static, redis::RedisResult<String>> {
+    /// Which server answers, and whether it takes anything.
+    fn ask(&self, looks: Looks) -> BoxFuture<'static, redis::RedisResult<Answer>> {
         let (mut link, prefix) = (self.link.clone(), self.prefix.clone());
         Box::pin(async move {
-            // Neither changes anything: there is no such key. While it still reads its data, it answers the
-            // last question, and not this one; and so do nodes of a Cluster that do not have the queues.
-            let mut first = match looks {
-                Looks::Fine => cmd("EXISTS"),
-                // Without memory, disk or replicas, or being one, it refuses only this.
-                Looks::Doubtful => cmd("SET"),
-            };
-            first.arg(format!("{prefix}:is-it-there"));
+            let no_key = format!("{prefix}:is-it-there");
+            // While it still reads its data, it answers the last question, and not this one; and so do nodes of
+            // a Cluster that do not have the queues.
+            cmd("EXISTS").arg(&no_key).query_async::<()>(&mut link).await?;
+            let mut refusal = None;
             if looks == Looks::Doubtful {
-                first.arg("").arg("XX");
+                // It changes nothing, for there is no such key.
+                let set =
+                    cmd("SET").arg(no_key).arg("").arg("XX").query_async::<()>(&mut link).await;
+                refusal = match set {
+                    Err(error) if is_refusal(&error) => Some(error.to_string()),
+                    // A replica, for example, is not where we should be.
+                    set => set.map(|()| None)?,
+                };
             }
-            first.query_async::<()>(&mut link).await?;
             let mut info = cmd("INFO");
             info.arg("server");
             let info: String = ask_home(link, &prefix, info).await?;
-            Ok(info_field(&info, "run_id").unwrap_or_default().to_owned())
+            let id = info_field(&info, "run_id").unwrap_or_default().to_owned();
+            Ok(Answer { id, refusal })
         })
     }
 }

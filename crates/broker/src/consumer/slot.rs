@@ -73,6 +73,8 @@ impl<H: Handler> Shared<H> {
             }
             reason = held.cancelled() => {
                 tracing::info!(job = job.id, reason, "was cancelled");
+                // Its schedule was not. (Done twice is like once.)
+                self.schedule_next(job).await;
                 Ending::Cancelled(self.settled(job, format!("cancelled: {reason}").into()).await)
             }
             ending = running => ending,
@@ -130,6 +132,8 @@ impl<H: Handler> Shared<H> {
             match self.handler.policy(&job.name).timeout {
                 None => run.await,
                 Some(limit) => tokio::select! {
+                    // What is done is done, however late.
+                    biased;
                     outcome = &mut run => outcome,
                     () = tokio::time::sleep(limit) => {
                         context.set_overdue();

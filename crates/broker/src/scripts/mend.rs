@@ -16,7 +16,11 @@ static MEND: Script = Script::new(|| script("mend(KEYS[1], ARGV[1])"));
 // Those without a lock are what the check for stalled jobs is about.
 static MEND_STALLED: Script = Script::new(|| {
     script(
-        "for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
+        "-- The check itself comes no sooner either.
+         if redis.call('EXISTS', KEYS[2]) == 1 then
+           return
+         end
+         for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
            if redis.call('EXISTS', ARGV[1] .. id .. ':lock') == 0 then
              mend(ARGV[1], id)
            end
@@ -47,7 +51,7 @@ pub(crate) async fn mend(redis: &mut Link, keys: &Keys, job_id: &str) -> Result<
 /// Mends all jobs whose holder may be gone.
 pub(crate) async fn mend_stalled(redis: &mut Link, keys: &Keys) -> Result<(), Error> {
     let mut call = MEND_STALLED.prepare_invoke();
-    call.key(keys.part("stalled")).arg(&keys.prefix);
+    call.key(keys.part("stalled")).key(keys.part("stalled-check")).arg(&keys.prefix);
     Ok(call.invoke_async(redis).await?)
 }
 

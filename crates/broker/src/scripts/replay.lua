@@ -17,9 +17,14 @@ if rcall('EXISTS', jobKey) == 0 then
 end
 local answer = 0
 if rcall('ZSCORE', KEYS[3], id) then
-  local failed = rcall('ZRANGE', jobKey .. ':unsuccessful', 0, 0)[1]
-  if failed then
-    return failed
+  local unsuccessful = jobKey .. ':unsuccessful'
+  for _, child in ipairs(rcall('ZRANGE', unsuccessful, 0, -1)) do
+    local queue, childId = child:match('^(.+):([^:]+)$')
+    if queue and rcall('ZSCORE', queue .. ':failed', childId) then
+      return child
+    end
+    -- It was cleaned up, or added anew by itself: there is nothing to wait for.
+    rcall('ZREM', unsuccessful, child)
   end
   if ARGV[8] ~= '' then
     rcall('HSET', jobKey, 'data', ARGV[8])
@@ -35,6 +40,17 @@ if rcall('ZSCORE', KEYS[3], id) then
     moveChildBackToParentDependencies(jobKey, 'failed')
     rcall('XADD', KEYS[2], '*', 'event', 'waiting-children', 'jobId', id, 'prev', 'failed')
     answer = 2
+  end
+end
+-- A parent that is about to fail because of it, and that nobody has taken yet, waits for it instead.
+local parentKey = answer > 0 and rcall('HGET', jobKey, 'parentKey')
+local reason = parentKey and rcall('HGET', parentKey, 'defa')
+if reason and reason:match('^child .+ failed$') and rcall('ZCARD', parentKey .. ':unsuccessful') == 0 then
+  local queue, parentId = parentKey:match('^(.+):([^:]+)$')
+  if queue and (rcall('LREM', queue .. ':wait', 0, parentId) > 0
+    or rcall('ZREM', queue .. ':prioritized', parentId) > 0) then
+    rcall('HDEL', parentKey, 'defa')
+    rcall('ZADD', queue .. ':waiting-children', ARGV[9], parentId)
   end
 end
 -- What has ended well or runs already needs no letter.

@@ -12,7 +12,7 @@ use stampede_broker::{
 use stampede_model::JobSpec;
 use stampede_testkit::eventually;
 
-use crate::stage::{Running, SOON, Stage, config, connect, job};
+use crate::stage::{Running, SOON, Stage, config, connect, job, throughout};
 
 fn quick() -> BreakerConfig {
     BreakerConfig {
@@ -211,5 +211,10 @@ async fn a_service_that_hangs_is_in_trouble_and_a_worker_that_stops_is_not_its_f
     }
     played.running.handle.kill();
     drop(passages);
+    throughout(Duration::from_millis(300), async || {
+        let failures: i64 = stage.ask("ZCARD stampede:breaker:{smtp}:failures").await;
+        assert_eq!(failures, 0);
+    })
+    .await;
     assert!(is_shut(&breaker).await.is_none());
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use serde_json::json;
-use stampede_broker::{Flow, Letters, OnFailure, Outcome, Schedule};
+use stampede_broker::{Cancelled, Flow, Letters, OnFailure, Outcome, Schedule, State};
 use stampede_model::JobSpec;
+use stampede_testkit::eventually;
 
-use crate::stage::{SOON, Stage, config, job, play, throughout};
+use crate::stage::{SOON, Stage, config, job, play, short_lock, throughout};
 
 #[tokio::test]
 async fn a_parent_begins_when_its_children_are_done_and_has_their_results() {
@@ -114,6 +115,87 @@ async fn a_replayed_step_takes_the_rest_of_its_flow_along_and_nothing_runs_befor
         run.completes();
     }
     stage.until_completed(2).await;
+}
+
+#[tokio::test]
+async fn a_parent_of_several_failed_children_waits_again_when_all_are_replayed() {
+    let stage = Stage::start().await;
+    let payments = stage.broker.queue("payments").await.unwrap();
+    let mut children = play(&payments, config("children"));
+    let child = |id: &str| Flow::new("payments", job(id));
+    for has_failed in [true, false] {
+        let [id, a, b] = ["order", "a", "b"].map(|name| format!("{name}-{has_failed}"));
+        let flow = Flow::new("tickets", job(&id)).after(child(&a)).after(child(&b));
+        stage.broker.add_flow(&flow).await.unwrap();
+        for _ in 0..2 {
+            children.run().await.ends(Outcome::Discard("declined".into()));
+            children.failure().await.settles(Ok(()));
+        }
+        let counts = async || payments.counts().await.unwrap();
+        eventually(SOON, || async { (counts().await.failed == 2).then_some(()) }).await;
+        // Either it has failed because of them, or it is about to.
+        let mut parents = has_failed.then(|| stage.play(config("parents")));
+        if let Some(parents) = &mut parents {
+            parents.failure().await.settles(Ok(()));
+            stage.until("it has failed", |counts| counts.failed == 1 && counts.active == 0).await;
+        }
+        assert_eq!(payments.dead_letters().replay(&Letters::All, None).await.unwrap().count, 2);
+        let counts = stage.queue.counts().await.unwrap();
+        assert_eq!((counts.waiting_children, counts.failed, counts.prioritized), (1, 0, 0));
+        for _ in 0..2 {
+            children.run().await.completes();
+        }
+        let mut parents = parents.unwrap_or_else(|| stage.play(config("parents")));
+        let parent = parents.run().await;
+        assert_eq!(parent.job.id, id);
+        parent.completes();
+        stage
+            .until("it is done", |counts| counts.active == 0 && counts.waiting_children == 0)
+            .await;
+        parents.running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_parent_does_not_wait_for_a_failed_child_of_which_nothing_is_left() {
+    let stage = Stage::start().await;
+    let payments = stage.broker.queue("payments").await.unwrap();
+    let mut parents = stage.play(config("parents"));
+    let mut children = play(&payments, config("children"));
+    let flow = Flow::new("tickets", job("order")).after(Flow::new("payments", job("charge")));
+    stage.broker.add_flow(&flow).await.unwrap();
+    children.run().await.ends(Outcome::Discard("declined".into()));
+    children.failure().await.settles(Ok(()));
+    parents.failure().await.settles(Ok(()));
+    stage.until("both failed", |counts| counts.failed == 1 && counts.active == 0).await;
+    assert!(stage.queue.retry("order").await.is_err());
+    assert_eq!(payments.clean(State::Failed, Duration::ZERO, 10).await.unwrap(), ["charge"]);
+    assert!(stage.queue.retry("order").await.unwrap());
+    assert_eq!(parents.run().await.job.id, "order");
+}
+
+#[tokio::test]
+async fn a_scheduled_job_that_is_cancelled_before_it_begins_does_not_end_its_schedule() {
+    let stage = Stage::start().await;
+    let every = Schedule::Every(Duration::from_millis(300));
+    let spec = JobSpec { priority: 0, attempts: Some(1), ..job("report") };
+    let mut first = stage.play(short_lock("first"));
+    stage.queue.schedule("report", &every, &spec).await.unwrap();
+    let run = first.run().await;
+    first.running.crash().await;
+    // As if its worker had died before it could add the next one.
+    stage.ask::<()>("DEL @delayed").await;
+    let next: Vec<String> = stage.ask("KEYS @repeat:report:*").await;
+    for key in next.iter().filter(|key| !key.ends_with(&run.job.id) && !key.ends_with(":lock")) {
+        stage.ask::<()>(&format!("DEL {key}")).await;
+    }
+    let due = run.job.id.rsplit(':').next().unwrap().to_owned();
+    stage.ask::<()>(&format!("ZADD @repeat {due} report")).await;
+    assert_eq!(stage.queue.cancel(&run.job.id, "no").await.unwrap(), Cancelled::Told);
+    let mut second = stage.play(short_lock("second"));
+    second.failure().await.settles(Ok(()));
+    let next = second.run().await;
+    assert_ne!(next.job.id, run.job.id);
 }
 
 #[tokio::test]

@@ -61,6 +61,24 @@ async fn a_redis_that_takes_nothing_is_away_and_says_why() {
 }
 
 #[tokio::test]
+async fn a_redis_that_is_full_of_jobs_is_worked_empty() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(ConsumerConfig { slots: 2, ..config("w") });
+    stage.enqueue(&jobs(20)).await;
+    let first = [played.run().await, played.run().await];
+    stage.ask::<()>("CONFIG SET maxmemory 1").await;
+    assert!(stage.queue.enqueue(&[job("a")]).await.unwrap_err().is_outage());
+    is_away(&stage.broker, "OOM").await;
+    // What ends brings the next job along, and so makes room.
+    first.into_iter().for_each(|run| run.completes());
+    for _ in 2..20 {
+        played.run().await.completes();
+    }
+    stage.until_completed(20).await;
+    assert!(stage.queue.enqueue(&[job("a")]).await.is_err(), "still full");
+}
+
+#[tokio::test]
 async fn a_primary_that_becomes_a_replica_is_left_for_where_its_address_leads() {
     let stage = Stage::start().await;
     let other = Redis::start().await;

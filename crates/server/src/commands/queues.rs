@@ -5,7 +5,7 @@ mod print;
 
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use serde_json::{Value, json};
 use stampede_model::Role;
 use url::form_urlencoded::byte_serialize;
@@ -34,7 +34,10 @@ async fn act(session: &Session, options: &Queues) -> Result<()> {
     } else {
         print(&options.command, &answer);
     }
-    Ok(())
+    match answer["failed"].as_array().map_or(0, Vec::len) {
+        0 => Ok(()),
+        failed => bail!("{failed} could not be replayed"),
+    }
 }
 
 async fn ask(client: &Client, command: &QueuesCommand) -> Result<Value> {

@@ -38,6 +38,7 @@ async fn a_killed_worker_loses_no_ticket() {
         let stats = app.admin().get(&format!("/api/batches/{batch_id}")).await.body["queueStats"].take();
         let wanted = json!({
             "waiting": 0, "prioritized": 0, "active": 0, "delayed": 0, "completed": 500, "failed": 0,
+            "waiting-children": 0,
         });
         if stats == wanted { Ok(()) } else { Err(stats.to_string()) }
     })

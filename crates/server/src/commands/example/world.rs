@@ -75,7 +75,9 @@ impl World {
             books.count("times the bank stumbled");
             return Charge::Stumbled;
         }
-        books.charged.entry(order).or_default().insert(key.to_owned());
+        if !books.charged.entry(order).or_default().insert(key.to_owned()) {
+            books.count("payments asked for again, and made once");
+        }
         Charge::Paid
     }
 
