@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post, put};
 use http::StatusCode;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::trace::{DefaultOnResponse, TraceLayer};
+use tower_http::trace::{DefaultOnFailure, DefaultOnResponse, TraceLayer};
 use tracing::Level;
 
 use crate::app::App;
@@ -113,6 +113,11 @@ pub fn router(app: App) -> Router {
         }))
         .layer(middleware::from_fn(limit_time))
         .layer(middleware::from_fn_with_state(app.clone(), note_time))
-        .layer(TraceLayer::new_for_http().on_response(DefaultOnResponse::new().level(Level::DEBUG)))
+        // Whatever went wrong has been told where it did.
+        .layer(
+            TraceLayer::new_for_http()
+                .on_response(DefaultOnResponse::new().level(Level::DEBUG))
+                .on_failure(DefaultOnFailure::new().level(Level::DEBUG)),
+        )
         .with_state(app)
 }

@@ -9,16 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bullmq::error::error_code::{JOB_NOT_EXIST, JOB_NOT_IN_STATE};
+use futures::stream::{self, StreamExt};
 use redis::{cmd, pipe};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::names::{check_job_to_touch, check_queue_name};
 use crate::scripts::{self, Again};
-use crate::{Broker, Error, Queue, now_ms};
+use crate::{Broker, Error, Queue, Replayed, now_ms};
 
 /// Jobs looked at in one go.
 const PAGE: usize = 200;
+/// Jobs that are retried at the same time.
+const RETRY_AT_ONCE: usize = 32;
 /// Jobs that are cleaned up in one call.
 const CLEAN_AT_ONCE: usize = 10_000;
 /// Jobs that one search looks through before it says where to go on.
@@ -292,9 +295,31 @@ impl Queue {
         self.ask(|| self.bull().is_paused()).await
     }
 
-    /// Removes all jobs that wait. What runs and what has ended stays.
-    pub async fn drain(&self, delayed: Delayed) -> Result<(), Error> {
-        Ok(self.bull().drain(delayed == Delayed::Too).await?)
+    /// Removes all jobs that wait; returns how many. What runs, what has ended and the next jobs of schedules stay.
+    ///
+    /// BullMQ's own script for this cuts off the wrong end of the list when a schedule's job is in it.
+    pub async fn drain(&self, delayed: Delayed) -> Result<usize, Error> {
+        let delayed = (delayed == Delayed::Too).then_some(State::Delayed);
+        let mut removed = 0;
+        for state in State::WAITING.into_iter().chain(delayed) {
+            removed += self.clean(state, Duration::ZERO, u32::MAX).await?.len();
+        }
+        Ok(removed)
+    }
+
+    /// Puts all failed jobs back to wait, as [`Queue::retry`] does: also those of other software, which makes no
+    /// dead letters.
+    pub async fn retry_all(&self) -> Result<Replayed, Error> {
+        let mut redis = self.broker().redis();
+        let failed = self.keys().part("failed");
+        // Oldest first.
+        let ids: Vec<String> =
+            cmd("ZRANGE").arg(failed).arg(0).arg(-1).query_async(&mut redis).await?;
+        let each = stream::iter(ids).map(|id| async move {
+            let retried = self.retry(&id).await;
+            (id, retried)
+        });
+        Replayed::of(each.buffered(RETRY_AT_ONCE)).await
     }
 
     /// Removes jobs in a state that are older than `grace`, at most `limit`; returns their ids.

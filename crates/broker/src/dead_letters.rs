@@ -5,7 +5,7 @@
 //! nobody consumes: Bull Board shows it, Node's clients read it. A letter's id is the job's; its data
 //! are `{jobId, payload, reason}` as in seed 002, and the job's history beside them.
 
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use redis::{cmd, pipe};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -144,6 +144,25 @@ pub struct Replayed {
     pub failed: Vec<NotReplayed>,
 }
 
+impl Replayed {
+    /// What became of each of many.
+    pub(crate) async fn of(
+        each: impl Stream<Item = (String, Result<bool, Error>)>,
+    ) -> Result<Self, Error> {
+        let mut each = std::pin::pin!(each);
+        let mut all = Self::default();
+        while let Some((id, replayed)) = each.next().await {
+            match replayed {
+                Ok(replayed) => all.count += usize::from(replayed),
+                Err(error) if error.is_outage() => return Err(error),
+                // The others are not to blame for it.
+                Err(error) => all.failed.push(NotReplayed { id, error: error.to_string() }),
+            }
+        }
+        Ok(all)
+    }
+}
+
 /// A letter that could not be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotReplayed {
@@ -211,7 +230,8 @@ impl DeadLetters {
     /// Letters by age, newest first, from the `from`-th on.
     pub async fn list(&self, from: usize, count: usize) -> Result<FoundLetters, Error> {
         let page = self.page(from, count).await?;
-        let next = (page.len() == count).then_some(from + count);
+        let next = from + page.len();
+        let next = (page.len() == count && next < self.count().await?).then_some(next);
         Ok(FoundLetters { letters: page.into_iter().flatten().collect(), next })
     }
 
@@ -280,21 +300,16 @@ impl DeadLetters {
         which: &Letters,
         payload: Option<&Value>,
     ) -> Result<Replayed, Error> {
+        let is_named = matches!(which, Letters::These(_));
         let each = stream::iter(self.ids(which).await?).map(|id| async move {
-            let replayed = self.replay_one(&id, payload).await;
+            let replayed = match self.written(&id).await {
+                Ok(None) if is_named => Err(Error::UnknownLetter { id: id.clone() }),
+                Err(error) => Err(error),
+                Ok(_) => self.replay_one(&id, payload).await,
+            };
             (id, replayed)
         });
-        let mut each = each.buffered(AT_ONCE);
-        let mut all = Replayed::default();
-        while let Some((id, replayed)) = each.next().await {
-            match replayed {
-                Ok(replayed) => all.count += usize::from(replayed),
-                Err(error) if error.is_outage() => return Err(error),
-                // The others are not to blame for it.
-                Err(error) => all.failed.push(NotReplayed { id, error: error.to_string() }),
-            }
-        }
-        Ok(all)
+        Replayed::of(each.buffered(AT_ONCE)).await
     }
 
     async fn replay_one(&self, id: &str, payload: Option<&Value>) -> Result<bool, Error> {

@@ -129,6 +129,12 @@ pub enum Error {
         /// The key of the other one.
         child: String,
     },
+    /// There is nothing to replay.
+    #[error("there is no dead letter of job {id:?}")]
+    UnknownLetter {
+        /// Which job.
+        id: String,
+    },
     /// Jobs are being worked on that would be lost.
     #[error("jobs of queue {queue:?} are being worked on")]
     Busy {

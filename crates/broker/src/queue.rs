@@ -125,6 +125,11 @@ impl Queue {
         Ok(ids)
     }
 
+    /// Why a job would be refused, if so.
+    pub fn check(&self, job: &JobSpec) -> Result<(), Error> {
+        check(job, self.broker.max_payload()).map(drop)
+    }
+
     async fn add(&self, jobs: &[NewJob<'_>]) -> Result<Vec<String>, Error> {
         scripts::add(&self.broker.redis(), &self.keys, jobs, now_ms()).await
     }

@@ -6,6 +6,9 @@
 
 use std::time::Duration;
 
+use bullmq::error::error_code::{
+    SCHEDULER_JOB_ID_COLLISION as COLLISION, SCHEDULER_JOB_SLOTS_BUSY as BUSY,
+};
 use bullmq::job_scheduler::{JobSchedulerJson, RepeatOptions, next_cron_millis};
 use serde_json::{Value, json};
 use stampede_model::JobSpec;
@@ -104,16 +107,15 @@ impl Queue {
         let mut options = options_of(job);
         options.job_id = None;
         let repeat = schedule.options()?;
-        self.bull()
-            .upsert_job_scheduler(
-                id,
-                repeat,
-                Some(&job.name),
-                Some(job.data.clone()),
-                Some(options),
-            )
-            .await?;
-        Ok(())
+        let (name, data) = (Some(job.name.as_ref()), Some(job.data.clone()));
+        let set = self.bull().upsert_job_scheduler(id, repeat, name, data, Some(options)).await;
+        match set {
+            Err(bullmq::Error::Script { code: COLLISION | BUSY, .. }) => {
+                let told = "a job of an earlier schedule with this id is still there; remove it, or use another id";
+                Err(Error::InvalidSchedule(told.to_owned()))
+            }
+            set => Ok(set.map(drop)?),
+        }
     }
 
     /// Ends a schedule and removes its next job. `Ok(false)`: there is none of this id.

@@ -140,7 +140,7 @@ impl LocalEngine {
             tracing::info!("the engine's journal: {}", describe(opened));
         }
         let address = running.server.tcp_addr().context("the engine does not listen")?;
-        let public_url = format!("redis://:{password}@{address}/0");
+        let public_url = format!("redis://default:{password}@{address}/0");
         write_private(&data_dir.join("engine.url"), &public_url)?;
         let url = match &socket {
             Some(socket) => socket_url(socket, Some(&password))?,

@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(stampede_template::sandbox::SUBCOMMAND) {
         stampede_template::sandbox_main();
     }
+    end_with_the_reader();
     let cli = Cli::read();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -42,6 +43,18 @@ fn main() -> ExitCode {
     // What is left on blocking threads (a page being typeset) must not hold up the exit.
     runtime.shutdown_background();
     code
+}
+
+/// Whoever has read enough closes the pipe (`stampede … | head`): that is an end, not a panic.
+fn end_with_the_reader() {
+    let others = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let message = panic.payload().downcast_ref::<String>();
+        if message.is_some_and(|text| text.starts_with("failed printing to stdout: Broken pipe")) {
+            std::process::exit(0);
+        }
+        others(panic);
+    }));
 }
 
 async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {

@@ -89,7 +89,10 @@ async fn readiness(vitals: &Vitals, workers: Option<u64>) -> (StatusCode, Json<V
         tokio::time::timeout(PATIENCE, vitals.broker.ping()),
     );
     let word = |up: bool| if up { "up" } else { "down" };
-    let (store, redis) = (matches!(store, Ok(Ok(()))), matches!(redis, Ok(Ok(()))));
+    let state = vitals.broker.connection_state();
+    // One that answers and takes nothing does not help either.
+    let redis = matches!(redis, Ok(Ok(()))) && state == ConnectionState::Connected;
+    let store = matches!(store, Ok(Ok(())));
     let (status, overall) = if store && redis && workers != Some(0) {
         (StatusCode::OK, "ready")
     } else {
@@ -99,8 +102,9 @@ async fn readiness(vitals: &Vitals, workers: Option<u64>) -> (StatusCode, Json<V
     if let Some(workers) = workers {
         body["workers"] = word(workers > 0).into();
     }
-    if let ConnectionState::Away { duration, .. } = vitals.broker.connection_state() {
+    if let ConnectionState::Away { duration, reason } = state {
         body["redisDownSeconds"] = duration.as_secs().into();
+        body["redisReason"] = reason.into();
     }
     (status, Json(body))
 }

@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
-use stampede_broker::{Delayed, Error, JobView, Queue, State as JobState, WhenActive};
+use stampede_broker::{Delayed, Error, JobView, Queue, Replayed, State as JobState, WhenActive};
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -25,6 +25,8 @@ use crate::query::{FromQuery, Nothing, Params, Query};
 const SHOWN_ACTIVE: usize = 10;
 /// Jobs in one answer, if the request does not say and at most.
 const PAGE: (usize, usize) = (50, 500);
+/// How long to wait for a queue that may be made.
+const HANDLE_PATIENCE: Duration = Duration::from_secs(3);
 /// Most jobs at a time that can be asked for.
 const MOST_AT_A_TIME: u64 = 1_000_000;
 /// Jobs that one request cleans up, if it does not say and at most.
@@ -124,7 +126,7 @@ pub(crate) async fn clean(
     Ok(Json(answer))
 }
 
-/// `pause`, `resume`, `concurrency`, `drain` or `obliterate`.
+/// `pause`, `resume`, `concurrency`, `retry` (all that failed), `drain` or `obliterate`.
 pub(crate) async fn change(
     State(app): State<App>,
     caller: Caller,
@@ -152,10 +154,16 @@ pub(crate) async fn change(
             }
             queue.set_global_concurrency(fields.finish(Some(jobs))?).await?;
         }
+        "retry" => {
+            fields.only(&[]);
+            fields.finish(Some(()))?;
+            let Replayed { count, failed } = queue.retry_all().await?;
+            answer = json!({ "success": failed.is_empty(), "count": count, "failed": failed });
+        }
         "drain" => {
             fields.only(&["delayed"]);
             let delayed = if fields.flag("delayed") { Delayed::Too } else { Delayed::Keep };
-            queue.drain(fields.finish(Some(delayed))?).await?;
+            answer["removed"] = json!(queue.drain(fields.finish(Some(delayed))?).await?);
             if let Some(note) = coming_back::note_of_all(&name) {
                 answer["note"] = note;
             }
@@ -177,7 +185,7 @@ pub(crate) async fn change(
             }
         }
         _ => {
-            let verbs = "pause, resume, concurrency, drain or obliterate";
+            let verbs = "pause, resume, concurrency, retry, drain or obliterate";
             return Err(Problem::new(StatusCode::NOT_FOUND, verbs));
         }
     }
@@ -200,6 +208,14 @@ impl FromQuery for Page {
             count: count.min(PAGE.1),
             search: query.text("search"),
         }
+    }
+}
+
+/// A queue, which need not be there yet. (A handle on a Redis that is away takes its time.)
+async fn any(app: &App, name: &str) -> Result<Queue, Problem> {
+    match tokio::time::timeout(HANDLE_PATIENCE, app.broker.queue(name)).await {
+        Ok(queue) => Ok(queue?),
+        Err(_) => Err(Problem::unavailable("the queue")),
     }
 }
 

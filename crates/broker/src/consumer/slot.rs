@@ -97,6 +97,13 @@ impl<H: Handler> Shared<H> {
         };
         self.events.tell(&job.id, ending.event());
         if let Ending::Failed(failure) = &ending {
+            let (queue, reason) = (self.queue.name(), &failure.reason);
+            tracing::warn!(
+                job = job.id,
+                queue,
+                reason,
+                "failed for good, and is a dead letter now"
+            );
             self.handler.dead_lettered(job, &failure.reason).await;
         }
         after

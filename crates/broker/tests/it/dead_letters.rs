@@ -60,7 +60,9 @@ async fn a_replayed_job_has_all_its_attempts_again_and_perhaps_other_data() {
     assert_eq!(letters.count().await.unwrap(), 3);
     let one = Letters::These(vec!["job-1".into(), "unknown".into()]);
     let data = json!({"ticketId": "corrected"});
-    assert_eq!(letters.replay(&one, Some(&data)).await.unwrap().count, 1);
+    let replayed = letters.replay(&one, Some(&data)).await.unwrap();
+    assert_eq!((replayed.count, replayed.failed.len()), (1, 1));
+    assert!(replayed.failed[0].error.contains("no dead letter of job \"unknown\""), "{replayed:?}");
     let mut played = stage.play(config("w"));
     let run = played.run().await;
     assert_eq!((run.job.id.as_str(), &run.job.data), ("job-1", &data));

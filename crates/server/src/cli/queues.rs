@@ -171,12 +171,16 @@ pub(crate) enum QueuesCommand {
         #[arg(long, default_value_t = 10_000)]
         limit: u64,
     },
-    /// Run a failed job again
+    /// Run a failed job again, or all that failed
     Retry {
         /// Name of the queue
         queue: String,
         /// Id of the job
-        id: String,
+        #[arg(required_unless_present = "all")]
+        id: Option<String>,
+        /// All of them, also those that other software has left without a dead letter
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
     },
     /// Let a delayed job begin now
     Promote {

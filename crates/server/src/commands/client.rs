@@ -47,8 +47,16 @@ impl Client {
 
     /// Whether a server is there and ready.
     pub(crate) async fn is_ready(&self) -> bool {
-        let answer = self.http.get(format!("{}/ready", self.base)).send().await;
-        answer.is_ok_and(|answer| answer.status().is_success())
+        self.readiness().await.is_ok()
+    }
+
+    /// The same; an error is what one says that is there and not ready.
+    pub(crate) async fn readiness(&self) -> std::result::Result<(), Option<Value>> {
+        match self.http.get(format!("{}/ready", self.base)).send().await {
+            Ok(answer) if answer.status().is_success() => Ok(()),
+            Ok(answer) => Err(answer.json().await.ok()),
+            Err(_) => Err(None),
+        }
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Response> {

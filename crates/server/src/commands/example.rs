@@ -216,8 +216,8 @@ fn report(
             println!("  {count:>6}  {what}");
         }
         println!(
-            "\nDead letters that are left (here: the first ten of {}); with a server one would look at them with \
-             `stampede queues dead-letters orders`:",
+            "\nDead letters that are left: {} (ten of them at most are shown; with a server of your own: \
+             stampede queues dead-letters orders)",
             causes.len()
         );
         for letter in causes.iter().take(10) {

@@ -36,7 +36,7 @@ async fn act(session: &Session, options: &Queues) -> Result<()> {
     }
     match answer["failed"].as_array().map_or(0, Vec::len) {
         0 => Ok(()),
-        failed => bail!("{failed} could not be replayed"),
+        failed => bail!("{failed} of them cannot run again"),
     }
 }
 
@@ -74,7 +74,10 @@ async fn ask(client: &Client, command: &QueuesCommand) -> Result<Value> {
             });
             client.post("/api/queues/clean", &body).await
         }
-        Command::Retry { queue, id } => change_job(client, queue, id, "retry").await,
+        Command::Retry { queue, id: Some(id), .. } => change_job(client, queue, id, "retry").await,
+        Command::Retry { queue, id: None, .. } => {
+            client.post(&queue_path(queue, "retry"), &json!({})).await
+        }
         Command::Promote { queue, id } => change_job(client, queue, id, "promote").await,
         Command::Cancel { queue, id } => change_job(client, queue, id, "cancel").await,
         Command::Remove { queue, id } => delete(client, &job_path(queue, id)).await,

@@ -43,13 +43,14 @@ impl Session {
 
     /// Says what to do if nobody is there.
     pub(crate) async fn must_be_ready(&self) -> Result<()> {
-        if !self.client.is_ready().await {
-            bail!(
+        match self.client.readiness().await {
+            Ok(()) => Ok(()),
+            Err(Some(told)) => bail!("the server at {} is not ready: {told}", self.url),
+            Err(None) => bail!(
                 "no server is ready at {}. Start one with \"make run\" (or \"stampede\"), or give its --url",
                 self.url
-            );
+            ),
         }
-        Ok(())
     }
 
     /// Takes back the temporary key.

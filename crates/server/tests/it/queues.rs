@@ -1,9 +1,9 @@
 //! Looking into queues and tidying them up, over HTTP and with `stampede queues`.
 
 use serde_json::{Value, json};
-use stampede_testkit::{App, eventually, temp_dir};
+use stampede_testkit::{App, Redis, eventually, temp_dir};
 
-use crate::{PATIENCE, batch_ended, create_event, start, text};
+use crate::{PATIENCE, STAMPEDE, batch_ended, create_event, start, text};
 
 const TEMPLATE: &str = r#"
 #let t = json("ticket.json")
@@ -125,6 +125,42 @@ async fn queues_are_for_administrators_and_must_exist() {
 }
 
 #[tokio::test]
+async fn a_redis_that_takes_nothing_is_seen_by_whoever_asks() {
+    let redis = Redis::start().await;
+    let app = start(&[("WORKER_MODE", "api"), ("REDIS_URL", &redis.url())]).await;
+    let job = json!({ "name": "x" });
+    app.admin().post("/api/queues/mails/jobs", &job).await.expect(200);
+    redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+    app.admin().post("/api/queues/mails/jobs", &job).await.expect(503);
+    let ready = |wanted: u16| {
+        let app = &app;
+        eventually(PATIENCE, move || async move {
+            let answer = app.stranger().get("/ready").await;
+            if answer.status == wanted { Ok(answer.body) } else { Err(answer.body.to_string()) }
+        })
+    };
+    let told = ready(503).await;
+    assert!(text(&told["redisReason"]).contains("OOM"), "{told}");
+    let (worked, told) = app.command(&["queues", "status"]);
+    assert!(!worked && told.contains("is not ready") && told.contains("OOM"), "{told}");
+    redis.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(ready(200).await["redisReason"], json!(null));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_a_command_quietly() {
+    let folder = temp_dir();
+    // The reader is gone long before there is anything to read.
+    let piped = std::process::Command::new("sh")
+        .args(["-c", "(sleep 0.2; \"$0\" doctor) | true", STAMPEDE])
+        .env("DATA_DIR", folder.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&piped.stderr);
+    assert!(!told.contains("panicked"), "{told}");
+}
+
+#[tokio::test]
 async fn jobs_are_added_scheduled_and_held_back_by_whoever_operates() {
     let app = start(&[("WORKER_MODE", "api")]).await;
     let admin = app.admin();
@@ -141,7 +177,9 @@ async fn jobs_are_added_scheduled_and_held_back_by_whoever_operates() {
     let again = json!({ "name": "welcome", "id": "w-1", "attempts": 3,
                         "backoff": { "type": "exponential", "delayMs": 500 } });
     let again = admin.post("/api/queues/mails/jobs", &again).await.expect(200);
-    assert_eq!(again["id"], "w-1", "once is enough");
+    assert_eq!((&again["id"], &again["added"]), (&json!("w-1"), &json!(false)), "once is enough");
+    assert!(run(&["add", "mails", "welcome", "--id", "w-1"]).contains("is there already"));
+    assert!(run(&["jobs", "mails", "--search", "nowhere"]).contains("none of them"));
 
     run(&["concurrency", "mails", "3"]);
     assert!(run(&["status"]).contains("at most 3 at a time"));
@@ -183,6 +221,11 @@ async fn jobs_are_added_scheduled_and_held_back_by_whoever_operates() {
         ("mails/jobs", json!({ "name": "x", "priority": 3_000_000 }), "priority"),
         ("mails/jobs", json!({ "name": "x", "attempts": 0 }), "attempts must be at least 1"),
         ("mails/jobs", json!({ "name": "x", "backoff": { "type": "fixed" } }), "backoff.delayMs"),
+        (
+            "mails/jobs",
+            json!({ "name": "x", "backoff": { "type": "mine", "delayMs": 5 } }),
+            "delayMs",
+        ),
         ("mails/jobs", too_long, "262144 is the most"),
         ("a:b/jobs", json!({ "name": "x" }), "cannot be a queue name"),
         ("mails/concurrency", json!({}), "jobs is missing"),
@@ -231,7 +274,7 @@ async fn dead_letters_are_shown_replayed_and_thrown_away() {
     assert!(worked && told.contains("no such seat") && told.contains("1 in all"), "{told}");
 
     let (worked, told) = app.command(&["queues", "replay", "tickets", &broken]);
-    assert!(worked && told.contains("1 replayed"), "{told}");
+    assert!(worked && told.contains("1 run again"), "{told}");
     // It is still broken, and dies again after all its attempts.
     eventually(PATIENCE, || async {
         let letters = app.admin().get("/api/queues/tickets/dead-letters").await.expect(200);

@@ -7,9 +7,9 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
-use stampede_broker::{Backoff, Cancelled, JobSpec, Queue, State as JobState};
+use stampede_broker::{Backoff, Cancelled, JobSpec, Presence, Queue, State as JobState};
 
-use super::{Page, coming_back, existing};
+use super::{Page, any, coming_back, existing};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::input::{Body, Fields, MaybeBody, as_text};
@@ -146,7 +146,7 @@ async fn refusal(queue: &Queue, id: &str, why: &str) -> Result<Problem, Problem>
 const SPEC: [&str; 7] = ["name", "data", "id", "delayMs", "priority", "attempts", "backoff"];
 
 /// Adds a job: `{name, data, id?, delayMs?, priority?, attempts?, backoff?: {type, delayMs}}`. With the id of one
-/// that is there already, nothing happens.
+/// that is there already nothing happens, and `added` is false.
 pub(crate) async fn add(
     State(app): State<App>,
     caller: Caller,
@@ -158,10 +158,12 @@ pub(crate) async fn add(
     fields.only(&SPEC);
     let job = spec(&mut fields);
     let job = fields.finish(job)?;
-    let queue = app.broker.queue(&name).await?;
+    let queue = any(&app, &name).await?;
+    queue.check(&job)?;
+    let was_there = queue.presence(&[&job.id]).await? != [Presence::Missing];
     let ids = queue.enqueue(std::slice::from_ref(&job)).await?;
-    tracing::info!(user = caller.0.user, queue = name, job = job.id, "job added");
-    Ok(Json(json!({ "success": true, "id": ids.first() })))
+    tracing::info!(user = caller.0.user, queue = name, job = job.id, was_there, "job added");
+    Ok(Json(json!({ "success": true, "id": ids.first(), "added": !was_there })))
 }
 
 /// Reads what describes a job, such as those of a schedule.
@@ -209,7 +211,14 @@ fn backoff(fields: &mut Fields<'_>) -> Option<Backoff> {
             nested.wrong("delayMs", "is missing");
             None
         }
-        (Some(name), _) => Some(Backoff::Named(name.to_owned())),
+        (Some(name), None) => Some(Backoff::Named(name.to_owned())),
+        (Some(_), Some(_)) => {
+            nested.wrong(
+                "delayMs",
+                "goes with fixed and exponential; other types are the worker's own",
+            );
+            None
+        }
         (None, _) => {
             nested.wrong("type", "must be fixed, exponential, or a name that the worker knows");
             None

@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use stampede_broker::Schedule;
 
-use super::{existing, jobs};
+use super::{any, existing, jobs};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::input::{Body, Fields, as_text};
@@ -37,7 +37,7 @@ pub(crate) async fn set(
     let schedule = schedule(&mut fields);
     let job = jobs::spec(&mut fields);
     let (schedule, job) = fields.finish(schedule.zip(job))?;
-    app.broker.queue(&name).await?.schedule(&id, &schedule, &job).await?;
+    any(&app, &name).await?.schedule(&id, &schedule, &job).await?;
     tracing::info!(user = caller.0.user, queue = name, schedule = id, "schedule set");
     Ok(Json(json!({ "success": true })))
 }

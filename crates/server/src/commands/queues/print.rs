@@ -15,7 +15,10 @@ const SHOWN: usize = 60;
 pub(super) fn print(command: &QueuesCommand, answer: &Value) {
     match command {
         QueuesCommand::Status => print_status(answer),
-        QueuesCommand::Jobs { state, .. } => print_jobs(answer, state),
+        QueuesCommand::Jobs { state, search: None, skip: 0, .. } => {
+            print_jobs(answer, &format!("no job is {state}"));
+        }
+        QueuesCommand::Jobs { .. } => print_jobs(answer, "none of them"),
         QueuesCommand::DeadLetters { .. } => print_letters(answer),
         QueuesCommand::Job { .. } => {
             println!("{}", serde_json::to_string_pretty(answer).unwrap_or_default());
@@ -25,15 +28,17 @@ pub(super) fn print(command: &QueuesCommand, answer: &Value) {
                 println!("{queue}: {count} removed");
             }
         }
-        QueuesCommand::Replay { .. } => {
-            println!("{} replayed", answer["count"]);
+        QueuesCommand::Replay { .. } | QueuesCommand::Retry { id: None, .. } => {
+            println!("{} run again", answer["count"]);
             for letter in answer["failed"].as_array().into_iter().flatten() {
                 println!("not {}: {}", text(&letter["id"]), text(&letter["error"]));
             }
         }
         QueuesCommand::Purge { .. } => println!("{} thrown away", answer["count"]),
         QueuesCommand::Cancel { .. } if answer["state"] == "cancelling" => {
-            println!("whoever works on it was told to stop; it will have failed as cancelled");
+            println!(
+                "told to stop: a worker of Stampede fails it as cancelled; others do not hear of it"
+            );
         }
         QueuesCommand::Cancel { .. } | QueuesCommand::Remove { .. } => {
             println!("removed from the queue");
@@ -41,7 +46,11 @@ pub(super) fn print(command: &QueuesCommand, answer: &Value) {
         QueuesCommand::Retry { .. } | QueuesCommand::Promote { .. } => {
             println!("waits for a worker")
         }
+        QueuesCommand::Add { .. } if answer["added"] == false => {
+            println!("{} is there already, and was left as it is", text(&answer["id"]));
+        }
         QueuesCommand::Add { .. } => println!("added as {}", text(&answer["id"])),
+        QueuesCommand::Drain { .. } => println!("{} removed", answer["removed"]),
         QueuesCommand::Limits => print_limits(answer),
         QueuesCommand::Breakers => print_breakers(answer),
         QueuesCommand::Schedules { .. } => print_schedules(answer),
@@ -76,7 +85,7 @@ fn print_status(answer: &Value) {
     table.print("no queue has seen a job yet");
 }
 
-fn print_jobs(answer: &Value, state: &str) {
+fn print_jobs(answer: &Value, empty: &str) {
     let mut table = Table::new(["id", "state", "name", "attempts", "data", "reason"]);
     for job in answer["jobs"].as_array().into_iter().flatten() {
         table.row(vec![
@@ -88,7 +97,7 @@ fn print_jobs(answer: &Value, state: &str) {
             short(&text(&job["failedReason"])),
         ]);
     }
-    table.print(&format!("no job is {state}"));
+    table.print(empty);
     print_more(answer);
 }
 

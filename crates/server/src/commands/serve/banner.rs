@@ -28,7 +28,12 @@ pub(super) fn greet(settings: &Settings, admin_key: AdminKey, address: SocketAdd
     println!("  Admin key   {key}");
     println!("  Workers     {}", workers(settings));
     println!("  PDFs        {}", settings.public_path.join("tickets").display());
-    println!("  Try         {myself} demo --tickets 200");
+    // A command looks where the server is by default.
+    let port = match address.port() {
+        3000 => String::new(),
+        port => format!("PORT={port} "),
+    };
+    println!("  Try         {port}{myself} demo --tickets 200");
     println!();
 }
 
