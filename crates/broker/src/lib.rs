@@ -65,16 +65,18 @@ mod flows;
 mod job;
 mod keys;
 mod limits;
+mod look;
 mod mirror;
 mod names;
 mod options;
 mod queue;
+mod queue_names;
 mod reclaim;
 mod schedules;
 mod scripts;
 
 pub use address::check_url;
-pub use admin::{Delayed, Found, JobView, State, WhenActive};
+pub use admin::{Delayed, WhenActive};
 pub use backoff::RetryPolicy;
 pub use breaker::{Breaker, BreakerConfig, Gate, Passage, ShutBreaker};
 pub use cluster::{
@@ -92,6 +94,7 @@ pub use events::{Ended, QueueEvent, QueueEvents};
 pub use flows::{Flow, OnFailure};
 pub use job::{Job, Outcome};
 pub use limits::{Limits, Permit, Rate, Taken};
+pub use look::{Found, JobView, State};
 pub use mirror::BatchMirror;
 pub use names::Channel;
 pub use queue::{Counts, Presence, Queue};

@@ -140,8 +140,8 @@ impl Sentinels {
         certificates: Option<&TlsCertificates>,
     ) -> redis::RedisResult<Self> {
         let open = |url: &String| {
-            let client = super::open(url.as_str(), certificates.cloned())?;
-            Ok((super::without_password(url), client))
+            let client = super::opener::open(url.as_str(), certificates.cloned())?;
+            Ok((crate::address::without_password(url), client))
         };
         let clients = address.sentinels.iter().map(open).collect::<redis::RedisResult<_>>()?;
         Ok(Self { clients, name: address.master.clone() })
@@ -217,7 +217,7 @@ impl Way {
     /// let us in or ask, is for those who connect to find out.
     async fn is_no_master(&self, server: &str) -> bool {
         let url = format!("{}{server}", self.login);
-        let Ok(client) = super::open(url, self.certificates.clone()) else {
+        let Ok(client) = super::opener::open(url, self.certificates.clone()) else {
             return false;
         };
         let asked = async {
@@ -244,7 +244,7 @@ impl Way {
     async fn open(&self, server: &str) -> std::io::Result<Box<dyn Wire>> {
         let stream = TcpStream::connect(server).await?;
         let _ = stream.set_nodelay(true);
-        super::probe(&stream);
+        super::opener::probe(&stream);
         match &self.tls {
             Some(tls) => tls.wrap(server, stream).await,
             None => Ok(Box::new(stream)),
