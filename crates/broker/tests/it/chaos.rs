@@ -60,7 +60,10 @@ async fn make_trouble(fleet: &mut Fleet, proxy: &Proxy, ended: impl Fn() -> bool
             frozen = None;
         }
         let index = fastrand::usize(..PROCESSES);
-        match fastrand::u8(..3) {
+        // Each kind once, then as chance has it: a fast machine leaves no time for many.
+        let so_far = trouble.killed + trouble.frozen + trouble.resets;
+        let kind = if so_far < 3 { so_far as u8 } else { fastrand::u8(..3) };
+        match kind {
             0 => {
                 if frozen.is_some_and(|(other, _)| other == index) {
                     frozen = None;
