@@ -30,7 +30,7 @@ install-run:
 	@scripts/install cargo cc
 
 install-test:
-	@scripts/install cargo rustfmt clippy cc redis-server postgres nginx pdftotext zbarimg qpdf unzip node npm python3-venv chromium cargo-nextest
+	@scripts/install cargo rustfmt clippy cc redis-server postgres nginx pdftotext zbarimg qpdf unzip openssl node npm python3-venv chromium cargo-nextest
 
 clean:
 	rm -rf bin "$(CARGO_TARGET_DIR)"

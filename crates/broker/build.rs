@@ -8,11 +8,12 @@ use std::process::Command;
 use std::{env, error::Error, fs};
 
 /// The scripts we run. Adding one? Also give it a function in `src/scripts/`.
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 7] = [
     "addLog-2",
-    "extendLocks-1",
     "moveJobFromActiveToWait-9",
     "moveStalledJobsToWait-9",
+    "moveToWaitingChildren-7",
+    "removeUnprocessedChildren-2",
     "updateJobScheduler-12",
     "updateProgress-3",
 ];
@@ -21,9 +22,15 @@ const SCRIPTS: [&str; 6] = [
 const CAREFUL: [&str; 4] =
     ["moveToActive-11", "moveToDelayed-11", "moveToFinished-14", "retryJob-11"];
 
-/// Those that are made part of other scripts only (`src/scripts/many.rs`, `replay.rs`).
-const PARTS: [&str; 4] =
-    ["addDelayedJob-6", "addPrioritizedJob-9", "addStandardJob-9", "reprocessJob-9"];
+/// Those that are made part of other scripts only (`src/scripts/many.rs`, `holding.rs`, `remove.rs`, `replay.rs`).
+const PARTS: [&str; 6] = [
+    "addDelayedJob-6",
+    "addPrioritizedJob-9",
+    "addStandardJob-9",
+    "extendLocks-1",
+    "removeJob-2",
+    "reprocessJob-9",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,6 +1,6 @@
 //! Reading requests: ids from paths, JSON from bodies, every mistake named with its field.
 
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
@@ -91,7 +91,8 @@ impl FromRequest<App> for MaybeBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        if !request.headers().contains_key(CONTENT_TYPE) {
+        // A body that does not say what it is must not be taken for none: what it limits would not be limited.
+        if !request.headers().contains_key(CONTENT_TYPE) && request.body().is_end_stream() {
             return Ok(Self(Map::new()));
         }
         Body::from_request(request, app).await.map(|Body(object)| Self(object))

@@ -9,14 +9,15 @@ use bullmq::error::error_code::{JOB_NOT_EXIST, JOB_NOT_IN_STATE};
 use futures::stream::{self, StreamExt};
 use redis::cmd;
 
+use crate::dead_letters::MOST_IN_ONE_CALL;
 use crate::names::check_job_to_touch;
-use crate::scripts::{self, Again};
+use crate::scripts::{self, Again, Slice};
 use crate::{Error, Queue, Replayed, State, now_ms};
 
 /// Jobs that are retried at the same time.
 const RETRY_AT_ONCE: usize = 32;
-/// Jobs that are cleaned up in one call.
-const CLEAN_AT_ONCE: usize = 10_000;
+/// Jobs that are removed in one call: enough to share its costs, few enough to be done in some milliseconds.
+const REMOVED_AT_ONCE: usize = 500;
 
 /// Jobs that an operation leaves alone, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,8 @@ impl Queue {
         self.ask(|| self.bull().is_paused()).await
     }
 
-    /// Removes all jobs that wait; returns how many. What runs, what has ended and the next jobs of schedules stay.
+    /// Removes all jobs that wait; returns how many. What runs, what has ended and the next jobs of schedules stay;
+    /// what comes after a removed job in a flow fails.
     ///
     /// BullMQ's own script for this cuts off the wrong end of the list when a schedule's job is in it.
     pub async fn drain(&self, delayed: Delayed) -> Result<usize, Error> {
@@ -64,14 +66,14 @@ impl Queue {
         Ok(removed)
     }
 
-    /// Puts all failed jobs back to wait, as [`Queue::retry`] does: also those of other software, which makes no
-    /// dead letters.
+    /// Puts failed jobs back to wait, as [`Queue::retry`] does: also those of other software, which makes no
+    /// dead letters. The oldest 10,000, so that it ends in time; then the next ones can be asked for.
     pub async fn retry_all(&self) -> Result<Replayed, Error> {
         let mut redis = self.broker().redis();
         let failed = self.keys().part("failed");
-        // Oldest first.
+        let last = MOST_IN_ONE_CALL - 1;
         let ids: Vec<String> =
-            cmd("ZRANGE").arg(failed).arg(0).arg(-1).query_async(&mut redis).await?;
+            cmd("ZRANGE").arg(failed).arg(0).arg(last).query_async(&mut redis).await?;
         let each = stream::iter(ids).map(|id| async move {
             let retried = self.retry(&id).await;
             (id, retried)
@@ -79,26 +81,45 @@ impl Queue {
         Replayed::of(each.buffered(RETRY_AT_ONCE)).await
     }
 
-    /// Removes jobs in a state that are older than `grace`, at most `limit`; returns their ids.
+    /// Removes jobs in a state to which nothing has happened for `grace`, at most `limit` and the oldest first;
+    /// returns their ids. What comes after a removed job in a flow fails.
     pub async fn clean(
         &self,
         state: State,
         grace: Duration,
         limit: u32,
     ) -> Result<Vec<String>, Error> {
-        let grace_ms = grace.as_millis() as u64;
+        let since_ms = now_ms().saturating_sub(grace.as_millis() as u64);
         let mut removed = Vec::new();
-        // The crate cleans in steps of this size, the last of which it does not shorten.
-        while removed.len() < limit as usize {
-            let step = (limit as usize - removed.len()).min(CLEAN_AT_ONCE) as u32;
-            let gone = self.bull().clean(grace_ms, step, state.key()).await?;
-            let is_last = gone.len() < step as usize;
-            removed.extend(gone);
-            if is_last {
+        self.remove_all(state.key(), limit as usize, since_ms, false, |ids| removed.extend(ids))
+            .await?;
+        Ok(removed)
+    }
+
+    /// Removes what stands in a list or set, step by step; tells which jobs are gone.
+    async fn remove_all(
+        &self,
+        part: &str,
+        limit: usize,
+        since_ms: u64,
+        locked_too: bool,
+        mut tell: impl FnMut(Vec<String>),
+    ) -> Result<(), Error> {
+        let mut redis = self.broker().redis();
+        let (mut left, mut skip) = (limit, 0);
+        while left > 0 {
+            let count = REMOVED_AT_ONCE;
+            let slice = Slice { part, skip, count, most: left, since_ms, locked_too };
+            let (seen, gone) = scripts::remove_slice(&mut redis, self.keys(), &slice).await?;
+            // Those that stay are passed over next time.
+            skip += seen - gone.len();
+            left -= gone.len();
+            tell(gone);
+            if seen < count {
                 break;
             }
         }
-        Ok(removed)
+        Ok(())
     }
 
     /// Puts a failed job back to wait, with all its attempts, and takes its dead letter away. In a flow, it takes
@@ -126,17 +147,28 @@ impl Queue {
         }
     }
 
-    /// Destroys the queue with everything in it. Nobody takes jobs from it meanwhile.
+    /// Destroys the queue with everything in it; its dead letters stay. Nobody takes jobs from it meanwhile. What
+    /// comes after its jobs in flows fails.
     pub async fn obliterate(&self, when_active: WhenActive) -> Result<(), Error> {
         let was_paused = self.is_paused().await?;
         self.pause().await?;
+        let destroyed = self.destroy(when_active).await;
+        if destroyed.is_err() && !was_paused {
+            // As it was before; if that fails, too, there is a reason for both.
+            let _ = self.resume().await;
+        }
+        destroyed
+    }
+
+    async fn destroy(&self, when_active: WhenActive) -> Result<(), Error> {
         // Of a paused queue nobody takes another one. (The crate does not ask BullMQ's script to refuse.)
         if when_active == WhenActive::Refuse && self.size(State::Active).await? > 0 {
-            if !was_paused {
-                self.resume().await?;
-            }
             return Err(Error::Busy { queue: self.name().to_owned() });
         }
+        for state in State::ALL {
+            self.remove_all(state.key(), usize::MAX, u64::MAX >> 11, true, drop).await?;
+        }
+        // What is left: schedules with their next jobs, and all that is not a job.
         Ok(self.bull().obliterate(true, 1000).await?)
     }
 

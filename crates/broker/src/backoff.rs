@@ -69,11 +69,16 @@ impl Pause {
         Some(Self { backoff, jitter, cap: LONGEST })
     }
 
-    /// How long it is after so many attempts; `chance` is from 0 to 1. An error is the name of a rule that
+    /// How long it is after so many attempts; `chance` is from 0 to 1, and `named` knows the rules that
     /// only the handler knows.
-    pub(crate) fn after(&self, attempts_made: u32, chance: f64) -> Result<Duration, &str> {
+    pub(crate) fn after(
+        &self,
+        attempts_made: u32,
+        chance: f64,
+        named: impl FnOnce(&str) -> Duration,
+    ) -> Duration {
         let whole = match &self.backoff {
-            Backoff::Named(name) => return Err(name),
+            Backoff::Named(name) => named(name),
             Backoff::Fixed(pause) => *pause,
             Backoff::Exponential(first) => {
                 let doublings = attempts_made.saturating_sub(1).min(30);
@@ -83,7 +88,7 @@ impl Pause {
         let whole = whole.min(self.cap).min(LONGEST);
         // As in BullMQ: somewhere between the pause without its jittery share and the whole pause.
         let jitter = self.jitter.clamp(0.0, 1.0);
-        Ok(whole.mul_f64(1.0 - jitter * (1.0 - chance.clamp(0.0, 1.0))))
+        whole.mul_f64(1.0 - jitter * (1.0 - chance.clamp(0.0, 1.0)))
     }
 }
 
@@ -96,46 +101,57 @@ mod tests {
         Duration::from_millis(ms)
     }
 
+    fn nobody(name: &str) -> Duration {
+        panic!("nobody knows {name}")
+    }
+
     #[test]
     fn back_off_doubles_up_to_its_cap_and_never_overflows() {
         let policy =
             RetryPolicy { backoff: Backoff::Exponential(ms(2000)), ..RetryPolicy::default() };
-        let pauses = [1, 2, 3].map(|n| policy.pause().after(n, 1.0).unwrap());
+        let pauses = [1, 2, 3].map(|n| policy.pause().after(n, 1.0, nobody));
         assert_eq!(pauses, [ms(2000), ms(4000), ms(8000)]);
-        assert_eq!(policy.pause().after(u32::MAX, 1.0), Ok(LONGEST));
+        assert_eq!(policy.pause().after(u32::MAX, 1.0, nobody), LONGEST);
         let capped = RetryPolicy { cap: ms(3000), ..policy };
-        assert_eq!(capped.pause().after(2, 1.0), Ok(ms(3000)));
+        assert_eq!(capped.pause().after(2, 1.0, nobody), ms(3000));
+        let named = RetryPolicy { backoff: Backoff::Named("mine".into()), ..capped };
+        assert_eq!(named.pause().after(2, 1.0, |_| ms(9000)), ms(3000), "by name, too");
         let huge = Pause::read(&json!({"type": "exponential", "delay": 1e300}));
-        assert_eq!(huge.unwrap().after(9, 1.0), Ok(LONGEST));
+        assert_eq!(huge.unwrap().after(9, 1.0, nobody), LONGEST);
     }
 
     #[test]
     fn jitter_leaves_a_share_to_chance() {
         let policy = RetryPolicy { backoff: Backoff::Fixed(ms(1000)), ..RetryPolicy::default() };
         let half = RetryPolicy { jitter: 0.5, ..policy.clone() }.pause();
-        assert_eq!(half.after(1, 0.0), Ok(ms(500)));
-        assert_eq!(half.after(1, 1.0), Ok(ms(1000)));
+        assert_eq!(half.after(1, 0.0, nobody), ms(500));
+        assert_eq!(half.after(1, 1.0, nobody), ms(1000));
         for odd in [7.0, f64::INFINITY] {
             let odd = RetryPolicy { jitter: odd, ..policy.clone() };
-            assert_eq!(odd.pause().after(1, 0.0), Ok(ms(0)));
+            assert_eq!(odd.pause().after(1, 0.0, nobody), ms(0));
         }
     }
 
     #[test]
     fn every_spelling_of_the_option_is_understood() {
         for (option, pause) in [
-            (json!(500), Ok(ms(500))),
-            (json!(500.7), Ok(ms(500))),
-            (json!(-1), Ok(ms(0))),
-            (json!({"type": "fixed", "delay": 70}), Ok(ms(70))),
-            (json!({"delay": 70}), Ok(ms(70))),
-            (json!({"delay": 70, "jitter": 1}), Ok(ms(0))),
-            (json!({"type": "exponential", "delay": 70}), Ok(ms(140))),
-            (json!({"type": "mine", "delay": 70}), Err("mine")),
-            (json!({"type": 5}), Ok(ms(0))),
+            (json!(500), ms(500)),
+            (json!(500.7), ms(500)),
+            (json!(-1), ms(0)),
+            (json!({"type": "fixed", "delay": 70}), ms(70)),
+            (json!({"delay": 70}), ms(70)),
+            (json!({"delay": 70, "jitter": 1}), ms(0)),
+            (json!({"type": "exponential", "delay": 70}), ms(140)),
+            (json!({"type": "mine", "delay": 70}), ms(4)),
+            (json!({"type": "mine", "jitter": 1}), ms(0)),
+            (json!({"type": 5}), ms(0)),
         ] {
             let chance = if option["jitter"] == 1 { 0.0 } else { 1.0 };
-            assert_eq!(Pause::read(&option).unwrap().after(2, chance), pause, "{option}");
+            assert_eq!(
+                Pause::read(&option).unwrap().after(2, chance, |name| ms(name.len() as u64)),
+                pause,
+                "{option}"
+            );
         }
         assert_eq!(Pause::read(&json!("soon")), None);
     }

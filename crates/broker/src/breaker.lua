@@ -1,6 +1,6 @@
 -- The circuit breaker of one outside service. See breaker.rs.
 -- KEYS[1] its state; KEYS[2] its failures of late.
--- ARGV[1] 'ask', 'ok', 'failed' or 'look'; ARGV[2] failures that open it; ARGV[3] within ms;
+-- ARGV[1] 'ask', 'ok', 'failed', 'nothing' (the call was not made) or 'look'; ARGV[2] failures that open it; ARGV[3] within ms;
 -- ARGV[4] ms it stays open; ARGV[5] ms a probe may take; ARGV[6] a name for this call.
 -- Returns {state, ms to wait}: 'closed' and 'probe' let a call through, 'open' does not; 'opened' and
 -- 'recovered' say that it is so from now on.
@@ -20,10 +20,19 @@ end
 if ARGV[1] == 'look' then return {state, math.max(0, untill - now)} end
 if ARGV[1] == 'ask' then
   if state == 'closed' then return {'closed', 0} end
-  if now < untill then return {'open', untill - now} end
+  -- A clock that was set back must not keep it shut for longer than anybody has asked for.
+  local left = math.min(untill - now, state == 'open' and pause or patience)
+  -- While one finds out, the others need not wait as long as that may take.
+  if state == 'half-open' then left = math.min(left, 250 + now % 750) end
+  if left > 0 then return {'open', left} end
   -- Half-open: one call at a time finds out; one that does not report back makes room for another.
   redis.call('HSET', KEYS[1], 'state', 'half-open', 'until', now + patience, 'probe', ARGV[6])
   return {'probe', 0}
+end
+if ARGV[1] == 'nothing' then
+  -- The next one who asks finds out instead.
+  if state == 'half-open' and probe == ARGV[6] then redis.call('HSET', KEYS[1], 'until', now) end
+  return {state, 0}
 end
 if ARGV[1] == 'ok' then
   if state ~= 'half-open' or probe ~= ARGV[6] then return {'closed', 0} end

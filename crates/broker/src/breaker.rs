@@ -70,11 +70,13 @@ pub enum Gate {
     Shut(Duration),
 }
 
-/// One call that was let through. Dropped without a word it counts as nothing, unless the time limit of its job
-/// is over.
+/// One call that was let through. Dropped without a word it counts as nothing, and the next one may call; unless
+/// the time limit of its job is over: then it has failed.
 pub struct Passage {
     breaker: Breaker,
     name: String,
+    /// It finds out whether the service is back, and others wait for that.
+    is_probe: bool,
     told: bool,
 }
 
@@ -139,7 +141,8 @@ impl Breaker {
         Ok(if state == "open" {
             Gate::Shut(Duration::from_millis(wait_ms.max(1)))
         } else {
-            Gate::Open(Box::new(Passage { breaker: self.clone(), name, told: false }))
+            let is_probe = state == "probe";
+            Gate::Open(Box::new(Passage { breaker: self.clone(), name, is_probe, told: false }))
         })
     }
 
@@ -177,13 +180,19 @@ impl Passage {
 impl Drop for Passage {
     fn drop(&mut self) {
         let is_overdue = |overdue: &Arc<AtomicBool>| overdue.load(Ordering::Relaxed);
-        if self.told || !self.breaker.overdue.as_ref().is_some_and(is_overdue) {
+        let is_overdue = self.breaker.overdue.as_ref().is_some_and(is_overdue);
+        if self.told || !(is_overdue || self.is_probe) {
             return;
         }
         let (breaker, name) = (self.breaker.clone(), std::mem::take(&mut self.name));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                if let Err(error) = breaker.failed(&name).await {
+                let told = if is_overdue {
+                    breaker.failed(&name).await
+                } else {
+                    breaker.say("nothing", &name).await.map(drop)
+                };
+                if let Err(error) = told {
                     tracing::debug!(%error, service = breaker.name, "cannot tell its breaker");
                 }
             });

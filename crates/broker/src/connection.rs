@@ -35,7 +35,7 @@ use crate::queue_names::QueueNames;
 use crate::{BatchMirror, Channel, Error, Queue};
 
 pub(crate) use check::{check_server, info_field};
-pub(crate) use link::Link;
+pub(crate) use link::{Link, is_stuck};
 pub(crate) use listener::Listener;
 pub(crate) use official::OfficialQueue;
 pub(crate) use opener::open;

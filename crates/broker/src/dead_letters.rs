@@ -5,7 +5,7 @@
 //! nobody consumes: Bull Board shows it, Node's clients read it. A letter's id is the job's; its data
 //! are `{jobId, payload, reason}` as in seed 002, and the job's history beside them.
 
-use futures::stream::{self, Stream, StreamExt, TryStreamExt};
+use futures::stream::{self, Stream, StreamExt};
 use redis::{cmd, pipe};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -23,6 +23,8 @@ const PAGE: usize = 200;
 const SEARCH_AT_MOST: usize = 20_000;
 /// Letters that are replayed or thrown away at the same time.
 const AT_ONCE: usize = 32;
+/// As many as are replayed, retried or thrown away in one call at most.
+pub(crate) const MOST_IN_ONE_CALL: usize = 10_000;
 
 /// Parents of parents that wait again when a job is replayed.
 const MOST_PARENTS: usize = 100;
@@ -131,7 +133,7 @@ pub(crate) fn script_call(
 pub enum Letters {
     /// These, by job id.
     These(Vec<String>),
-    /// All there are.
+    /// All there are; the oldest 10,000 in one call, so that it ends in time.
     All,
 }
 
@@ -318,8 +320,11 @@ impl DeadLetters {
         let most = self.queue.broker().max_payload();
         loop {
             let Some(written) = self.written(id).await? else { return Ok(false) };
-            // A letter that other software wrote in another form is not ours to replay.
-            let Some(letter) = read(&written) else { return Ok(false) };
+            let Some(letter) = read(&written) else {
+                let reason =
+                    "its letter was written by other software, in a form of its own".into();
+                return Err(Error::InvalidOption { id: id.to_owned(), reason });
+            };
             let data = payload.map_or_else(|| letter.payload.get().to_owned(), Value::to_string);
             check_size(id, &data, most)?;
             let other = payload.is_some().then_some(data.as_str());
@@ -354,11 +359,17 @@ impl DeadLetters {
         }
     }
 
-    /// Throws letters away. Returns how many.
-    pub async fn purge(&self, which: &Letters) -> Result<usize, Error> {
-        let each = stream::iter(self.ids(which).await?);
-        let each = each.map(|id| async move { self.forget(&id, None).await });
-        each.buffered(AT_ONCE).try_fold(0, async |sum, is| Ok(sum + usize::from(is))).await
+    /// Throws letters away.
+    pub async fn purge(&self, which: &Letters) -> Result<Replayed, Error> {
+        let is_named = matches!(which, Letters::These(_));
+        let each = stream::iter(self.ids(which).await?).map(|id| async move {
+            let gone = match self.forget(&id, None).await {
+                Ok(false) if is_named => Err(Error::UnknownLetter { id: id.clone() }),
+                gone => gone,
+            };
+            (id, gone)
+        });
+        Replayed::of(each.buffered(AT_ONCE)).await
     }
 
     /// Throws a letter away; with `written`, only if it still says that.
@@ -373,9 +384,10 @@ impl DeadLetters {
             Letters::These(ids) => Ok(ids.clone()),
             Letters::All => {
                 let wait = self.keys.part("wait");
+                let oldest = -(MOST_IN_ONE_CALL as i64);
                 // Oldest first, in the order in which they died.
                 let mut ids: Vec<String> =
-                    cmd("LRANGE").arg(wait).arg(0).arg(-1).query_async(&mut redis).await?;
+                    cmd("LRANGE").arg(wait).arg(oldest).arg(-1).query_async(&mut redis).await?;
                 ids.reverse();
                 Ok(ids)
             }

@@ -1,5 +1,7 @@
 //! What can go wrong when talking to Redis.
 
+use crate::connection::is_stuck;
+
 /// Errors a caller tells apart: is Redis away, is it the wrong Redis, or did a call fail?
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -260,6 +262,7 @@ impl Error {
             || redis.is_connection_dropped()
             || redis.is_connection_refusal()
             || redis.kind() == redis::ErrorKind::ClusterConnectionNotFound
+            || is_stuck(redis)
             || answers(redis, &NOT_NOW)
     }
 }

@@ -5,7 +5,7 @@ use stampede_model::JobSpec;
 
 use crate::names::check_queue_name;
 use crate::options::{check, options_of};
-use crate::{Broker, Error};
+use crate::{Broker, Error, Presence};
 
 /// A job and the jobs that have to be done before it.
 #[derive(Debug, Clone)]
@@ -29,7 +29,9 @@ pub enum OnFailure {
     /// The parent begins when the other children are done, and knows of it
     /// ([`crate::JobContext::children_failures`]).
     GoOn,
-    /// The parent begins at once, whatever the other children do, and knows of it.
+    /// The parent begins at once, whatever the other children do, and knows of it. If they are not done when it
+    /// is, it waits for them and runs again; or it removes those that have not begun
+    /// ([`crate::JobContext::remove_unprocessed_children`]).
     RunParent,
 }
 
@@ -48,10 +50,16 @@ impl Flow {
 }
 
 impl Broker {
-    /// Adds a whole tree of jobs, all or nothing. Adding the same ids again changes nothing.
+    /// Adds a whole tree of jobs, all or nothing. If the job at its root is there already, nothing happens.
     pub async fn add_flow(&self, flow: &Flow) -> Result<(), Error> {
+        let tree = flow_job(flow, self.max_payload())?;
+        // BullMQ would connect those of its children that are there with it anew, also those that have failed.
+        let root = self.queue(&flow.queue).await?;
+        if root.presence(&[&flow.job.id]).await? != [Presence::Missing] {
+            return Ok(());
+        }
         let producer = FlowProducer::with_connection(self.bull(), Some(self.prefix().to_owned()))?;
-        producer.add(flow_job(flow, self.max_payload())?).await?;
+        producer.add(tree).await?;
         Ok(())
     }
 }

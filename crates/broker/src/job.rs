@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Error;
 use crate::backoff::Pause;
 
 /// Entries of `stacktrace` kept per job that does not say.
@@ -37,6 +38,26 @@ impl<T: Serialize, E: Display> From<Result<T, E>> for Outcome {
             Ok(Err(error)) => Self::Discard(format!("its result cannot be written: {error}")),
             Err(error) => Self::Retry(error.to_string()),
         }
+    }
+}
+
+/// Whoever meets an error knows best what is to become of the job: `?` carries it out of any depth.
+impl<T: Serialize> From<Result<T, Outcome>> for Outcome {
+    fn from(result: Result<T, Outcome>) -> Self {
+        match result {
+            Ok(value) => Self::from(Ok::<T, String>(value)),
+            Err(outcome) => outcome,
+        }
+    }
+}
+
+/// Redis did not answer: not the job's fault. What it refuses is another matter, and worth an attempt.
+impl From<Error> for Outcome {
+    fn from(error: Error) -> Self {
+        if error.is_outage() {
+            return Self::Snooze(Duration::from_secs(1));
+        }
+        Self::Retry(error.to_string())
     }
 }
 
@@ -119,9 +140,14 @@ impl Job {
         let json = |text: Option<&String>| {
             text.and_then(|text| serde_json::from_str::<Value>(text).ok()).unwrap_or(Value::Null)
         };
-        let options = json(fields.get("opts"));
+        let options = fields.get("opts").map_or(Ok(Value::Null), |text| read_options(text));
+        let unreadable_options = options.as_ref().err().cloned();
+        let options = options.unwrap_or_default();
         let data = fields.get("data").map(|data| serde_json::from_str::<Value>(data));
-        let deferred_failure = fields.remove("defa").or_else(|| unreadable(&fields, &data));
+        let deferred_failure = fields
+            .remove("defa")
+            .or_else(|| unreadable(&fields, &data))
+            .or_else(|| unreadable_options.map(|why| format!("unreadable job: its opts {why}")));
         let stack_trace = json(fields.get("stacktrace"));
         let whole = |text: Option<&String>| {
             text.and_then(|n| n.parse::<f64>().ok()).map_or(0, |n| n as u32)
@@ -170,6 +196,18 @@ impl Job {
             name: fields.remove("name").unwrap_or_default(),
             id,
         }
+    }
+}
+
+/// The options of a job, or why they are none: it would be run without the attempts, the retention or the
+/// parent that somebody has asked for.
+fn read_options(text: &str) -> Result<Value, String> {
+    match serde_json::from_str::<Value>(text) {
+        // As BullMQ takes it.
+        _ if text.is_empty() => Ok(Value::Null),
+        Ok(options @ Value::Object(_)) => Ok(options),
+        Ok(_) => Err("are no JSON object".to_owned()),
+        Err(error) => Err(format!("are not JSON ({error})")),
     }
 }
 
@@ -225,7 +263,8 @@ fn read_keep_jobs(option: &Value) -> KeepJobs {
             let number = |name: &str| fields.get(name).and_then(Value::as_f64);
             KeepJobs {
                 count: number("count").map(|n| (n as i64).min(MOST as i64)),
-                age: number("age").map(|n| (n as u64).min(MOST)),
+                // Half a second is not none at all.
+                age: number("age").map(|n| (n.ceil() as u64).min(MOST)),
                 limit: number("limit").map(|n| (n as u64).min(MOST)),
             }
         }
@@ -250,7 +289,10 @@ mod tests {
         );
         assert_eq!(job.attempts, 3);
         assert_eq!(job.attempts_made, 2);
-        assert_eq!(job.pause.unwrap().after(2, 0.5), Ok(Duration::from_millis(4000)));
+        assert_eq!(
+            job.pause.unwrap().after(2, 0.5, |_| Duration::ZERO),
+            Duration::from_millis(4000)
+        );
         assert_eq!(job.keep_completed.count, Some(-1));
         assert_eq!(job.data["a"], 1);
     }
@@ -290,6 +332,10 @@ mod tests {
             assert!(hash(&[("name", "x"), ("data", data)]).unwrap().contains("not JSON"), "{data}");
         }
         let with = |field, value| hash(&[("name", "x"), ("data", "{}"), (field, value)]);
+        assert_eq!((with("opts", ""), with("opts", "{}")), (None, None));
+        for opts in ["not json", "[]", "7", "null"] {
+            assert!(with("opts", opts).unwrap().contains("its opts are no"), "{opts}");
+        }
         assert_eq!(with("atm", "2"), None);
         assert_eq!(with("parent", r#"{"id":"p","queueKey":"bull:q","fpof":true}"#), None);
         for (field, value) in [
@@ -315,6 +361,10 @@ mod tests {
         let outcome = |result: Result<u32, &str>| Outcome::from(result);
         assert!(matches!(outcome(Ok(7)), Outcome::Done(value) if value == 7));
         assert!(matches!(outcome(Err("busy")), Outcome::Retry(reason) if reason == "busy"));
+        let never = Err::<u32, _>(Outcome::Discard("no such card".to_owned()));
+        assert!(
+            matches!(Outcome::from(never), Outcome::Discard(reason) if reason == "no such card")
+        );
         let keys_that_are_no_text = HashMap::from([(vec![1], 2)]);
         let unwritable = Outcome::from(Ok::<_, String>(keys_that_are_no_text));
         assert!(matches!(unwritable, Outcome::Discard(_)));
@@ -329,6 +379,7 @@ mod tests {
             ("false", Some(-1), None),
             ("100", Some(100), None),
             (r#"{"age":3600,"count":5}"#, Some(5), Some(3600)),
+            (r#"{"age":0.5}"#, None, Some(1)),
         ] {
             let keep = job(&format!(r#"{{"removeOnFail":{option}}}"#)).keep_failed;
             assert_eq!((keep.count, keep.age), (count, age), "{option}");

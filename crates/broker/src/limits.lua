@@ -13,7 +13,8 @@ local now = time[1] * 1000000 + time[2]
 local slack = math.max(5000, math.min(50000, per * 25))
 local window = per * 1000 + slack
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - window - slack)
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+-- Whoever has not come by then does not come any more.
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - slack * 4)
 -- From before the clock was set back: they would block everybody until it is that late again. Granted they
 -- were, so they count from now on.
 local later = redis.call('ZRANGEBYSCORE', KEYS[2], string.format('(%.0f', now + slack), '+inf')
@@ -41,20 +42,31 @@ end
 -- Nobody is told to come later than this: the limit may be raised meanwhile.
 local longest = 30000
 if max < 1 then return {math.min(per, longest), 0} end
+local function wait(come)
+  return {math.max(1, math.min(math.ceil((come - now) / 1000), longest)), 0}
+end
 -- Who asks again before its time keeps its place.
-local mine = tonumber(redis.call('ZSCORE', KEYS[3], ARGV[4]) or 0)
-if mine > now then return {math.min(math.ceil((mine - now) / 1000), longest), 0} end
--- The n-th who waits is told to come when the n-th grant from now leaves the window.
-local waiting = redis.call('ZCARD', KEYS[3])
+local mine = tonumber(redis.call('ZSCORE', KEYS[3], ARGV[4]) or '')
+if mine and mine > now then return wait(mine) end
+-- Everybody is told to come when a grant leaves the window that nobody else waits for. Who came in time and found
+-- that the one before it had been late, or that somebody was faster, does not go to the end of the line.
 local come
-local nth = known - max + waiting
-local leaves = redis.call('ZRANGE', KEYS[2], nth, nth, 'WITHSCORES')
-if leaves[2] then
-  come = leaves[2] + window
-else
+local nth = 0
+for _ = 1, 10 do
+  local leaves = redis.call('ZRANGE', KEYS[2], known - max + nth, known - max + nth, 'WITHSCORES')
+  if not leaves[2] then break end
+  local at = leaves[2] + window
+  local others = redis.call('ZCOUNT', KEYS[3], '-inf', string.format('%.0f', at)) - (mine and 1 or 0)
+  if others <= nth then
+    come = at
+    break
+  end
+  nth = others
+end
+if not come then
   local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
   come = math.max(now, last[2] or now) + window / max
 end
 redis.call('ZADD', KEYS[3], string.format('%.0f', come), ARGV[4])
-redis.call('PEXPIRE', KEYS[3], math.ceil((come - now) / 1000) + 1)
-return {math.max(1, math.min(math.ceil((come - now) / 1000), longest)), 0}
+redis.call('PEXPIRE', KEYS[3], math.ceil((come - now + slack * 4) / 1000) + 1)
+return wait(come)

@@ -180,9 +180,11 @@ impl Limits {
     pub async fn set(&self, name: &str, rate: Rate) -> Result<(), Error> {
         let [settings, ..] = keys(name)?;
         let mut redis = self.broker.redis();
-        let _: i64 = cmd("SADD").arg(NAMES).arg(name).query_async(&mut redis).await?;
         let fields = [("max", rate.max.to_string()), ("per", rate.per_ms.to_string())];
         let _: i64 = cmd("HSET").arg(settings).arg(&fields).query_async(&mut redis).await?;
+        // After it, and taken away before it: of two who set and unset it at once, none leaves one that holds and
+        // is not shown.
+        let _: i64 = cmd("SADD").arg(NAMES).arg(name).query_async(&mut redis).await?;
         Ok(())
     }
 
@@ -190,8 +192,8 @@ impl Limits {
     pub async fn unset(&self, name: &str) -> Result<bool, Error> {
         let [settings, ..] = keys(name)?;
         let mut redis = self.broker.redis();
-        let removed: i64 = cmd("DEL").arg(settings).query_async(&mut redis).await?;
         let _: i64 = cmd("SREM").arg(NAMES).arg(name).query_async(&mut redis).await?;
+        let removed: i64 = cmd("DEL").arg(settings).query_async(&mut redis).await?;
         Ok(removed > 0)
     }
 

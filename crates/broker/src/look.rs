@@ -125,6 +125,8 @@ impl JobView {
             Some(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
         };
         let (data, opts, progress) = (json("data"), json("opts"), json("progress"));
+        // As BullMQ shows a job that has not told.
+        let progress = if progress.is_null() { Value::from(0) } else { progress };
         let (returnvalue, stacktrace) = (json("returnvalue"), json("stacktrace"));
         let number =
             |name: &str| fields.get(name).and_then(|n| n.parse::<f64>().ok()).map(|n| n as u64);

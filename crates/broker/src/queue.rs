@@ -2,7 +2,6 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use bullmq::error::error_code::JOB_BELONGS_TO_JOB_SCHEDULER as OF_SCHEDULE;
 use redis::{cmd, pipe};
 use serde::Serialize;
 use stampede_model::JobSpec;
@@ -11,7 +10,7 @@ use crate::connection::OfficialQueue;
 use crate::keys::Keys;
 use crate::names::check_job_to_touch;
 use crate::options::{check, options_of};
-use crate::scripts::{self, NewJob};
+use crate::scripts::{self, NewJob, Removal};
 use crate::{Broker, Error, now_ms};
 
 /// Jobs on their way to Redis at the same time; enough to fill the pipe, few enough to answer in
@@ -144,7 +143,7 @@ impl Queue {
                 if let Some(written) = letters.written(id).await? {
                     ended.push((*id, written));
                 }
-                self.bull.remove(id).await?;
+                self.remove(id).await?;
             }
         }
         self.enqueue(jobs).await?;
@@ -171,14 +170,14 @@ impl Queue {
         self.ask(|| self.bull.get_failed_children_values(job_id)).await
     }
 
-    /// Removes a job, unless it is being worked on: then the answer is `false`.
+    /// Removes a job with its children, unless one of them is being worked on: then the answer is `false`. What
+    /// comes after it in a flow fails, for nobody has done what had to be done before.
     pub async fn remove(&self, job_id: &str) -> Result<bool, Error> {
         check_job_to_touch(job_id)?;
-        match self.bull.remove(job_id).await {
-            Err(bullmq::Error::Script { code: OF_SCHEDULE, .. }) => {
-                Err(Error::OfSchedule { id: job_id.to_owned() })
-            }
-            removed => Ok(removed?),
+        match scripts::remove(&mut self.broker.redis(), &self.keys, job_id).await? {
+            Removal::Gone => Ok(true),
+            Removal::Locked => Ok(false),
+            Removal::OfSchedule => Err(Error::OfSchedule { id: job_id.to_owned() }),
         }
     }
 

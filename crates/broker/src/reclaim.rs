@@ -1,5 +1,6 @@
 //! Giving back jobs whose holder is gone, at once instead of when their locks expire.
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use redis::{cmd, pipe};
 
 use crate::scripts::{count_crash, mend, move_job_from_active_to_wait};
@@ -7,6 +8,9 @@ use crate::{Error, Queue};
 
 /// A job that was being worked on this often when its worker died is taken for the cause.
 const MAX_CRASHES: u32 = 3;
+
+/// Jobs that are given back at the same time: at the end there is little time for many.
+const AT_ONCE: usize = 50;
 
 /// An active job and the lock somebody holds on it.
 struct LockedJob {
@@ -66,23 +70,19 @@ impl Queue {
         let locks: Vec<Option<String>> = locks.query_async(&mut redis).await?;
         let jobs = active.into_iter().zip(locks);
         let jobs = jobs.filter_map(|(id, lock)| Some(LockedJob { id, lock: lock? }));
-        let jobs: Vec<LockedJob> = jobs.filter(|job| is_ours(&job.lock)).collect();
-        for LockedJob { id, .. } in &jobs {
-            // Perhaps it was what made the answer an error; then the next one would be, too.
-            mend(&mut redis, keys, id).await?;
-        }
-        Ok(jobs)
+        Ok(jobs.filter(|job| is_ours(&job.lock)).collect())
     }
 
     async fn put_back(&self, jobs: Vec<LockedJob>) -> Result<Vec<String>, Error> {
-        let keys = self.keys();
-        let mut redis = self.broker().redis();
-        let mut given_back = Vec::new();
-        for LockedJob { id, lock } in jobs {
-            if move_job_from_active_to_wait(&mut redis, keys, &lock, &id).await? {
-                given_back.push(id);
-            }
-        }
+        let each = stream::iter(jobs).map(|LockedJob { id, lock }| async move {
+            let (redis, keys) = (&mut self.broker().redis(), self.keys());
+            // Perhaps it was what made the answer an error; then the next one would be, too.
+            mend(redis, keys, &id).await?;
+            let is_back = move_job_from_active_to_wait(redis, keys, &lock, &id).await?;
+            Ok::<_, Error>(is_back.then_some(id))
+        });
+        let given_back: Vec<Option<String>> = each.buffered(AT_ONCE).try_collect().await?;
+        let given_back: Vec<String> = given_back.into_iter().flatten().collect();
         if !given_back.is_empty() {
             // The script sets no marker for jobs with a priority; without one, idle workers sleep on.
             self.set_marker().await?;

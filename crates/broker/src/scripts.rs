@@ -10,6 +10,7 @@
 //! - `record.rs`: what is written about a job while it runs
 //! - `many.rs`: one call for many jobs
 //! - `mend.rs`: jobs that the others would stumble over
+//! - `remove.rs`: jobs are removed, one or many
 //! - `replay.rs`: failed jobs run again
 
 mod add;
@@ -21,6 +22,7 @@ mod like_single;
 mod many;
 mod mend;
 mod record;
+mod remove;
 mod replay;
 
 use std::sync::LazyLock;
@@ -30,8 +32,8 @@ use serde::Serialize;
 pub(crate) use self::add::{NewJob, add};
 pub(crate) use self::fetch::{Fetched, move_to_active};
 pub(crate) use self::finish::{
-    Attempt, End, Finished, Next, Run, fail_for_good, forget, move_to_completed, move_to_delayed,
-    move_to_failed, put_aside, retry_job,
+    Attempt, End, Finished, Next, Run, await_children, fail_for_good, forget, move_to_completed,
+    move_to_delayed, move_to_failed, put_aside, retry_job,
 };
 pub(crate) use self::holding::{
     OurRun, TakenBack, count_crash, extend_locks, move_job_from_active_to_wait,
@@ -39,6 +41,7 @@ pub(crate) use self::holding::{
 };
 pub(crate) use self::mend::{mend, mend_stalled};
 pub(crate) use self::record::{add_log, update_job_scheduler, update_progress};
+pub(crate) use self::remove::{Removal, Slice, remove, remove_slice, remove_unprocessed_children};
 pub(crate) use self::replay::{Again, forget_letter, replay, replay_anew};
 
 type Script = LazyLock<redis::Script>;

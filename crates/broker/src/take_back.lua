@@ -30,6 +30,7 @@ else
   redis.call('LPUSH', KEYS[1], id)
   redis.call('HSET', KEYS[6], 'ats', ARGV[6], 'processedOn', ARGV[5], 'delay', 0)
 end
-redis.call('SET', KEYS[7], ARGV[2], 'PX', ARGV[3])
+-- First what frees memory: a Redis that has none would refuse to lock, and the job could not even end.
 redis.call('SREM', KEYS[5], id)
+redis.call('SET', KEYS[7], ARGV[2], 'PX', ARGV[3])
 return 1

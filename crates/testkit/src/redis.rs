@@ -1,6 +1,6 @@
 //! A real redis-server, as durable as Stampede asks operators to run it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -62,6 +62,11 @@ impl Redis {
     /// The port it listens on.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Where it keeps its data.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// What redis-cli prints.

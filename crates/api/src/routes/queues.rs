@@ -100,6 +100,8 @@ pub(crate) async fn clean(
             .filter(|name| !name.ends_with("-dlq"))
             .collect(),
     };
+    // Before it happens: it may break off in the middle.
+    tracing::info!(user = caller.0.user, ?names, ?states, grace_ms, limit, "queues are cleaned");
     let mut removed = BTreeMap::new();
     let mut answer = json!({ "success": true });
     for name in names {
@@ -137,6 +139,8 @@ pub(crate) async fn change(
     let queue = existing(&app, &name).await?;
     let mut fields = Fields::new(&body);
     let mut answer = json!({ "success": true });
+    // Before it happens: it may break off in the middle.
+    tracing::info!(user = caller.0.user, queue = name, verb, body = %json!(body), "queue is changed");
     match verb.as_str() {
         "pause" | "resume" => {
             fields.only(&[]);
@@ -158,7 +162,9 @@ pub(crate) async fn change(
             fields.only(&[]);
             fields.finish(Some(()))?;
             let Replayed { count, failed } = queue.retry_all().await?;
-            answer = json!({ "success": failed.is_empty(), "count": count, "failed": failed });
+            let left = queue.counts().await?.failed;
+            let success = failed.is_empty();
+            answer = json!({ "success": success, "count": count, "failed": failed, "left": left });
         }
         "drain" => {
             fields.only(&["delayed"]);

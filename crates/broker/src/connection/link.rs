@@ -190,7 +190,7 @@ fn did_nothing(error: &RedisError) -> bool {
 }
 
 /// Whether a manager that gave this error would go on as it is.
-pub(super) fn is_stuck(error: &RedisError) -> bool {
+pub(crate) fn is_stuck(error: &RedisError) -> bool {
     let never_let_in = match error.kind() {
         ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig => true,
         // Whoever is there now does not speak our language.

@@ -48,7 +48,8 @@ impl Queue {
             match told {
                 1 => return Ok(Cancelled::Told),
                 -1 => break,
-                _ if self.presence(&[job_id]).await? == [Presence::Finished] => break,
+                // Of what is no job, such as a part of one, nothing is removed.
+                _ if self.presence(&[job_id]).await? != [Presence::Live] => break,
                 _ if self.remove(job_id).await? => return Ok(Cancelled::Removed),
                 _ => {}
             }

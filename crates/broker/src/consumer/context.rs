@@ -78,6 +78,14 @@ impl JobContext {
         self.queue.children_failures(&self.job_id).await
     }
 
+    /// Removes those children of the job that nobody has begun: it began because one failed
+    /// ([`crate::OnFailure::RunParent`]), and does not need the others. A job that is done before its children are
+    /// waits for them, and runs again.
+    pub async fn remove_unprocessed_children(&self) -> Result<(), Error> {
+        let mut redis = self.queue.broker().redis();
+        scripts::remove_unprocessed_children(&mut redis, self.queue.keys(), &self.job_id).await
+    }
+
     /// Asks for a permit of a rate limit, such as `account:17`. Without one: [`crate::Outcome::Snooze`].
     ///
     /// What it is for is to begin at once. A handler that prepares something in between asks

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{EventKind, Handler, PAUSE, Shared, cancel};
 use crate::scripts::{self, OurRun, TakenBack};
-use crate::{Error, Job, now_ms};
+use crate::{ConnectionState, Error, Job, now_ms};
 
 /// How often a job may lose its holder before it is failed instead of run again.
 const MAX_STALLED: u32 = 3;
@@ -187,12 +187,22 @@ async fn renew_all<H: Handler>(
 /// Puts jobs without a holder back to wait: at start, and again and again. Ends with `stop`.
 pub(super) async fn rescue_stalled<H: Handler>(shared: Arc<Shared<H>>, stop: CancellationToken) {
     let mut wait = Duration::ZERO;
+    let mut unwell_since = None;
     loop {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             () = stop.cancelled() => return,
         }
         wait = shared.config.stalled_interval;
+        // A Redis that takes nothing renews no lock either.
+        if shared.queue.broker().connection_state() != ConnectionState::Connected {
+            unwell_since.get_or_insert_with(Instant::now);
+            wait = wait.min(PAUSE.1);
+            continue;
+        }
+        if let Some(since) = unwell_since.take() {
+            shared.outages.was_unwell(since);
+        }
         // Also to see whether Redis is there: the check itself must not be what waits for it to come
         // back, for then it would be the first to act.
         let asked = Instant::now();

@@ -55,6 +55,13 @@ impl Outages {
         state.worked = now;
     }
 
+    /// Redis is well again, and was not since then, whatever it answered: it may have renewed no locks.
+    pub(super) fn was_unwell(&self, since: Instant) {
+        if since.elapsed() >= self.harmless {
+            self.state().grace_until = Some(Instant::now() + GRACE);
+        }
+    }
+
     /// Redis has just failed to answer.
     pub(super) fn failed(&self) {
         self.state().failing = true;

@@ -26,6 +26,8 @@ enum After {
 /// Whether the end of a run is the end of its job, and what the slot has then.
 enum Written {
     Ours(After),
+    /// It is not: the job waits for children of it that are not done, and runs again.
+    Later,
     /// Somebody else has ended the job, or will; or it is gone.
     NotOurs(After),
 }
@@ -90,12 +92,18 @@ impl<H: Handler> Shared<H> {
         };
         let after = match written {
             Written::Ours(after) => after,
+            Written::Later => {
+                self.events.tell(&job.id, EventKind::Snoozed);
+                return After::Nothing;
+            }
             Written::NotOurs(after) => {
                 self.events.tell(&job.id, EventKind::LockLost);
                 return after;
             }
         };
         self.events.tell(&job.id, ending.event());
+        // Whoever is alarmed may replay it at once: it is not ours any more.
+        drop(held);
         if let Ending::Failed(failure) = &ending {
             let (queue, reason) = (self.queue.name(), &failure.reason);
             tracing::warn!(
@@ -189,9 +197,8 @@ impl<H: Handler> Shared<H> {
             let policy = self.handler.policy(&job.name);
             decide(job, outcome, policy.retry.attempts, |attempts_made| {
                 let pause = job.pause.clone().unwrap_or_else(|| policy.retry.pause());
-                pause
-                    .after(attempts_made, fastrand::f64())
-                    .unwrap_or_else(|name| self.handler.custom_backoff(name, job))
+                let named = |name: &str| self.handler.custom_backoff(name, job);
+                pause.after(attempts_made, fastrand::f64(), named)
             })
         }));
         // A handler that cannot even say how to go on: nothing would be gained by another attempt.
@@ -265,10 +272,7 @@ impl<H: Handler> Shared<H> {
                 {
                     return Ok(self.look_what_became_of(job, ending).await);
                 }
-                Ok(Finished::ChildrenPending) => {
-                    let reason = "cannot be completed: it has children that are not done yet";
-                    return Err(Outcome::Retry(reason.to_owned()));
-                }
+                Ok(Finished::ChildrenPending) => return Ok(Written::Later),
                 Ok(Finished::ChildFailed) => {
                     let reason = "cannot be completed: a child of it has failed";
                     return Err(Outcome::Discard(reason.to_owned()));
@@ -299,7 +303,7 @@ impl<H: Handler> Shared<H> {
                 tokio::time::sleep(PAUSE.1).await;
                 return Ok(match self.look_what_became_of(job, ending).await {
                     Written::Ours(_) => Written::Ours(After::Culprit),
-                    Written::NotOurs(_) => Written::NotOurs(After::Culprit),
+                    _ => Written::NotOurs(After::Culprit),
                 });
             }
             tokio::time::sleep(pause).await;
@@ -312,14 +316,23 @@ impl<H: Handler> Shared<H> {
     async fn look_what_became_of(&self, job: &Job, ending: &Ending) -> Written {
         let mut look = redis::cmd("HMGET");
         look.arg(self.queue.keys().part(&job.id)).arg("ats").arg("finishedOn");
-        match look.query_async::<(Option<u32>, Option<String>)>(&mut self.redis()).await {
-            Ok((Some(starts), finished))
-                if starts != job.starts || (finished.is_none() && ending.is_final()) =>
-            {
-                Written::NotOurs(After::Unknown)
-            }
-            // Or it did not stay, as its options may have it.
-            _ => Written::Ours(After::Unknown),
+        loop {
+            let found: Result<(Option<u32>, Option<String>), _> =
+                look.query_async(&mut self.redis()).await;
+            return match found.map_err(Error::from) {
+                Err(error) if error.is_outage() => {
+                    self.failed();
+                    tokio::time::sleep(PAUSE.1).await;
+                    continue;
+                }
+                Ok((Some(starts), finished))
+                    if starts != job.starts || (finished.is_none() && ending.is_final()) =>
+                {
+                    Written::NotOurs(After::Unknown)
+                }
+                // Or it did not stay, as its options may have it.
+                _ => Written::Ours(After::Unknown),
+            };
         }
     }
 
@@ -377,12 +390,17 @@ impl<H: Handler> Shared<H> {
         match ending {
             Ending::Completed { result, .. } => {
                 let end = End::completed(&run, result);
-                if end.goes_with(&end) {
-                    return self.finisher.complete(end).await;
+                loop {
+                    match self.finisher.complete(end.clone()).await? {
+                        // It began before they were done: it waits for them, and runs again.
+                        Finished::ChildrenPending => {
+                            if let Some(moved) = scripts::await_children(redis, keys, &run).await? {
+                                return Ok(moved);
+                            }
+                        }
+                        finished => return Ok(finished),
+                    }
                 }
-                let mut answers =
-                    scripts::move_to_completed(redis, keys, &[end], run.now_ms).await?;
-                answers.remove(0)
             }
             Ending::Failed(Failure { reason, .. }) => {
                 let stack = stack.unwrap_or_default();

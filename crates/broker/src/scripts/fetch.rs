@@ -67,13 +67,23 @@ pub(super) fn parse_fetched(script: &'static str, answer: Value) -> Result<Fetch
         });
     }
     let Value::Array(fields) = fields else { return Err(unexpected(&parts)) };
+    let garbled = fields.chunks_exact(2).find(|pair| !is_text(&pair[1])).map(|pair| text(&pair[0]));
     let fields = fields.chunks_exact(2).map(|pair| (text(&pair[0]), text(&pair[1]))).collect();
     if let Value::BulkString(raw) = id
         && std::str::from_utf8(raw).ok().is_none_or(is_part_of_queue)
     {
         return Ok(Fetched::NoJob(raw.clone()));
     }
-    Ok(Fetched::Job(Box::new(Job::from_hash(text(id), fields))))
+    let mut job = Job::from_hash(text(id), fields);
+    if let Some(field) = garbled {
+        let reason = || format!("unreadable job: its field {field} is not UTF-8");
+        job.deferred_failure.get_or_insert_with(reason);
+    }
+    Ok(Fetched::Job(Box::new(job)))
+}
+
+fn is_text(value: &Value) -> bool {
+    !matches!(value, Value::BulkString(bytes) if std::str::from_utf8(bytes).is_err())
 }
 
 /// Bytes that are not UTF-8 are replaced: a job that cannot be read must fail, not block the queue.

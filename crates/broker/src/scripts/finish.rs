@@ -7,8 +7,8 @@ use super::fetch::{Fetched, parse_fetched};
 use super::holding::OurRun;
 use super::many::{self, FINISH_MANY};
 use super::{
-    Claim, MOVE_TO_DELAYED, MOVE_TO_FINISHED, MOVE_TO_FINISHED_TEXT, RETRY_JOB, Script, packed,
-    packed_fields,
+    Claim, MOVE_TO_DELAYED, MOVE_TO_FINISHED, MOVE_TO_FINISHED_TEXT, MOVE_TO_WAITING_CHILDREN,
+    RETRY_JOB, Script, packed, packed_fields,
 };
 use crate::Error;
 use crate::connection::Link;
@@ -21,7 +21,7 @@ use crate::keys::Keys;
 pub(crate) enum Finished {
     /// The job is finished; here is what was fetched next, if asked for.
     Moved(Fetched),
-    /// It cannot be completed: children of it are not done yet.
+    /// It is not completed: children of it are not done yet.
     ChildrenPending,
     /// It cannot be completed: a child of it has failed.
     ChildFailed,
@@ -246,6 +246,35 @@ fn finish_arguments(keys: &Keys, target: Target, end: &End, now_ms: u64) -> [Vec
         end.options.clone(),
         end.fields.clone(),
     ]
+}
+
+/// Lets a job whose children are not done wait for them. `None`: they are by now.
+pub(crate) async fn await_children(
+    redis: &mut Link,
+    keys: &Keys,
+    run: &Run<'_>,
+) -> Result<Option<Finished>, Error> {
+    let Run { claim, job, .. } = *run;
+    let mut call = MOVE_TO_WAITING_CHILDREN.prepare_invoke();
+    let [dependencies, unsuccessful] =
+        ["dependencies", "unsuccessful"].map(|part| format!("{}:{part}", job.id));
+    for key in keys.parts([
+        "active",
+        "waiting-children",
+        &job.id,
+        &dependencies,
+        &unsuccessful,
+        "stalled",
+        "events",
+    ]) {
+        call.key(key);
+    }
+    call.arg(&claim.token).arg("").arg(run.now_ms).arg(&job.id).arg(&keys.prefix);
+    match call.invoke_async(redis).await? {
+        Value::Int(0) => Ok(Some(Finished::ChildrenPending)),
+        Value::Int(1) => Ok(None),
+        answer => parse_finished("moveToWaitingChildren", answer).map(Some),
+    }
 }
 
 /// Whether a job that goes back to wait has used up an attempt.

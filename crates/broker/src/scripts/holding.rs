@@ -1,13 +1,18 @@
 //! Locks, and jobs whose holder is gone.
 
 use super::{
-    EXTEND_LOCKS, MOVE_JOB_FROM_ACTIVE_TO_WAIT, MOVE_STALLED_JOBS_TO_WAIT, Script, packed,
+    EXTEND_LOCKS_TEXT, MOVE_JOB_FROM_ACTIVE_TO_WAIT, MOVE_STALLED_JOBS_TO_WAIT, Script, packed,
 };
 use crate::connection::Link;
 use crate::keys::Keys;
 use crate::{Error, Job};
 
 // Our own, for what BullMQ has no script for.
+/// BullMQ's, after a command that a Redis without memory takes: then it takes what follows. Otherwise all locks
+/// would expire while nothing can be added, and jobs that could make room would not be allowed to end.
+static EXTEND_LOCKS: Script = Script::new(|| {
+    redis::Script::new(&format!("redis.call('SREM', KEYS[1], '')\n{EXTEND_LOCKS_TEXT}"))
+});
 static COUNT_CRASH: Script = Script::new(|| redis::Script::new(include_str!("../count_crash.lua")));
 static TAKE_BACK: Script = Script::new(|| redis::Script::new(include_str!("../take_back.lua")));
 

@@ -35,7 +35,7 @@ if rcall('ZSCORE', KEYS[3], id) then
     answer = one({unpack(KEYS, 1, 9)}, {unpack(ARGV, 1, 6)})
   else
     rcall('ZREM', KEYS[3], id)
-    rcall('HDEL', jobKey, 'finishedOn', 'processedOn', 'failedReason', 'atm', 'ats')
+    rcall('HDEL', jobKey, 'finishedOn', 'processedOn', 'failedReason', 'atm')
     rcall('ZADD', KEYS[13], ARGV[9], id)
     moveChildBackToParentDependencies(jobKey, 'failed')
     rcall('XADD', KEYS[2], '*', 'event', 'waiting-children', 'jobId', id, 'prev', 'failed')
@@ -48,7 +48,8 @@ local reason = parentKey and rcall('HGET', parentKey, 'defa')
 if reason and reason:match('^child .+ failed$') and rcall('ZCARD', parentKey .. ':unsuccessful') == 0 then
   local queue, parentId = parentKey:match('^(.+):([^:]+)$')
   if queue and (rcall('LREM', queue .. ':wait', 0, parentId) > 0
-    or rcall('ZREM', queue .. ':prioritized', parentId) > 0) then
+    or rcall('ZREM', queue .. ':prioritized', parentId) > 0
+    or rcall('ZREM', queue .. ':delayed', parentId) > 0) then
     rcall('HDEL', parentKey, 'defa')
     rcall('ZADD', queue .. ':waiting-children', ARGV[9], parentId)
   end

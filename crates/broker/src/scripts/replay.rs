@@ -74,7 +74,9 @@ pub(crate) async fn replay(
         call.key(key);
     }
     call.key(&letter_keys(keys, job_id)).key(keys.part("waiting-children"));
-    call.arg(job_id).arg("LPUSH").arg("failedReason").arg("failed").arg("1").arg("1");
+    // The attempts are counted anew, the starts are not: by them a run that somebody was cut off in the middle of
+    // is told from those after it (`take_back.lua`).
+    call.arg(job_id).arg("LPUSH").arg("failedReason").arg("failed").arg("1").arg("0");
     call.arg(letter.unwrap_or_default()).arg(data.unwrap_or_default()).arg(now_ms);
     Ok(match call.invoke_async(redis).await? {
         Value::Int(1 | 2) => Again::Waits,

@@ -83,10 +83,34 @@ async fn a_failed_probe_shuts_it_again_and_a_lost_one_makes_room() {
     until_open(&breaker).await.failed().await.unwrap();
     assert!(is_shut(&breaker).await.is_some());
     // Its worker dies: nobody says how it went.
-    drop(until_open(&breaker).await);
+    std::mem::forget(until_open(&breaker).await);
     assert!(is_shut(&breaker).await.is_some());
     until_open(&breaker).await.worked().await.unwrap();
     assert!(is_shut(&breaker).await.is_none());
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_probe_waits_no_longer_than_needed() {
+    let stage = Stage::start().await;
+    let hour = Duration::from_secs(3600);
+    let config = BreakerConfig { failures: 1, patience: hour, ..quick() };
+    let breaker = stage.broker.breaker("smtp", config);
+    pass(&breaker).await.failed().await.unwrap();
+    let probe = until_open(&breaker).await;
+    // The probe may take an hour, and may be over the next moment.
+    let wait = is_shut(&breaker).await.unwrap();
+    assert!(wait <= Duration::from_secs(1), "{wait:?}");
+    // One that was not made, because its job has to wait for something else, lets the next one find out.
+    drop(probe);
+    let probe = until_open(&breaker).await;
+    probe.failed().await.unwrap();
+
+    // The clock is set back by an hour, as it looks from then.
+    let until: u64 = stage.ask("HGET stampede:breaker:{smtp} until").await;
+    let later = until + hour.as_millis() as u64;
+    stage.ask::<()>(&format!("HSET stampede:breaker:{{smtp}} until {later}")).await;
+    let wait = is_shut(&breaker).await.unwrap();
+    assert!(wait <= config.pause, "{wait:?}");
 }
 
 #[tokio::test]

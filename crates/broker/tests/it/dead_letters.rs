@@ -52,6 +52,86 @@ async fn a_dead_letter_has_all_that_is_known_of_its_job() {
 }
 
 #[tokio::test]
+async fn whoever_looks_sees_a_failed_job_with_its_letter_or_neither() {
+    const JOBS: usize = 300;
+    let stage = Stage::start().await;
+    stage.enqueue(&jobs(JOBS)).await;
+    let look = redis::Script::new(
+        "local odd, dead = {}, redis.call('ZRANGE', KEYS[1], 0, -1)
+         for _, id in ipairs(dead) do
+           if redis.call('EXISTS', KEYS[2] .. id) == 0 then odd[#odd + 1] = id end
+         end
+         local letters = redis.call('LLEN', KEYS[2] .. 'wait')
+         return {#dead, letters, odd}",
+    );
+    struct Refuses;
+    impl Handler for Refuses {
+        async fn run(&self, _: &Job, _: &JobContext) -> Outcome {
+            Outcome::Discard("no".to_owned())
+        }
+    }
+    let running = Running::start(&stage.queue, ConsumerConfig { slots: 8, ..config("w") }, Refuses);
+    let mut raw = stage.raw().await;
+    let (mut looks, mut failed) = (0, 0);
+    while failed < JOBS {
+        let mut look = look.prepare_invoke();
+        look.key("bull:tickets:failed").key("bull:tickets-dlq:");
+        let found: (usize, usize, Vec<String>) = look.invoke_async(&mut raw).await.unwrap();
+        assert_eq!((found.0, &found.2), (found.1, &Vec::new()), "{found:?}");
+        failed = found.0;
+        looks += 1;
+    }
+    assert!(looks > 20, "too few to have seen anything: {looks}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_run_from_before_a_replay_cannot_take_the_job_back() {
+    let stage = Stage::start().await;
+    stage.enqueue(&[job("a")]).await;
+    kill(&stage, 1).await;
+    let starts = stage.field("a", "ats").await;
+    assert_eq!(stage.queue.dead_letters().replay(&Letters::All, None).await.unwrap().count, 1);
+    // By this number a worker that was cut off tells whether Redis has forgotten its run, or somebody has put the
+    // job back since.
+    assert_eq!(stage.field("a", "ats").await, starts);
+    let mut played = stage.play(config("w"));
+    let run = played.run().await;
+    assert_eq!(run.job.attempts_made, 0, "its attempts are all there");
+    run.completes();
+    stage.until_completed(1).await;
+    assert_eq!(stage.field("a", "ats").await.as_deref(), Some("2"));
+}
+
+#[tokio::test]
+async fn thousands_of_letters_are_replayed_and_thrown_away_in_time() {
+    const LETTERS: usize = 12_000;
+    let stage = Stage::start().await;
+    // As they stand there after a bad day.
+    let fill = redis::Script::new(
+        "for n = 1, tonumber(ARGV[1]) do
+           local id = 'job-' .. n
+           local letter = {queue = 'tickets', jobId = id, name = 'x', payload = {n = n}, reason = 'no', opts = {attempts = 3}}
+           redis.call('HSET', KEYS[1] .. id, 'name', 'x', 'data', cjson.encode(letter))
+           redis.call('LPUSH', KEYS[1] .. 'wait', id)
+         end",
+    );
+    let mut fill = fill.prepare_invoke();
+    fill.key("bull:tickets-dlq:").arg(LETTERS);
+    fill.invoke_async::<()>(&mut stage.raw().await).await.unwrap();
+    let letters = stage.queue.dead_letters();
+    let replayed = letters.replay(&Letters::All, None).await.unwrap();
+    assert_eq!((replayed.count, replayed.failed.len()), (10_000, 0));
+    assert_eq!(letters.purge(&Letters::All).await.unwrap().count, LETTERS - 10_000);
+    assert_eq!(letters.count().await.unwrap(), 0);
+    let counts = stage.queue.counts().await.unwrap();
+    assert_eq!(counts.waiting, 10_000, "{counts:?}");
+    let first: String = stage.ask("LINDEX @wait -1").await;
+    let number: usize = first.strip_prefix("job-").unwrap().parse().unwrap();
+    assert!(number < 100, "about in the order in which they died: {first}");
+}
+
+#[tokio::test]
 async fn a_replayed_job_has_all_its_attempts_again_and_perhaps_other_data() {
     let stage = Stage::start().await;
     stage.enqueue(&jobs(3)).await;
@@ -120,8 +200,8 @@ async fn letters_are_listed_newest_first_searched_and_thrown_away() {
         "not ours to replay"
     );
     assert_eq!(letters.count().await.unwrap(), 262);
-    assert_eq!(letters.purge(&Letters::These(vec!["job-4".into()])).await.unwrap(), 1);
-    assert_eq!(letters.purge(&Letters::All).await.unwrap(), 261);
+    assert_eq!(letters.purge(&Letters::These(vec!["job-4".into()])).await.unwrap().count, 1);
+    assert_eq!(letters.purge(&Letters::All).await.unwrap().count, 261);
     assert_eq!(letters.count().await.unwrap(), 0);
 }
 
@@ -228,7 +308,7 @@ async fn a_job_that_is_retried_needs_no_letter() {
     assert_eq!(letters.replay(&Letters::All, None).await.unwrap().count, 0);
     assert_eq!(letters.count().await.unwrap(), 0, "it has ended well");
     assert_eq!(
-        letters.purge(&Letters::These(vec!["typo".into(), "meta".into()])).await.unwrap(),
+        letters.purge(&Letters::These(vec!["typo".into(), "meta".into()])).await.unwrap().count,
         0
     );
 }
@@ -254,7 +334,7 @@ async fn looking_at_letters_makes_no_queue() {
     let letters = stage.queue.dead_letters();
     assert!(letters.list(0, 10).await.unwrap().letters.is_empty());
     assert_eq!(
-        (letters.count().await.unwrap(), letters.purge(&Letters::All).await.unwrap()),
+        (letters.count().await.unwrap(), letters.purge(&Letters::All).await.unwrap().count),
         (0, 0)
     );
     assert_eq!(stage.broker.queue_names().await.unwrap(), ["tickets".to_owned()].into());

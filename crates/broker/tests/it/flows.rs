@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use serde_json::json;
-use stampede_broker::{Cancelled, Flow, Letters, OnFailure, Outcome, Schedule, State};
+use stampede_broker::{
+    Cancelled, Delayed, Flow, Letters, OnFailure, Outcome, Schedule, State, WhenActive,
+};
 use stampede_model::JobSpec;
 use stampede_testkit::eventually;
 
-use crate::stage::{SOON, Stage, config, job, play, short_lock, throughout};
+use crate::stage::{Played, SOON, Stage, config, job, play, short_lock, throughout};
 
 #[tokio::test]
 async fn a_parent_begins_when_its_children_are_done_and_has_their_results() {
@@ -72,6 +74,160 @@ async fn a_parent_learns_of_children_that_may_fail() {
         parent.completes();
         stage.until("no parent runs", |counts| counts.active == 0 && counts.failed == 0).await;
     }
+}
+
+#[tokio::test]
+async fn what_comes_after_a_removed_step_fails_and_does_not_run() {
+    let stage = Stage::start().await;
+    let payments = stage.broker.queue("payments").await.unwrap();
+    let mut parents = stage.play(config("parents"));
+    let add = async |id: &str, on_failure| {
+        let charge = Flow { on_failure, ..Flow::new("payments", job(&format!("charge-{id}"))) };
+        let flow = Flow::new("tickets", job(&format!("reserve-{id}"))).after(charge);
+        stage.broker.add_flow(&flow).await.unwrap();
+    };
+    let fails = async |parents: &mut Played, id: &str| {
+        let failure = parents.failure().await;
+        let told = format!("child bull:payments:charge-{id} was removed");
+        assert_eq!((&*failure.job.id, &*failure.reason), (&*format!("reserve-{id}"), &*told));
+        failure.settles(Ok(()));
+    };
+    add("removed", OnFailure::FailParent).await;
+    assert!(payments.remove("charge-removed").await.unwrap());
+    fails(&mut parents, "removed").await;
+    add("cancelled", OnFailure::FailParent).await;
+    let cancelled = payments.cancel("charge-cancelled", "no").await.unwrap();
+    assert_eq!(cancelled, Cancelled::Removed);
+    fails(&mut parents, "cancelled").await;
+    add("drained", OnFailure::FailParent).await;
+    assert_eq!(payments.drain(Delayed::Keep).await.unwrap(), 1);
+    fails(&mut parents, "drained").await;
+    add("destroyed", OnFailure::FailParent).await;
+    payments.obliterate(WhenActive::Refuse).await.unwrap();
+    fails(&mut parents, "destroyed").await;
+    let dead = stage.queue.dead_letters();
+    stage.until("failed", |counts| counts.failed == 4 && counts.active == 0).await;
+    assert_eq!(dead.count().await.unwrap(), 4);
+
+    // One that may fail may be missing, too.
+    add("optional", OnFailure::GoOn).await;
+    assert!(payments.remove("charge-optional").await.unwrap());
+    let run = parents.run().await;
+    assert_eq!(run.job.id, "reserve-optional");
+    run.completes();
+
+    // And whoever wants it to run all the same replays it.
+    let this = Letters::These(vec!["reserve-removed".to_owned()]);
+    assert_eq!(dead.replay(&this, None).await.unwrap().count, 1);
+    let run = parents.run().await;
+    assert_eq!(run.job.id, "reserve-removed");
+    run.completes();
+    stage.until_completed(2).await;
+}
+
+#[tokio::test]
+async fn a_failed_step_that_is_cleaned_up_does_not_let_its_parent_run() {
+    let stage = Stage::start().await;
+    let payments = stage.broker.queue("payments").await.unwrap();
+    let flow = Flow::new("tickets", job("reserve")).after(Flow::new("payments", job("charge")));
+    stage.broker.add_flow(&flow).await.unwrap();
+    // As Node's clients add it, if they do not say more: the parent waits for ever.
+    let _: i64 = redis::cmd("HSET")
+        .arg("bull:payments:charge")
+        .arg("parent")
+        .arg(r#"{"id":"reserve","queueKey":"bull:tickets"}"#)
+        .query_async(&mut stage.raw().await)
+        .await
+        .unwrap();
+    let mut children = play(&payments, config("children"));
+    children.run().await.ends(Outcome::Discard("declined".into()));
+    children.failure().await.settles(Ok(()));
+    eventually(SOON, || async {
+        let failed = payments.counts().await.unwrap().failed;
+        (failed == 1).then_some(())
+    })
+    .await;
+    let mut parents = stage.play(config("parents"));
+    let gone = payments.clean(State::Failed, Duration::ZERO, 10).await.unwrap();
+    assert_eq!(gone, ["charge"]);
+    let reason = parents.failure().await.reason;
+    assert_eq!(reason, "child bull:payments:charge was removed");
+    parents.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_destroyed_queue_leaves_no_parents_behind() {
+    let stage = Stage::start().await;
+    let payments = stage.broker.queue("payments").await.unwrap();
+    let flow = Flow::new("tickets", job("reserve")).after(Flow::new("payments", job("charge")));
+    stage.broker.add_flow(&flow).await.unwrap();
+    stage.queue.obliterate(WhenActive::Refuse).await.unwrap();
+    assert_eq!(stage.ask::<Vec<String>>("KEYS @*").await, Vec::<String>::new());
+    // Its child, in another queue, knows nothing of that and ends as it should.
+    let mut children = play(&payments, config("children"));
+    children.run().await.completes();
+    eventually(SOON, || async {
+        let counts = payments.counts().await.unwrap();
+        if counts.completed == 1 { Ok(()) } else { Err(format!("{counts:?}")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_parent_that_is_done_before_its_children_waits_for_them_and_runs_again() {
+    let stage = Stage::start().await;
+    let payments = stage.broker.queue("payments").await.unwrap();
+    let mut parents = stage.play(config("parents"));
+    let mut children = play(&payments, config("children"));
+    let on_failure = OnFailure::RunParent;
+    let child = |id: &str| Flow { on_failure, ..Flow::new("payments", job(id)) };
+    let parent = JobSpec { attempts: Some(1), ..job("parent") };
+    let flow = Flow::new("tickets", parent).after(child("bad")).after(child("good"));
+    stage.broker.add_flow(&flow).await.unwrap();
+    children.run().await.ends(Outcome::Discard("declined".into()));
+    children.failure().await.settles(Ok(()));
+    let good = children.run().await;
+    parents.run().await.completes();
+    stage.until("it waits", |counts| counts.waiting_children == 1 && counts.active == 0).await;
+    good.completes();
+    let again = parents.run().await;
+    assert_eq!((again.job.id.as_str(), again.job.attempts_made), ("parent", 0));
+    again.completes();
+    stage.until_completed(1).await;
+
+    // Or it does without those that have not begun.
+    let flow = Flow::new("tickets", job("hasty")).after(child("worse")).after(child("late"));
+    stage.broker.add_flow(&flow).await.unwrap();
+    payments.pause().await.unwrap();
+    let run = children.run().await;
+    assert_eq!(run.job.id, "worse");
+    run.ends(Outcome::Discard("declined".into()));
+    children.failure().await.settles(Ok(()));
+    let hasty = parents.run().await;
+    hasty.context.as_ref().unwrap().remove_unprocessed_children().await.unwrap();
+    hasty.completes();
+    stage.until_completed(2).await;
+    payments.resume().await.unwrap();
+    children.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_flow_that_is_added_again_changes_nothing() {
+    let stage = Stage::start().await;
+    let payments = stage.broker.queue("payments").await.unwrap();
+    let on_failure = OnFailure::GoOn;
+    let charge = Flow { on_failure, ..Flow::new("payments", job("charge")) };
+    let flow = Flow::new("tickets", job("reserve")).after(charge);
+    stage.broker.add_flow(&flow).await.unwrap();
+    let mut children = play(&payments, config("children"));
+    children.run().await.ends(Outcome::Discard("declined".into()));
+    children.failure().await.settles(Ok(()));
+    let mut parents = stage.play(config("parents"));
+    let run = parents.run().await;
+    stage.broker.add_flow(&flow).await.unwrap();
+    run.completes();
+    stage.until_completed(1).await;
+    parents.runs_nothing_else();
 }
 
 #[tokio::test]

@@ -328,5 +328,18 @@ async fn we_produce_and_python_consumes_and_both_share_one_queue_and_one_flow() 
     let values = parent.context.as_ref().unwrap().children_values().await.unwrap();
     assert_eq!(values["bull:tickets:their-child"]["by"], "python");
     parent.completes();
+
+    // And Python's parent for our child.
+    let flow = json!({
+        "name": "parent", "queueName": "tickets", "data": {}, "opts": {"jobId": "their-parent"},
+        "children": [{"name": "child", "queueName": "ours", "data": {"n": 1}, "opts": {"jobId": "our-child"}}],
+    });
+    python.ask(json!({"do": "flow", "flow": flow})).await;
+    let child = played.run().await;
+    assert_eq!(child.job.id, "our-child");
+    child.ends(Outcome::Done(json!("from rust")));
+    while python.report().await["completed"] != "their-parent" {}
+    let parent = python.ask(json!({"do": "job", "queue": "tickets", "id": "their-parent"})).await;
+    assert!(parent["returnvalue"].to_string().contains("from rust"), "{parent}");
     python.stop().await;
 }

@@ -1,7 +1,7 @@
 //! Jobs written by others.
 
 use redis::cmd;
-use stampede_broker::Outcome;
+use stampede_broker::{Letters, Outcome};
 
 use crate::stage::{Stage, config};
 
@@ -32,12 +32,25 @@ async fn options_with_fractions_from_javascript_are_read_one_by_one() {
 }
 
 #[tokio::test]
-async fn an_unreadable_job_does_not_hold_up_the_queue() {
+async fn an_unreadable_job_fails_with_a_reason_and_holds_up_nobody() {
     let stage = Stage::start().await;
     let mut played = stage.play(config("w"));
-    add(&stage, "bytes", b"{\"name\":\"\xff\xfe\"}", "not json").await;
-    let run = played.run().await;
-    assert_eq!((run.job.id.as_str(), run.job.attempts), ("bytes", 0));
-    run.completes();
+    add(&stage, "bytes", b"{\"name\":\"\xff\xfe\"}", "{}").await;
+    assert!(played.failure().await.reason.contains("its field data is not UTF-8"));
+    for (id, options, told) in [
+        ("text", "not json", "its opts are not JSON (expected ident at line 1 column 2)"),
+        ("list", "[3]", "its opts are no JSON object"),
+    ] {
+        add(&stage, id, b"{}", options).await;
+        let failure = played.failure().await;
+        assert_eq!((&*failure.job.id, &*failure.reason), (id, &*format!("unreadable job: {told}")));
+    }
+    stage.until("failed", |counts| counts.failed == 3 && counts.active == 0).await;
+    assert_eq!(stage.queue.dead_letters().count().await.unwrap(), 3);
+    // Put right by hand, and replayed.
+    stage.ask::<()>("HSET @text opts {}").await;
+    let these = Letters::These(vec!["text".to_owned()]);
+    assert_eq!(stage.queue.dead_letters().replay(&these, None).await.unwrap().count, 1);
+    played.run().await.completes();
     stage.until_completed(1).await;
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use stampede_broker::{Broker, Config, ConnectionState, ConsumerConfig, Error, Outcome, TlsFiles};
 use stampede_testkit::{Proxy, Redis, eventually};
 
-use crate::stage::{SOON, Stage, config, connect, job, jobs, play, raw, throughout};
+use crate::stage::{SOON, Stage, config, connect, job, jobs, play, raw, short_lock, throughout};
 
 async fn refusal(url: String) -> Error {
     match Broker::connect(&Config::new(url)).await {
@@ -58,6 +58,127 @@ async fn a_redis_that_takes_nothing_is_away_and_says_why() {
         is_back(&stage.broker).await;
     }
     stage.enqueue(&[job("a")]).await;
+}
+
+#[tokio::test]
+async fn jobs_keep_their_locks_and_end_however_long_a_redis_is_full() {
+    let stage = Stage::start().await;
+    let often = ConsumerConfig { slots: 2, ..short_lock("w") };
+    let (lock, look) = (often.lock, often.stalled_interval);
+    let mut played = stage.play(often);
+    let mut other = stage.play(ConsumerConfig { slots: 1, ..short_lock("other") });
+    stage.enqueue(&jobs(3)).await;
+    let mut runs = vec![played.run().await, played.run().await];
+    runs.push(other.run().await);
+    stage.ask::<()>("CONFIG SET maxmemory 1").await;
+    let stay = async || assert!(runs.iter().all(|run| !run.is_dropped()));
+    throughout(4 * lock, stay).await;
+    for run in &runs {
+        assert!(stage.ask::<bool>(&format!("EXISTS @{}:lock", run.job.id)).await);
+    }
+    runs.pop().unwrap().completes();
+    stage.until_completed(1).await;
+    // The others go on when there is room again, and nobody takes them for dead.
+    let stay = async || assert!(runs.iter().all(|run| !run.is_dropped()));
+    stage.ask::<()>("CONFIG SET maxmemory 0").await;
+    throughout(4 * look, stay).await;
+    runs.into_iter().for_each(|run| run.completes());
+    stage.until_completed(3).await;
+    for id in ["job-0", "job-1", "job-2"] {
+        assert_eq!(stage.field(id, "ats").await.as_deref(), Some("1"), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_redis_that_takes_no_renewals_is_given_time_before_anybody_counts_as_dead() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(short_lock("w"));
+    let mut eager = stage.play(short_lock("eager"));
+    stage.enqueue(&[job("a"), job("b")]).await;
+    let (a, b) = (played.run().await, eager.run().await);
+    stage.ask::<()>("CONFIG SET min-replicas-to-write 3").await;
+    // Nothing is written any more, and locks expire.
+    eventually(SOON, || async {
+        let locked: usize =
+            stage.ask(&format!("EXISTS @{}:lock @{}:lock", a.job.id, b.job.id)).await;
+        (locked == 0).then_some(())
+    })
+    .await;
+    throughout(Duration::from_secs(2), async || {}).await;
+    stage.ask::<()>("CONFIG SET min-replicas-to-write 0").await;
+    let stay = async || assert!(!a.is_dropped() && !b.is_dropped());
+    throughout(Duration::from_secs(2), stay).await;
+    a.completes();
+    b.completes();
+    stage.until_completed(2).await;
+    for id in ["a", "b"] {
+        assert_eq!(stage.field(id, "ats").await.as_deref(), Some("1"), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn a_redis_whose_disk_takes_nothing_is_away_and_no_job_is_lost() {
+    let stage = Stage::start().await;
+    let mut played = stage.play(config("w"));
+    stage.enqueue(&jobs(2)).await;
+    let run = played.run().await;
+    // It cannot write its snapshot where a folder stands.
+    let folder = stage.redis.folder().join("dump.rdb");
+    std::fs::create_dir_all(folder.join("in-the-way")).unwrap();
+    let mut sometimes = cmd("CONFIG");
+    sometimes.arg("SET").arg("save").arg("3600 1");
+    sometimes.exec_async(&mut stage.raw().await).await.unwrap();
+    let saved = async |wanted: &str| {
+        let _: Result<(), _> = cmd("BGSAVE").query_async(&mut stage.raw().await).await;
+        eventually(SOON, || async {
+            let info: String = stage.ask("INFO persistence").await;
+            let found = info.lines().find_map(|line| line.strip_prefix("rdb_last_bgsave_status:"));
+            if found == Some(wanted) { Ok(()) } else { Err(info) }
+        })
+        .await;
+    };
+    saved("err").await;
+    let refused = stage.queue.enqueue(&[job("a")]).await.unwrap_err();
+    assert!(refused.is_outage() && refused.to_string().contains("MISCONF"), "{refused}");
+    is_away(&stage.broker, "MISCONF").await;
+    run.completes();
+    std::fs::remove_dir_all(&folder).unwrap();
+    saved("ok").await;
+    is_back(&stage.broker).await;
+    played.run().await.completes();
+    stage.until_completed(2).await;
+    played.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn a_redis_that_hangs_up_on_everybody_is_asked_again_and_not_hammered() {
+    let stage = Stage::start().await;
+    let proxy = Proxy::start(stage.redis.port()).await;
+    let (broker, queue) = connect(&proxy.url()).await;
+    let mut played = play(&queue, ConsumerConfig { slots: 50, ..config("w") });
+    stage.until_idle(1).await;
+    let door = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    proxy.lead_to(door.local_addr().unwrap().port());
+    proxy.reset(|_| true);
+    let knocked = std::sync::atomic::AtomicUsize::new(0);
+    let slam = async {
+        loop {
+            drop(door.accept().await);
+            knocked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    tokio::select! {
+        () = slam => {}
+        () = throughout(Duration::from_secs(3), async || {}) => {}
+    }
+    // Four connections of a consumer and its broker, each at first after 50 ms, then less and less often.
+    let knocked = knocked.into_inner();
+    assert!((4..200).contains(&knocked), "{knocked} times in 3 s");
+    proxy.lead_to(stage.redis.port());
+    is_back(&broker).await;
+    stage.enqueue(&[job("a")]).await;
+    played.run().await.completes();
+    stage.until_completed(1).await;
 }
 
 #[tokio::test]

@@ -28,9 +28,10 @@ pub(crate) enum QueuesCommand {
     Jobs {
         /// Name of the queue
         queue: String,
-        /// waiting (with or without a priority), prioritized, active, delayed, waiting-children, completed or failed
-        #[arg(long, default_value = "waiting")]
-        state: String,
+        /// waiting (with or without a priority), prioritized, active, delayed, waiting-children, completed, failed
+        /// or all [default: waiting; all for a search]
+        #[arg(long)]
+        state: Option<String>,
         /// Only jobs that contain this text
         #[arg(long)]
         search: Option<String>,

@@ -11,10 +11,8 @@
 //! root and the validation the leaf. (Seed 002 has it the other way round, and would thank customers
 //! before it has charged them.)
 //!
-//! The outside world (`world.rs`) misbehaves on purpose: an empty order, declined cards, a bank that
-//! stumbles and then is down, a driver that panics, a mail server that hangs. The declined cards are
-//! replayed with others. The report at the end says what became of it, from books that the world keeps
-//! itself.
+//! The outside world (`world.rs`) misbehaves on purpose ([`INTRODUCTION`]). The declined cards are replayed with
+//! others. The report at the end says what became of it, from books that the world keeps itself.
 
 mod steps;
 mod world;
@@ -41,6 +39,21 @@ const QUEUES: [(&str, usize); 4] =
     [("orders", 4), ("payments", 8), ("inventory", 4), ("notifications", 8)];
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// What people read before it begins.
+const INTRODUCTION: &str = "\
+A shop's orders, each a flow of five jobs over four queues, on an engine in a temporary folder:
+
+  orders         validate-order
+  payments       charge-payment           behind a circuit breaker; paid once, however often it is asked for
+  inventory      reserve-inventory
+  notifications  notify-warehouse         at most 100 in any second
+  notifications  send-confirmation-email  given up after 500 ms and tried again
+
+Each step begins when the one before it is done. The world misbehaves on purpose: orders are empty, cards
+are declined, the bank stumbles, loses its answers and is down for a while, the warehouse's driver panics,
+the mail server hangs.
+";
+
 pub(crate) async fn orders(options: ExampleOrders) -> Result<()> {
     // The report counts the panics of the driver; their traces are in the jobs' records.
     std::panic::set_hook(Box::new(|_| {}));
@@ -58,7 +71,7 @@ pub(crate) async fn orders(options: ExampleOrders) -> Result<()> {
 async fn run(options: &ExampleOrders, url: &str, stop: &CancellationToken) -> Result<()> {
     let broker = Broker::connect(&Config::new(url)).await?;
     let world = Arc::new(World::new(options.orders));
-    say(options, "Four queues, one consumer each, on an engine in a temporary folder.");
+    say(options, INTRODUCTION);
     let mut consumers = JoinSet::new();
     for (name, slots) in QUEUES {
         let queue = broker.queue(name).await?;
@@ -75,7 +88,7 @@ async fn run(options: &ExampleOrders, url: &str, stop: &CancellationToken) -> Re
         });
         consumers.spawn(consumer.run(stop.clone()));
     }
-    say(options, &format!("Adding {} orders, each a flow of five jobs.", options.orders));
+    say(options, &format!("Adding {} orders.", options.orders));
     let started = Instant::now();
     for number in 1..=options.orders {
         broker.add_flow(&flow(number)).await?;
@@ -211,7 +224,7 @@ fn report(
             "\n{confirmed} orders confirmed, {replayed} of them with another card; {} failed; in {took:.1?}",
             causes.len()
         );
-        println!("\nWhat the outside world saw:");
+        println!("\nWhat the outside world saw, by its own books:");
         for (what, count) in &report {
             println!("  {count:>6}  {what}");
         }
@@ -224,11 +237,12 @@ fn report(
             println!("  {:<24} {}", letter.job_id, letter.reason);
         }
         println!(
-            "\nThe steps after a failed one were given up with it: {} more.",
+            "\nThe steps after a failed one were given up with it: {} more.\n\
+             The code to copy from is crates/server/src/commands/example/steps.rs, the guide docs/queues.md.",
             letters.len() - causes.len()
         );
     }
-    for wrong in [world::CHARGED_TWICE, world::TOO_EARLY] {
+    for wrong in [world::CHARGED_TWICE, world::TOO_EARLY, world::TOO_MANY] {
         let count = report.get(wrong).copied().unwrap_or(0);
         if count > 0 {
             bail!("{count} {wrong}");

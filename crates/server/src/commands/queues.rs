@@ -34,9 +34,10 @@ async fn act(session: &Session, options: &Queues) -> Result<()> {
     } else {
         print(&options.command, &answer);
     }
-    match answer["failed"].as_array().map_or(0, Vec::len) {
-        0 => Ok(()),
-        failed => bail!("{failed} of them cannot run again"),
+    match (answer["failed"].as_array().map_or(0, Vec::len), &options.command) {
+        (0, _) => Ok(()),
+        (failed, QueuesCommand::Purge { .. }) => bail!("{failed} of them are not there"),
+        (failed, _) => bail!("{failed} of them cannot run again"),
     }
 }
 
@@ -45,7 +46,7 @@ async fn ask(client: &Client, command: &QueuesCommand) -> Result<Value> {
     match command {
         Command::Status => client.get("/api/queues/status").await,
         Command::Jobs { queue, state, search, skip, count } => {
-            let query = [("state", Some(state)), ("search", search.as_ref())];
+            let query = [("state", state.as_ref()), ("search", search.as_ref())];
             client.get(&page(&queue_path(queue, "jobs"), &query, *skip, *count)).await
         }
         Command::Job { queue, id } => client.get(&job_path(queue, id)).await,
@@ -76,7 +77,7 @@ async fn ask(client: &Client, command: &QueuesCommand) -> Result<Value> {
         }
         Command::Retry { queue, id: Some(id), .. } => change_job(client, queue, id, "retry").await,
         Command::Retry { queue, id: None, .. } => {
-            client.post(&queue_path(queue, "retry"), &json!({})).await
+            until_done(client, &queue_path(queue, "retry"), &json!({})).await
         }
         Command::Promote { queue, id } => change_job(client, queue, id, "promote").await,
         Command::Cancel { queue, id } => change_job(client, queue, id, "cancel").await,
@@ -168,5 +169,18 @@ async fn letters(
     if let Some(data) = data {
         body["data"] = data.clone();
     }
-    client.post(&queue_path(queue, &format!("dead-letters/{verb}")), &body).await
+    let path = queue_path(queue, &format!("dead-letters/{verb}"));
+    if all { until_done(client, &path, &body).await } else { client.post(&path, &body).await }
+}
+
+/// Asks again as long as something is left and comes along: one request does not do all of very many.
+async fn until_done(client: &Client, path: &str, body: &Value) -> Result<Value> {
+    let mut answer = client.post(path, body).await?;
+    let mut count = answer["count"].as_u64().unwrap_or(0);
+    while answer["left"] != 0 && answer["count"] != 0 {
+        answer = client.post(path, body).await?;
+        count += answer["count"].as_u64().unwrap_or(0);
+    }
+    answer["count"] = json!(count);
+    Ok(answer)
 }

@@ -183,6 +183,29 @@ fn settings_are_explained_where_they_are_looked_for_and_not_everywhere() {
 }
 
 #[test]
+fn the_example_of_an_order_pipeline_speaks_to_people() {
+    let output = std::process::Command::new(STAMPEDE)
+        .args(["example", "orders", "--orders", "60"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = String::from_utf8_lossy(&output.stdout);
+    // What runs, what is about to go wrong, what came of it, and where to read on.
+    for word in [
+        "validate",
+        "charge",
+        "reserve",
+        "notify",
+        "58 orders confirmed",
+        "docs/queues.md",
+        "the order is empty",
+        "0  orders charged twice",
+    ] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+}
+
+#[test]
 fn the_example_of_an_order_pipeline_explains_what_became_of_every_order() {
     let output = std::process::Command::new(STAMPEDE)
         .args(["example", "orders", "--orders", "60", "--json"])
@@ -201,6 +224,8 @@ fn the_example_of_an_order_pipeline_explains_what_became_of_every_order() {
         ("orders reserved", 58),
         ("orders charged twice", 0),
         ("orders confirmed too early", 0),
+        ("messages beyond what the warehouse takes in a second", 0),
+        ("payments asked for again, and made once", 4),
         ("cards declined", 3),
         ("panics in the warehouse's driver", 2),
         ("times the mail server hung", 1),

@@ -1,7 +1,8 @@
 //! Looking into queues and tidying them up, over HTTP and with `stampede queues`.
 
+use reqwest::Method;
 use serde_json::{Value, json};
-use stampede_testkit::{App, Redis, eventually, temp_dir};
+use stampede_testkit::{App, Redis, eventually, send, temp_dir};
 
 use crate::{PATIENCE, STAMPEDE, batch_ended, create_event, start, text};
 
@@ -90,6 +91,199 @@ async fn jobs_are_found_removed_paused_and_drained() {
     assert!(text(&refused["error"]).contains("\"confirm\": \"tickets\""), "{refused}");
     let (worked, told) = app.command(&["queues", "obliterate", "tickets", "--confirm", "tickets"]);
     assert!(worked, "{told}");
+}
+
+/// A queue of mails on a Redis of its own, and nobody who works.
+struct Mails {
+    redis: Redis,
+    app: App,
+}
+
+impl Mails {
+    async fn start() -> Self {
+        let redis = Redis::start().await;
+        let app = start(&[("WORKER_MODE", "api"), ("REDIS_URL", &redis.url())]).await;
+        Self { redis, app }
+    }
+
+    /// Runs `stampede queues …`; what it printed.
+    fn run(&self, words: &[&str]) -> String {
+        let (worked, told) = self.app.command(&[&["queues"], words].concat());
+        assert!(worked, "{words:?}: {told}");
+        told
+    }
+
+    /// The same with `--json`.
+    fn json(&self, words: &[&str]) -> Value {
+        let told = self.run(&[words, &["--json"]].concat());
+        serde_json::from_str(&told).unwrap_or_else(|error| panic!("{words:?}: {error}: {told}"))
+    }
+
+    fn add(&self, ids: &[&str]) {
+        for id in ids {
+            self.run(&["add", "mails", "welcome", "--id", id, "--data", r#"{"to": "ann"}"#]);
+        }
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Value {
+        self.app.admin().post(&format!("/api/queues/mails/{path}"), &body).await.expect(200)
+    }
+
+    async fn state(&self, id: &str) -> Value {
+        let job = self.app.admin().get(&format!("/api/queues/mails/jobs/{id}")).await;
+        if job.status == 404 { Value::Null } else { job.expect(200)["state"].clone() }
+    }
+
+    /// Makes a job that waits look as Node's worker leaves one that has failed for good.
+    fn fail(&self, ids: &[&str]) {
+        for id in ids {
+            self.redis.cli(&["LREM", "bull:mails:wait", "0", id]);
+            let fields = ["failedReason", "no", "finishedOn", "1", "atm", "1"];
+            self.redis.cli(&[&["HSET", &format!("bull:mails:{id}")][..], &fields].concat());
+            self.redis.cli(&["ZADD", "bull:mails:failed", "1", id]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn single_jobs_are_promoted_retried_cancelled_and_removed() {
+    let mails = Mails::start().await;
+    mails.add(&["a", "b", "c", "d", "e"]);
+    let jobs = mails.json(&["jobs", "mails"]);
+    assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(5), "{jobs}");
+    let shown = mails.run(&["job", "mails", "a"]);
+    assert!(shown.contains("\"state\": \"waiting\"") && shown.contains("ann"), "{shown}");
+    assert_eq!(mails.json(&["job", "mails", "a"])["progress"], 0, "as BullMQ has it");
+
+    assert!(mails.run(&["remove", "mails", "a"]).contains("removed"));
+    assert!(mails.run(&["cancel", "mails", "b"]).contains("removed"));
+    assert_eq!((mails.state("a").await, mails.state("b").await), (Value::Null, Value::Null));
+
+    for id in ["later-1", "later-2"] {
+        mails.run(&["add", "mails", "welcome", "--id", id, "--delay", "1h"]);
+    }
+    assert!(mails.run(&["promote", "mails", "later-1"]).contains("waits"));
+    mails.post("jobs/later-2/promote", json!({})).await;
+    assert_eq!(
+        (mails.state("later-1").await, mails.state("later-2").await),
+        (json!("waiting"), json!("waiting"))
+    );
+    let (worked, told) = mails.app.command(&["queues", "promote", "mails", "later-1"]);
+    assert!(!worked && told.contains("only a delayed job can be promoted"), "{told}");
+
+    mails.fail(&["c", "d"]);
+    assert!(mails.run(&["retry", "mails", "c"]).contains("waits"));
+    mails.post("jobs/d/retry", json!({})).await;
+    assert_eq!(
+        (mails.state("c").await, mails.state("d").await),
+        (json!("waiting"), json!("waiting"))
+    );
+    mails.fail(&["c", "d"]);
+    let retried = mails.post("retry", json!({})).await;
+    assert_eq!(retried, json!({ "success": true, "count": 2, "failed": [], "left": 0 }));
+    mails.fail(&["e"]);
+    assert!(mails.run(&["retry", "mails", "--all"]).contains("1 run again"));
+
+    // Whoever looks for a job need not know how far it is.
+    mails.fail(&["e"]);
+    let found = mails.json(&["jobs", "mails", "--search", "welcome"]);
+    let states = found["jobs"].as_array().unwrap().iter().map(|job| job["state"].clone());
+    assert_eq!(states.filter(|state| *state == "failed").count(), 1, "{found}");
+    assert_eq!(found["jobs"].as_array().map(Vec::len), Some(5), "{found}");
+    assert!(mails.run(&["jobs", "mails", "--search", "ann", "--state", "failed"]).contains('e'));
+    let (worked, told) = mails.app.command(&["queues", "jobs", "mails", "--state", "lost"]);
+    assert!(!worked && told.contains("failed, all"), "{told}");
+
+    let (worked, told) = mails.app.command(&["queues", "add", "mails", "x", "--data", "{oops"]);
+    assert!(
+        !worked && told.contains("not JSON: key must be a string at line 1 column 2"),
+        "{told}"
+    );
+    let no_json = mails.app.admin().request(Method::POST, "/api/queues/mails/jobs").body("{oops");
+    let refused = send(no_json.header("content-type", "application/json")).await.expect(400);
+    assert!(text(&refused["error"]).contains("JSON"), "{refused}");
+}
+
+#[tokio::test]
+async fn whole_queues_are_paused_cleaned_drained_and_destroyed() {
+    let mails = Mails::start().await;
+    let admin = mails.app.admin();
+    mails.add(&["a", "b", "c", "d", "e"]);
+    for (verb, paused) in [("pause", true), ("resume", false)] {
+        assert!(mails.run(&[verb, "mails"]).contains("done"));
+        assert_eq!(mails.json(&["status"])["mails"]["paused"], paused);
+    }
+
+    // Seed 003 sends no body: the failed jobs of all queues.
+    mails.fail(&["a", "b"]);
+    let cleaned = send(admin.request(Method::POST, "/api/queues/clean")).await.expect(200);
+    assert_eq!((&cleaned["success"], &cleaned["removed"]["mails"]), (&json!(true), &json!(2)));
+    mails.fail(&["c", "d", "e"]);
+    let clean = json!({ "queue": "mails", "state": "failed", "limit": 1 });
+    assert_eq!(admin.post("/api/queues/clean", &clean).await.expect(200)["removed"]["mails"], 1);
+    let young = json!({ "queue": "mails", "state": "failed", "graceMs": 4_000_000_000_000_u64 });
+    assert_eq!(admin.post("/api/queues/clean", &young).await.expect(200)["removed"]["mails"], 0);
+    assert!(mails.run(&["clean", "--queue", "mails"]).contains("mails: 2 removed"));
+
+    mails.add(&["f", "g", "h"]);
+    mails.run(&["add", "mails", "welcome", "--id", "later", "--delay", "1h"]);
+    assert_eq!(mails.post("drain", json!({})).await["removed"], 3);
+    assert_eq!(mails.state("later").await, "delayed");
+    mails.add(&["i"]);
+    assert_eq!(mails.json(&["drain", "mails", "--delayed"])["removed"], 2);
+    mails.add(&["j"]);
+    let clean = ["clean", "--queue", "mails", "--state", "waiting"];
+    assert_eq!(mails.json(&clean)["removed"]["mails"], 1);
+
+    mails.add(&["k"]);
+    mails.redis.cli(&["LMOVE", "bull:mails:wait", "bull:mails:active", "LEFT", "LEFT"]);
+    let obliterate = ["obliterate", "mails", "--confirm", "mails"];
+    let (worked, told) = mails.app.command(&[&["queues"], &obliterate[..]].concat());
+    assert!(!worked && told.contains("force"), "{told}");
+    mails.run(&[&obliterate[..], &["--force"]].concat());
+    assert_eq!(mails.redis.cli(&["KEYS", "bull:mails:*"]), "");
+
+    // As a worker leaves it that has met a service which is down.
+    mails.redis.cli(&["SADD", "stampede:breakers", "smtp"]);
+    let state = ["state", "open", "until", "9999999999999"];
+    mails.redis.cli(&[&["HSET", "stampede:breaker:{smtp}"][..], &state].concat());
+    assert_eq!(mails.json(&["breakers"])["breakers"][0]["state"], "open");
+    mails.run(&["close-breaker", "smtp"]);
+    assert_eq!(mails.json(&["breakers"])["breakers"], json!([]));
+}
+
+#[tokio::test]
+async fn a_job_that_runs_is_shown_and_stopped() {
+    let app = start(&[("STAMPEDE_SLOW_TICKETS", "60000"), ("WORKER_COUNT", "1")]).await;
+    let event = create_event(&app).await;
+    let order = app.order(json!({ "target": event, "name": "Ann" })).await;
+    let ticket = text(&order["tickets"][0]);
+    let active = eventually(PATIENCE, || async {
+        let status = app.admin().get("/api/queues/status").await.expect(200);
+        let active = &status["tickets"]["activeJobs"];
+        if active[0].is_object() { Ok(active.clone()) } else { Err(status.to_string()) }
+    })
+    .await;
+    let shown = &active[0];
+    assert_eq!((&shown["id"], &shown["name"]), (&json!(ticket), &json!("generate-pdf")), "{shown}");
+    assert_eq!(shown["data"]["ticketId"], json!(ticket));
+    assert_eq!((&shown["progress"], &shown["attemptsMade"]), (&json!(0), &json!(0)), "{shown}");
+    assert!(shown["processedBy"].is_string(), "{shown}");
+    let (worked, told) = app.command(&["queues", "cancel", "tickets", &ticket]);
+    assert!(worked && told.contains("told to stop"), "{told}");
+    let batch = batch_ended(&app, &text(&order["batchId"])).await;
+    assert_eq!(batch["failed"], 1, "{batch}");
+    let job = app.admin().get(&format!("/api/queues/tickets/jobs/{ticket}")).await.expect(200);
+    assert!(text(&job["failedReason"]).starts_with("cancelled: by "), "{job}");
+}
+
+#[tokio::test]
+async fn payloads_are_as_large_as_the_setting_allows() {
+    let app = start(&[("WORKER_MODE", "api"), ("MAX_JOB_BYTES", "2000")]).await;
+    let job = |bytes: usize| json!({ "name": "x", "data": "x".repeat(bytes) });
+    app.admin().post("/api/queues/mails/jobs", &job(1998)).await.expect(200);
+    let refused = app.admin().post("/api/queues/mails/jobs", &job(1999)).await.expect(422);
+    assert!(text(&refused["error"]).contains("2000 is the most"), "{refused}");
 }
 
 #[tokio::test]
@@ -273,6 +467,14 @@ async fn dead_letters_are_shown_replayed_and_thrown_away() {
     let (worked, told) = app.command(&["queues", "dead-letters", "tickets"]);
     assert!(worked && told.contains("no such seat") && told.contains("1 in all"), "{told}");
 
+    for (search, found) in [("no+such+seat", 1), ("nowhere", 0)] {
+        let path = format!("/api/queues/tickets/dead-letters?search={search}");
+        let letters = app.admin().get(&path).await.expect(200);
+        assert_eq!(letters["letters"].as_array().map(Vec::len), Some(found), "{letters}");
+    }
+    let (worked, told) = app.command(&["queues", "dead-letters", "tickets", "--search", &broken]);
+    assert!(worked && told.contains("no such seat"), "{told}");
+
     let (worked, told) = app.command(&["queues", "replay", "tickets", &broken]);
     assert!(worked && told.contains("1 run again"), "{told}");
     // It is still broken, and dies again after all its attempts.
@@ -285,4 +487,19 @@ async fn dead_letters_are_shown_replayed_and_thrown_away() {
     assert!(worked && told.contains("\"count\":1"), "{told}");
     let cleaned = app.admin().post("/api/queues/clean", &json!({})).await.expect(200);
     assert_eq!(cleaned["removed"]["tickets"], 1);
+
+    // All of them, and with another payload: that of the ticket which can be made.
+    let order = app.order(json!({ "target": event, "holders": holders })).await;
+    batch_ended(&app, &text(&order["batchId"])).await;
+    let (fine, broken) = (&order["tickets"][0], &order["tickets"][1]);
+    let payload = json!({ "v": 1, "ticketId": fine, "batchId": order["batchId"] }).to_string();
+    let (worked, told) = app.command(&["queues", "replay", "tickets", "--all", "--data", &payload]);
+    assert!(worked && told.contains("1 run again"), "{told}");
+    let job = eventually(PATIENCE, || async {
+        let path = format!("/api/queues/tickets/jobs/{}", text(broken));
+        let job = app.admin().get(&path).await.expect(200);
+        if job["state"] == "completed" { Ok(job) } else { Err(job.to_string()) }
+    })
+    .await;
+    assert_eq!(job["data"]["ticketId"], *fine);
 }

@@ -4,9 +4,9 @@ use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
 use serde_json::{Value, json};
-use stampede_broker::{Letters, Replayed};
+use stampede_broker::{DeadLetters, Letters, Replayed};
 
-use super::{Page, existing};
+use super::{Page, any, existing};
 use crate::app::App;
 use crate::auth::Caller;
 use crate::input::{Body, Fields};
@@ -21,7 +21,7 @@ pub(crate) async fn list(
     Params(page): Params<Page>,
 ) -> Result<Json<Value>, Problem> {
     caller.must_administer()?;
-    let letters = existing(&app, &name).await?.dead_letters();
+    let letters = letters_of(&app, &name).await?;
     let found = match &page.search {
         Some(text) => letters.search(text, page.skip, page.count).await?,
         None => letters.list(page.skip, page.count).await?,
@@ -31,7 +31,8 @@ pub(crate) async fn list(
     Ok(Json(answer))
 }
 
-/// `replay` or `purge`, which answer how many, and what could not be: `{ids: […]}` or `{all: true}`, and for a replay other `data` if wanted.
+/// `replay` or `purge`: `{ids: […]}` or `{all: true}`, and for a replay other `data` if wanted. They answer how many,
+/// what could not be, and how many letters are left: more than 10,000 take more than one request.
 pub(crate) async fn change(
     State(app): State<App>,
     caller: Caller,
@@ -39,7 +40,7 @@ pub(crate) async fn change(
     Body(body): Body,
 ) -> Result<Json<Value>, Problem> {
     caller.must_administer()?;
-    let letters = existing(&app, &name).await?.dead_letters();
+    let letters = letters_of(&app, &name).await?;
     let mut fields = Fields::new(&body);
     fields.only(if verb == "replay" { &["ids", "all", "data"] } else { &["ids", "all"] });
     let ids: Option<Vec<String>> = fields.read("ids", |value| {
@@ -63,12 +64,26 @@ pub(crate) async fn change(
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
         }
     };
+    if !["replay", "purge"].contains(&verb.as_str()) {
+        return Err(Problem::new(StatusCode::NOT_FOUND, "replay or purge"));
+    }
+    // Before it happens: it may break off in the middle.
+    tracing::info!(user = caller.0.user, queue = name, verb, ?which, "dead letters are changed");
     let done = match verb.as_str() {
         "replay" => letters.replay(&which, data).await?,
-        "purge" => Replayed { count: letters.purge(&which).await?, ..Replayed::default() },
-        _ => return Err(Problem::new(StatusCode::NOT_FOUND, "replay or purge")),
+        _ => letters.purge(&which).await?,
     };
     let Replayed { count, failed } = done;
     tracing::info!(user = caller.0.user, queue = name, verb, count, "dead letters changed");
-    Ok(Json(json!({ "success": failed.is_empty(), "count": count, "failed": failed })))
+    let left = letters.count().await?;
+    let success = failed.is_empty();
+    Ok(Json(json!({ "success": success, "count": count, "failed": failed, "left": left })))
+}
+
+/// The letters of a queue, which may have been destroyed since.
+async fn letters_of(app: &App, name: &str) -> Result<DeadLetters, Problem> {
+    if app.broker.has_queue(&format!("{name}-dlq")).await? {
+        return Ok(any(app, name).await?.dead_letters());
+    }
+    Ok(existing(app, name).await?.dead_letters())
 }

@@ -24,22 +24,27 @@ pub(crate) struct Wanted {
 
 impl FromQuery for Wanted {
     fn from_query(query: &mut Query) -> Self {
-        let states = match query.text("state").as_deref().map(JobState::parse) {
+        let state = query.text("state");
+        let page = Page::from_query(query);
+        let states = match (state.as_deref(), state.as_deref().and_then(JobState::parse)) {
+            // Who looks for a job need not know how far it is.
+            (None, _) if page.search.is_some() => JobState::ALL.to_vec(),
+            (Some("all"), _) => JobState::ALL.to_vec(),
             // Most jobs have a priority; that they are kept apart is BullMQ's affair.
-            None | Some(Some(JobState::Waiting)) => JobState::WAITING.to_vec(),
-            Some(Some(state)) => vec![state],
-            Some(None) => {
+            (None, _) | (_, Some(JobState::Waiting)) => JobState::WAITING.to_vec(),
+            (_, Some(state)) => vec![state],
+            (Some(_), None) => {
                 let names = JobState::ALL.map(JobState::name).join(", ");
-                query.wrong("state", &format!("must be one of {names}"));
+                query.wrong("state", &format!("must be one of {names}, all"));
                 Vec::new()
             }
         };
-        Self { states, page: Page::from_query(query) }
+        Self { states, page }
     }
 }
 
-/// Jobs of a queue in one state, or those of them that contain a text. Without a state, or for
-/// `waiting`: all that wait for a worker, with and without a priority.
+/// Jobs of a queue in one state, or those of them that contain a text. Without a state: those that contain the
+/// text whatever their state, or all that wait for a worker, with and without a priority, as for `waiting`.
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,

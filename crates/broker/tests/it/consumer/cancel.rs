@@ -10,7 +10,8 @@ use crate::stage::{Stage, config, job, short_lock, throughout};
 #[tokio::test]
 async fn whoever_runs_a_cancelled_job_drops_it() {
     let stage = Stage::start().await;
-    let mut played = stage.play(ConsumerConfig { slots: 2, ..config("w") });
+    let lock = Duration::from_secs(300);
+    let mut played = stage.play(ConsumerConfig { slots: 2, lock, ..config("w") });
     stage.enqueue(&[job("a"), job("b")]).await;
     let a = played.run().await;
     let b = played.run().await;
@@ -18,7 +19,8 @@ async fn whoever_runs_a_cancelled_job_drops_it() {
     // From another process, which knows nothing of the consumer.
     let (_, elsewhere) = crate::stage::connect(&stage.redis.url()).await;
     assert_eq!(elsewhere.cancel("a", "the buyer changed her mind").await.unwrap(), Cancelled::Told);
-    a.dropped().await;
+    // By message: the next renewal, which would find the wish too, is seconds away.
+    tokio::time::timeout(Duration::from_secs(5), a.dropped()).await.unwrap();
     assert_eq!(over.each_ref().map(|over| over.is_cancelled()), [true, false]);
     let failure = played.failure().await;
     assert_eq!(failure.reason, "cancelled: the buyer changed her mind");

@@ -205,7 +205,7 @@ async fn a_job_that_cannot_be_ended_does_not_run_for_ever() {
 
 #[tokio::test]
 async fn a_scheduled_job_whose_options_say_nothing_of_it_runs_once() {
-    for options in ["[]", "7", "{}", r#"{"repeat":"x"}"#] {
+    for options in ["{}", r#"{"repeat":"x"}"#] {
         let stage = Stage::start().await;
         put(&stage, "bad", &format!("rjk nightly opts {options}")).await;
         let mut played = stage.play(config("w"));

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use stampede_broker::{
-    Backoff, BreakerConfig, Error, Gate, Handler, Job, JobContext, JobPolicy, Outcome, Permit,
-    Rate, RetryPolicy,
+    Backoff, BreakerConfig, Gate, Handler, Job, JobContext, JobPolicy, Outcome, Permit, Rate,
+    RetryPolicy,
 };
 
-use super::world::{Charge, World};
+use super::world::{Charge, WAREHOUSE_MOST, World};
 
 /// The warehouse takes so many messages.
-const WAREHOUSE: (&str, u32, Duration) = ("warehouse", 100, Duration::from_secs(1));
+const WAREHOUSE: (&str, u32, Duration) = ("warehouse", WAREHOUSE_MOST, Duration::from_secs(1));
 
 /// The handler of all four queues.
 pub(super) struct Steps {
@@ -25,7 +25,7 @@ impl Steps {
         Self { world }
     }
 
-    async fn charge(&self, order: u32, job: &Job, context: &JobContext) -> Result<Outcome, Error> {
+    async fn charge(&self, order: u32, job: &Job, context: &JobContext) -> Result<Value, Outcome> {
         let config = BreakerConfig {
             failures: 5,
             within: Duration::from_secs(10),
@@ -36,7 +36,7 @@ impl Steps {
             Gate::Open(passage) => passage,
             Gate::Shut(wait) => {
                 self.world.note("charges that waited for the bank to come back");
-                return Ok(Outcome::Snooze(wait));
+                return Err(Outcome::Snooze(wait));
             }
         };
         let card = job.data["card"].as_str().unwrap_or_default();
@@ -44,41 +44,47 @@ impl Steps {
         // what has happened, so its errors change nothing.
         let (outcome, told) = match self.world.charge(order, card, &job.id) {
             Charge::Paid => {
-                let payment = json!({ "payment": format!("pay-{order}") });
-                (Outcome::Done(payment), passage.worked().await)
+                (Ok(json!({ "payment": format!("pay-{order}") })), passage.worked().await)
             }
             // The bank is fine, the card is not: no retry would help.
             Charge::Declined => {
-                (Outcome::Discard("the card was declined".to_owned()), passage.worked().await)
+                (Err(Outcome::Discard("the card was declined".to_owned())), passage.worked().await)
             }
             Charge::Stumbled => {
-                (Outcome::Retry("the bank answered 500".to_owned()), passage.failed().await)
+                (Err(Outcome::Retry("the bank answered 500".to_owned())), passage.failed().await)
+            }
+            // Whether it was paid nobody knows; that is what the key is for.
+            Charge::AnswerLost => {
+                let reason = "the bank's answer was lost".to_owned();
+                (Err(Outcome::Retry(reason)), passage.failed().await)
             }
             // Its own attempts are for its own mistakes.
-            Charge::Down => (Outcome::Snooze(Duration::from_millis(100)), passage.failed().await),
+            Charge::Down => {
+                (Err(Outcome::Snooze(Duration::from_millis(100))), passage.failed().await)
+            }
         };
         if let Err(error) = told {
             tracing::debug!(%error, "cannot tell the bank's breaker");
         }
-        Ok(outcome)
+        outcome
     }
 
-    async fn notify_warehouse(&self, order: u32, context: &JobContext) -> Result<Outcome, Error> {
+    async fn notify_warehouse(&self, order: u32, context: &JobContext) -> Result<Value, Outcome> {
         let (name, max, per) = WAREHOUSE;
         if let Permit::Wait(wait) = context.permit(name, Some(Rate::new(max, per))).await? {
             self.world.note("messages to the warehouse that waited for its rate limit");
-            return Ok(Outcome::Snooze(wait));
+            return Err(Outcome::Snooze(wait));
         }
         self.world.tell_warehouse(order);
-        Ok(Outcome::Done(json!(null)))
+        Ok(json!(null))
     }
 
-    async fn confirm(&self, order: u32) -> Outcome {
+    async fn confirm(&self, order: u32) -> Value {
         if self.world.mail_hangs(order) {
             std::future::pending::<()>().await;
         }
         self.world.confirm(order);
-        Outcome::Done(json!({ "mailed": true }))
+        json!({ "mailed": true })
     }
 }
 
@@ -87,22 +93,20 @@ impl Handler for Steps {
         let Some(order) = job.data["order"].as_u64().map(|number| number as u32) else {
             return Outcome::Discard("the payload names no order".to_owned());
         };
-        let result = match job.name.as_str() {
-            "validate-order" if World::has_items(order) => {
-                Ok(Outcome::Done(json!({ "valid": true })))
-            }
-            "validate-order" => Ok(Outcome::Discard("the order is empty".to_owned())),
+        // An error is an outcome already; that Redis did not answer is one, too: later, and no attempt is lost.
+        let result: Result<Value, Outcome> = match job.name.as_str() {
+            "validate-order" if World::has_items(order) => Ok(json!({ "valid": true })),
+            "validate-order" => Err(Outcome::Discard("the order is empty".to_owned())),
             "charge-payment" => self.charge(order, job, context).await,
             "reserve-inventory" => {
                 self.world.reserve(order);
-                Ok(Outcome::Done(json!(null)))
+                Ok(json!(null))
             }
             "notify-warehouse" => self.notify_warehouse(order, context).await,
             "send-confirmation-email" => Ok(self.confirm(order).await),
-            other => Ok(Outcome::Discard(format!("no step is called {other:?}"))),
+            other => Err(Outcome::Discard(format!("no step is called {other:?}"))),
         };
-        // Redis did not answer: not the job's fault.
-        result.unwrap_or_else(|_| Outcome::Snooze(Duration::from_secs(1)))
+        result.into()
     }
 
     fn policy(&self, job_name: &str) -> JobPolicy {

@@ -3,12 +3,19 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A line of the report; it must stay at zero.
 pub(super) const CHARGED_TWICE: &str = "orders charged twice";
 
 /// The same.
 pub(super) const TOO_EARLY: &str = "orders confirmed too early";
+
+/// The same: more messages than the warehouse takes.
+pub(super) const TOO_MANY: &str = "messages beyond what the warehouse takes in a second";
+
+/// As many messages as the warehouse takes in any second.
+pub(super) const WAREHOUSE_MOST: u32 = 100;
 
 /// What the bank answers.
 pub(super) enum Charge {
@@ -18,6 +25,8 @@ pub(super) enum Charge {
     Declined,
     /// Not this time.
     Stumbled,
+    /// The money is there, and whoever asked never hears of it.
+    AnswerLost,
     /// Nobody answers.
     Down,
 }
@@ -30,6 +39,8 @@ struct Books {
     stumbled: HashSet<u32>,
     reserved: HashSet<u32>,
     told_warehouse: HashSet<u32>,
+    /// When the warehouse was told something.
+    messages: Vec<Instant>,
     confirmed: HashSet<u32>,
     first_tries: HashSet<(&'static str, u32)>,
     counts: BTreeMap<String, u64>,
@@ -77,6 +88,8 @@ impl World {
         }
         if !books.charged.entry(order).or_default().insert(key.to_owned()) {
             books.count("payments asked for again, and made once");
+        } else if order.is_multiple_of(13) {
+            return Charge::AnswerLost;
         }
         Charge::Paid
     }
@@ -94,7 +107,9 @@ impl World {
 
     /// Tells the warehouse.
     pub(super) fn tell_warehouse(&self, order: u32) {
-        self.books().told_warehouse.insert(order);
+        let mut books = self.books();
+        books.told_warehouse.insert(order);
+        books.messages.push(Instant::now());
     }
 
     /// Whether the mail server hangs this time.
@@ -110,7 +125,10 @@ impl World {
     /// The customer has the mail: nothing before it may be missing.
     pub(super) fn confirm(&self, order: u32) {
         let mut books = self.books();
-        if !books.reserved.contains(&order) || !books.told_warehouse.contains(&order) {
+        let is_done = books.charged.contains_key(&order)
+            && books.reserved.contains(&order)
+            && books.told_warehouse.contains(&order);
+        if !is_done {
             books.count(TOO_EARLY);
         }
         books.confirmed.insert(order);
@@ -139,12 +157,23 @@ impl World {
         let twice = books.charged.values().filter(|payments| payments.len() > 1).count();
         lines.insert(CHARGED_TWICE.to_owned(), twice as u64);
         lines.entry(TOO_EARLY.to_owned()).or_default();
+        lines.insert(TOO_MANY.to_owned(), books.messages_too_many());
         lines.insert("orders reserved".to_owned(), books.reserved.len() as u64);
         lines
     }
 }
 
 impl Books {
+    /// By how much the fullest second was too full.
+    fn messages_too_many(&self) -> u64 {
+        let within = |from: &Instant| {
+            let second = *from..*from + Duration::from_secs(1);
+            self.messages.iter().filter(|at| second.contains(*at)).count() as u64
+        };
+        let most = self.messages.iter().map(within).max().unwrap_or(0);
+        most.saturating_sub(WAREHOUSE_MOST.into())
+    }
+
     fn count(&mut self, what: &str) {
         *self.counts.entry(what.to_owned()).or_default() += 1;
     }

@@ -15,9 +15,10 @@ const SHOWN: usize = 60;
 pub(super) fn print(command: &QueuesCommand, answer: &Value) {
     match command {
         QueuesCommand::Status => print_status(answer),
-        QueuesCommand::Jobs { state, search: None, skip: 0, .. } => {
-            print_jobs(answer, &format!("no job is {state}"));
-        }
+        QueuesCommand::Jobs { state, search: None, skip: 0, .. } => match state.as_deref() {
+            Some("all") => print_jobs(answer, "it is empty"),
+            state => print_jobs(answer, &format!("no job is {}", state.unwrap_or("waiting"))),
+        },
         QueuesCommand::Jobs { .. } => print_jobs(answer, "none of them"),
         QueuesCommand::DeadLetters { .. } => print_letters(answer),
         QueuesCommand::Job { .. } => {
@@ -28,13 +29,16 @@ pub(super) fn print(command: &QueuesCommand, answer: &Value) {
                 println!("{queue}: {count} removed");
             }
         }
-        QueuesCommand::Replay { .. } | QueuesCommand::Retry { id: None, .. } => {
-            println!("{} run again", answer["count"]);
+        QueuesCommand::Replay { .. }
+        | QueuesCommand::Purge { .. }
+        | QueuesCommand::Retry { id: None, .. } => {
+            let is_purge = matches!(command, QueuesCommand::Purge { .. });
+            let what = if is_purge { "thrown away" } else { "run again" };
+            println!("{} {what}", answer["count"]);
             for letter in answer["failed"].as_array().into_iter().flatten() {
                 println!("not {}: {}", text(&letter["id"]), text(&letter["error"]));
             }
         }
-        QueuesCommand::Purge { .. } => println!("{} thrown away", answer["count"]),
         QueuesCommand::Cancel { .. } if answer["state"] == "cancelling" => {
             println!(
                 "told to stop: a worker of Stampede fails it as cancelled; others do not hear of it"

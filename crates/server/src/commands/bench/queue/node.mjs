@@ -7,7 +7,8 @@ const connection = { path: process.argv[2], maxRetriesPerRequest: null };
 // The wall's clock, for those who compare with others; and one that all processes of a machine share to the microsecond.
 const now = () => performance.timeOrigin + performance.now();
 const shared = () => Number(process.hrtime.bigint()) / 1e6;
-const payload = (number) => ({ ...JSON.parse(process.argv[3]), number });
+const template = JSON.parse(process.argv[3]);
+const payload = (number) => ({ ...template, number });
 // The same as ours.
 const options = {
   attempts: 3,

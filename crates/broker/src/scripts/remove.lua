@@ -1,0 +1,64 @@
+-- Removes jobs of one list or set (see remove.rs), each with removeJob.
+--   KEYS[1]  the list or set
+--   KEYS[2]  repeat
+--   KEYS[3]  events
+--   ARGV[1]  key prefix
+--   ARGV[2]  which of them it is: wait, active, paused, delayed, …
+--   ARGV[3]  how many to pass over; the oldest come first in lists
+--   ARGV[4]  how many to look at
+--   ARGV[5]  how many to remove at most
+--   ARGV[6]  only those that nothing has happened to since then, in ms
+--   ARGV[7]  '1': also those that are locked
+-- Answers with how many it has looked at, and the ids of those that are gone.
+local key, prefix, state = KEYS[1], ARGV[1], ARGV[2]
+local skip, count, most, since = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local isList = rcall('TYPE', key).ok == 'list'
+local ids, first
+if isList then
+  local size = rcall('LLEN', key)
+  local last = size - skip - 1
+  first = math.max(0, last - count + 1)
+  ids = last < 0 and {} or rcall('LRANGE', key, first, last)
+else
+  ids = rcall('ZRANGE', key, skip, skip + count - 1)
+end
+
+local gone = {}
+local function remove(id, index)
+  local jobKey = prefix .. id
+  local times = rcall('HMGET', jobKey, 'finishedOn', 'processedOn', 'timestamp')
+  if (tonumber(times[1] or times[2] or times[3] or '') or 0) > since then
+    return
+  end
+  if ARGV[7] == '1' then
+    rcall('DEL', jobKey .. ':lock')
+  end
+  if isList then
+    -- Not taken out yet: the places of the others must not change meanwhile.
+    rcall('LSET', key, index, '')
+    state_of[jobKey] = state
+  end
+  if one({jobKey, KEYS[2]}, {id, '0', prefix}) == 1 then
+    gone[#gone + 1] = id
+  elseif isList then
+    rcall('LSET', key, index, id)
+  end
+  state_of[jobKey] = nil
+end
+
+if isList then
+  for at = #ids, 1, -1 do
+    if #gone == most then break end
+    remove(ids[at], first + at - 1)
+  end
+  rcall('LREM', key, 0, '')
+else
+  for _, id in ipairs(ids) do
+    if #gone == most then break end
+    remove(id)
+  end
+end
+if #gone > 0 then
+  rcall('XADD', KEYS[3], '*', 'event', 'cleaned', 'count', #gone)
+end
+return {#ids, gone}
