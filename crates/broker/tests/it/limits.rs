@@ -267,7 +267,6 @@ fn assert_every_window_holds(begun: &[u64]) {
 fn assert_reaches(begun: &[u64], least: f64) {
     let seconds = (begun[JOBS - 1] - begun[0]) as f64 / 1e6;
     let rate = (JOBS - LIMIT) as f64 / seconds;
-    println!("{rate:.2} a second");
     assert!(rate >= least * LIMIT as f64, "{rate:.2} a second");
 }
 
