@@ -11,7 +11,7 @@ use redis::cmd;
 
 use crate::dead_letters::MOST_IN_ONE_CALL;
 use crate::names::check_job_to_touch;
-use crate::scripts::{self, Again, Slice};
+use crate::scripts::{self, Again, Slice, SliceRemoved};
 use crate::{Error, Queue, Replayed, State, now_ms};
 
 /// Jobs that are retried at the same time.
@@ -110,9 +110,10 @@ impl Queue {
         while left > 0 {
             let count = REMOVED_AT_ONCE;
             let slice = Slice { part, skip, count, most: left, since_ms, locked_too };
-            let (seen, gone) = scripts::remove_slice(&mut redis, self.keys(), &slice).await?;
-            // Those that stay are passed over next time.
-            skip += seen - gone.len();
+            let SliceRemoved { seen, gone, come } =
+                scripts::remove_slice(&mut redis, self.keys(), &slice).await?;
+            // Those that stay are passed over next time, and parents that have come to wait, and to fail.
+            skip += seen - gone.len() + come;
             left -= gone.len();
             tell(gone);
             if seen < count {
@@ -165,7 +166,9 @@ impl Queue {
         if when_active == WhenActive::Refuse && self.size(State::Active).await? > 0 {
             return Err(Error::Busy { queue: self.name().to_owned() });
         }
-        for state in State::ALL {
+        // Parents first: one whose child is removed comes to wait, and must not be overlooked there.
+        let others = State::ALL.into_iter().filter(|state| *state != State::WaitingChildren);
+        for state in [State::WaitingChildren].into_iter().chain(others) {
             self.remove_all(state.key(), usize::MAX, u64::MAX >> 11, true, drop).await?;
         }
         // What is left: schedules with their next jobs, and all that is not a job.

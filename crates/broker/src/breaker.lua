@@ -21,7 +21,12 @@ if ARGV[1] == 'look' then return {state, math.max(0, untill - now)} end
 if ARGV[1] == 'ask' then
   if state == 'closed' then return {'closed', 0} end
   -- A clock that was set back must not keep it shut for longer than anybody has asked for.
-  local left = math.min(untill - now, state == 'open' and pause or patience)
+  local longest = state == 'open' and pause or patience
+  if untill - now > longest then
+    untill = now + longest
+    redis.call('HSET', KEYS[1], 'until', untill)
+  end
+  local left = untill - now
   -- While one finds out, the others need not wait as long as that may take.
   if state == 'half-open' then left = math.min(left, 250 + now % 750) end
   if left > 0 then return {'open', left} end

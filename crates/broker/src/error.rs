@@ -262,7 +262,8 @@ impl Error {
             || redis.is_connection_dropped()
             || redis.is_connection_refusal()
             || redis.kind() == redis::ErrorKind::ClusterConnectionNotFound
-            || is_stuck(redis)
+            // What was said to us in a form that we do not understand will be said so again.
+            || (redis.kind() != redis::ErrorKind::Parse && is_stuck(redis))
             || answers(redis, &NOT_NOW)
     }
 }

@@ -48,25 +48,22 @@ end
 -- Who asks again before its time keeps its place.
 local mine = tonumber(redis.call('ZSCORE', KEYS[3], ARGV[4]) or '')
 if mine and mine > now then return wait(mine) end
--- Everybody is told to come when a grant leaves the window that nobody else waits for. Who came in time and found
+-- The n-th who waits is told to come when the n-th grant from now leaves the window. Who came in time and found
 -- that the one before it had been late, or that somebody was faster, does not go to the end of the line.
-local come
-local nth = 0
-for _ = 1, 10 do
-  local leaves = redis.call('ZRANGE', KEYS[2], known - max + nth, known - max + nth, 'WITHSCORES')
-  if not leaves[2] then break end
-  local at = leaves[2] + window
-  local others = redis.call('ZCOUNT', KEYS[3], '-inf', string.format('%.0f', at)) - (mine and 1 or 0)
-  if others <= nth then
-    come = at
-    break
-  end
-  nth = others
+local waiting
+if mine then
+  waiting = redis.call('ZCOUNT', KEYS[3], '-inf', string.format('(%.0f', mine))
+else
+  waiting = redis.call('ZCARD', KEYS[3])
 end
-if not come then
-  local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')
-  come = math.max(now, last[2] or now) + window / max
+local come
+local leaves = redis.call('ZRANGE', KEYS[2], known - max + waiting, known - max + waiting, 'WITHSCORES')
+local last = redis.call('ZRANGE', KEYS[3], -1, -1, 'WITHSCORES')[2] or now
+if leaves[2] then
+  come = leaves[2] + window
+else
+  come = math.max(now, last) + window / max
 end
 redis.call('ZADD', KEYS[3], string.format('%.0f', come), ARGV[4])
-redis.call('PEXPIRE', KEYS[3], math.ceil((come - now + slack * 4) / 1000) + 1)
+redis.call('PEXPIRE', KEYS[3], math.ceil((math.max(come, last) - now + slack * 4) / 1000) + 1)
 return wait(come)

@@ -41,7 +41,9 @@ pub(crate) use self::holding::{
 };
 pub(crate) use self::mend::{mend, mend_stalled};
 pub(crate) use self::record::{add_log, update_job_scheduler, update_progress};
-pub(crate) use self::remove::{Removal, Slice, remove, remove_slice, remove_unprocessed_children};
+pub(crate) use self::remove::{
+    Removal, Slice, SliceRemoved, remove, remove_slice, remove_unprocessed_children,
+};
 pub(crate) use self::replay::{Again, forget_letter, replay, replay_anew};
 
 type Script = LazyLock<redis::Script>;

@@ -140,7 +140,7 @@ pub(crate) async fn change(
     let mut fields = Fields::new(&body);
     let mut answer = json!({ "success": true });
     // Before it happens: it may break off in the middle.
-    tracing::info!(user = caller.0.user, queue = name, verb, body = %json!(body), "queue is changed");
+    tracing::info!(user = caller.0.user, queue = name, verb, "queue is to be changed");
     match verb.as_str() {
         "pause" | "resume" => {
             fields.only(&[]);

@@ -6,8 +6,9 @@ local function failingParent(f)
   return function(jobKey, hard, parentKey, ...)
     local parent = parentKey or redis.call('HGET', jobKey, 'parentKey')
     local queue, id = (parent or ''):match('^(.+:)([^:]+)$')
-    if queue and redis.call('ZSCORE', queue .. 'waiting-children', id)
-      and redis.call('SISMEMBER', parent .. ':dependencies', jobKey) == 1 then
+    -- One that has failed already may wait for its children again.
+    if queue and redis.call('SISMEMBER', parent .. ':dependencies', jobKey) == 1
+      and (redis.call('ZSCORE', queue .. 'waiting-children', id) or redis.call('ZSCORE', queue .. 'failed', id)) then
       local ok, rules = pcall(cjson.decode, redis.call('HGET', jobKey, 'parent') or '{}')
       local mayFail = ok and type(rules) == 'table' and (rules.idof or rules.rdof or rules.cpof)
       if not mayFail then

@@ -19,7 +19,10 @@ const WRAPPED: [(&str, &str); 2] =
 
 const WRAPPERS: &str = include_str!("orphans.lua");
 
-static REMOVE: Script = Script::new(|| script("return one(KEYS, ARGV)"));
+static REMOVE: Script = Script::new(|| {
+    // A Redis without memory takes what follows a command that needs none.
+    script("rcall('SREM', ARGV[3] .. 'stalled', '')\nreturn one(KEYS, ARGV)")
+});
 
 static REMOVE_SLICE: Script = Script::new(|| script(include_str!("remove.lua")));
 
@@ -66,20 +69,31 @@ pub(crate) struct Slice<'a> {
     pub(crate) locked_too: bool,
 }
 
-/// Removes jobs without their children: how many were looked at, and which are gone.
+/// What became of a slice.
+pub(crate) struct SliceRemoved {
+    /// How many were looked at.
+    pub(crate) seen: usize,
+    /// Which are gone.
+    pub(crate) gone: Vec<String>,
+    /// How many others have come to the same end of the list meanwhile: parents that had waited for those.
+    pub(crate) come: usize,
+}
+
+/// Removes jobs without their children.
 pub(crate) async fn remove_slice(
     redis: &mut Link,
     keys: &Keys,
     slice: &Slice<'_>,
-) -> Result<(usize, Vec<String>), Error> {
+) -> Result<SliceRemoved, Error> {
     let mut call = REMOVE_SLICE.prepare_invoke();
     for key in keys.parts([slice.part, "repeat", "events"]) {
         call.key(key);
     }
     call.arg(&keys.prefix).arg(slice.part).arg(slice.skip).arg(slice.count).arg(slice.most);
     call.arg(slice.since_ms).arg(if slice.locked_too { "1" } else { "" });
-    let (seen, gone): (usize, Vec<Vec<u8>>) = call.invoke_async(redis).await?;
-    Ok((seen, gone.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect()))
+    let (seen, gone, come): (usize, Vec<Vec<u8>>, usize) = call.invoke_async(redis).await?;
+    let gone = gone.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect();
+    Ok(SliceRemoved { seen, gone, come })
 }
 
 /// Removes the children of a job that have not begun.

@@ -18,7 +18,9 @@ static FORGET: Script = Script::new(|| {
          if ARGV[2] ~= '' and redis.call('HGET', KEYS[1], 'data') ~= ARGV[2] then
            return 0
          end
-         return forgetLetter(KEYS[1], KEYS[2], KEYS[3], ARGV[1])"
+         local gone = forgetLetter(KEYS[1], KEYS[2], KEYS[3], ARGV[1])
+         -- An entry without a letter says nothing, and would be counted for ever.
+         return gone == 1 and 1 or redis.call('LREM', KEYS[2], 0, ARGV[1])"
     ))
 });
 

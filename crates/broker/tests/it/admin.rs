@@ -195,6 +195,37 @@ async fn what_stays_keeps_nobody_from_removing_the_rest() {
 }
 
 #[tokio::test]
+async fn what_other_software_has_left_is_drained_too_and_loses_nothing_else() {
+    let stage = Stage::start().await;
+    let plain = |id: &str| JobSpec { priority: 0, ..job(id) };
+    stage.enqueue(&["a", "b", "c", "d"].map(plain)).await;
+    stage.queue.set_global_concurrency(Some(3)).await.unwrap();
+    // A key of another kind, a part of the queue, and something that never was a job.
+    stage.ask::<()>("SET @weird text").await;
+    stage.ask::<()>("LINSERT @wait BEFORE b weird").await;
+    stage.ask::<()>("LINSERT @wait BEFORE c meta").await;
+    stage.ask::<()>("RPUSH @wait never").await;
+    assert_eq!(stage.queue.drain(Delayed::Keep).await.unwrap(), 7);
+    assert!(!stage.ask::<bool>("EXISTS @wait").await);
+    assert_eq!(stage.queue.global_concurrency().await.unwrap(), Some(3), "meta is still there");
+
+    // A job that cannot be removed, because of its parent, stays and is not lost.
+    stage.enqueue(&["a", "b"].map(plain)).await;
+    stage.ask::<()>("HSET @a parentKey bull:odd:p").await;
+    stage.ask::<()>("HSET bull:odd:p name x").await;
+    stage.ask::<()>("SET bull:odd:p:dependencies text").await;
+    assert_eq!(stage.queue.drain(Delayed::Keep).await.unwrap(), 1);
+    assert_eq!(stage.ask::<Vec<String>>("LRANGE @wait 0 -1").await, ["a"]);
+
+    // And a Redis that is full takes removals: they make room.
+    stage.enqueue(&["b", "c", "d"].map(plain)).await;
+    stage.ask::<()>("DEL bull:odd:p:dependencies").await;
+    stage.ask::<()>("CONFIG SET maxmemory 1").await;
+    assert!(stage.queue.remove("b").await.unwrap());
+    assert_eq!(stage.queue.drain(Delayed::Keep).await.unwrap(), 3);
+}
+
+#[tokio::test]
 async fn what_is_no_job_is_neither_cancelled_nor_removed() {
     let stage = Stage::start().await;
     let hourly = Schedule::Every(Duration::from_secs(3600));

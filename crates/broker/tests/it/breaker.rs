@@ -111,6 +111,7 @@ async fn whoever_waits_for_a_probe_waits_no_longer_than_needed() {
     stage.ask::<()>(&format!("HSET stampede:breaker:{{smtp}} until {later}")).await;
     let wait = is_shut(&breaker).await.unwrap();
     assert!(wait <= config.pause, "{wait:?}");
+    until_open(&breaker).await.worked().await.unwrap();
 }
 
 #[tokio::test]

@@ -156,6 +156,41 @@ async fn a_failed_step_that_is_cleaned_up_does_not_let_its_parent_run() {
 }
 
 #[tokio::test]
+async fn a_destroyed_queue_lets_nothing_run_in_others_however_deep_the_flow() {
+    let stage = Stage::start().await;
+    let charge = Flow::new("payments", job("charge"));
+    let check = Flow::new("payments", job("check")).after(charge);
+    let flow = Flow::new("tickets", job("reserve")).after(check);
+    stage.broker.add_flow(&flow).await.unwrap();
+    let payments = stage.broker.queue("payments").await.unwrap();
+    payments.obliterate(WhenActive::Refuse).await.unwrap();
+    assert_eq!(stage.ask::<Vec<String>>("KEYS bull:payments:*").await, Vec::<String>::new());
+    let mut parents = stage.play(config("parents"));
+    let reason = parents.failure().await.reason;
+    assert_eq!(reason, "child bull:payments:check was removed");
+    parents.runs_nothing_else();
+}
+
+#[tokio::test]
+async fn parents_of_drained_steps_fail_however_many_they_are() {
+    const FLOWS: usize = 700;
+    let stage = Stage::start().await;
+    let plain = |id: String| JobSpec { priority: 0, ..job(&id) };
+    for n in 0..FLOWS {
+        // Both in one queue, so that parents come to the list that is drained.
+        let child = Flow::new("tickets", plain(format!("child-{n}")));
+        let flow = Flow::new("tickets", plain(format!("parent-{n}"))).after(child);
+        stage.broker.add_flow(&flow).await.unwrap();
+    }
+    assert_eq!(stage.queue.drain(Delayed::Too).await.unwrap(), FLOWS);
+    let waiting: Vec<String> = stage.ask("LRANGE @wait 0 -1").await;
+    assert_eq!(waiting.len(), FLOWS);
+    assert!(waiting.iter().all(|id| id.starts_with("parent-")), "{waiting:?}");
+    let reason = stage.field("parent-7", "defa").await;
+    assert_eq!(reason.as_deref(), Some("child bull:tickets:child-7 was removed"));
+}
+
+#[tokio::test]
 async fn a_destroyed_queue_leaves_no_parents_behind() {
     let stage = Stage::start().await;
     let payments = stage.broker.queue("payments").await.unwrap();

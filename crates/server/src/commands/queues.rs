@@ -173,13 +173,22 @@ async fn letters(
     if all { until_done(client, &path, &body).await } else { client.post(&path, &body).await }
 }
 
-/// Asks again as long as something is left and comes along: one request does not do all of very many.
+/// As many as one request replays, retries or purges.
+const IN_ONE_REQUEST: u64 = 10_000;
+
+/// Asks again for the rest of very many. Those that fail again at once are not asked for twice: there are as many
+/// requests as it takes for those that were there at first.
 async fn until_done(client: &Client, path: &str, body: &Value) -> Result<Value> {
     let mut answer = client.post(path, body).await?;
-    let mut count = answer["count"].as_u64().unwrap_or(0);
-    while answer["left"] != 0 && answer["count"] != 0 {
+    let number = |answer: &Value, name: &str| answer[name].as_u64().unwrap_or(0);
+    let mut count = number(&answer, "count");
+    let requests = (count + number(&answer, "left")).div_ceil(IN_ONE_REQUEST);
+    for _ in 1..requests {
+        if answer["count"] == 0 {
+            break;
+        }
         answer = client.post(path, body).await?;
-        count += answer["count"].as_u64().unwrap_or(0);
+        count += number(&answer, "count");
     }
     answer["count"] = json!(count);
     Ok(answer)
