@@ -66,6 +66,9 @@ impl Completed {
         if self.waiting.is_empty() {
             self.waiting.push(self.brought.recv().await?);
         }
+        // Those that an answer has just woken come at the same time, if they are let: otherwise the first of them
+        // would go alone.
+        tokio::task::yield_now().await;
         while let Ok(next) = self.brought.try_recv() {
             self.waiting.push(next);
         }
