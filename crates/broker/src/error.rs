@@ -132,7 +132,9 @@ pub enum Error {
         child: String,
     },
     /// There is nothing to replay.
-    #[error("there is no dead letter of job {id:?}")]
+    #[error(
+        "there is no dead letter of job {id:?}; other software makes none for jobs that fail: those are retried"
+    )]
     UnknownLetter {
         /// Which job.
         id: String,

@@ -119,6 +119,11 @@ pub(crate) fn check_job_id(id: &str) -> Result<(), Error> {
     check(what, id, LONGEST)
 }
 
+/// The same for ids of schedules.
+pub(crate) fn check_schedule_id(id: &str) -> Result<(), Error> {
+    check("schedule id", id, LONGEST)
+}
+
 /// Refuses to touch what is no job: the parts of a queue look like some to scripts that remove them.
 pub(crate) fn check_job_to_touch(id: &str) -> Result<(), Error> {
     if is_part_of_queue(id) { check_job_id(id) } else { Ok(()) }
@@ -140,6 +145,11 @@ pub(crate) fn check_shared_name(what: &'static str, name: &str) -> Result<(), Er
     check(what, &name.replace(':', "."), LONGEST)
 }
 
+/// What may have parts.
+fn is_shared(what: &str) -> bool {
+    matches!(what, "limit" | "circuit breaker")
+}
+
 fn check(what: &'static str, name: &str, longest: usize) -> Result<(), Error> {
     let bad = |c: char| c.is_control() || c.is_whitespace() || matches!(c, ':' | '{' | '}');
     let reason = if name.is_empty() {
@@ -147,7 +157,8 @@ fn check(what: &'static str, name: &str, longest: usize) -> Result<(), Error> {
     } else if name.len() > longest {
         format!("it has {} bytes, and {longest} is the most", name.len())
     } else if let Some(c) = name.chars().find(|c| bad(*c)) {
-        format!("it contains {c:?}; colons, braces, white space and control characters are refused")
+        let colons = if is_shared(what) { "" } else { "colons, " };
+        format!("it contains {c:?}; {colons}braces, white space and control characters are refused")
     } else {
         return Ok(());
     };

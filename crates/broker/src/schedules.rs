@@ -13,7 +13,7 @@ use bullmq::job_scheduler::{JobSchedulerJson, RepeatOptions, next_cron_millis};
 use serde_json::{Value, json};
 use stampede_model::JobSpec;
 
-use crate::names::check_job_id;
+use crate::names::check_schedule_id;
 use crate::options::{LONGEST_DELAY, check, options_of};
 use crate::{Error, Job, Queue, scripts};
 
@@ -64,7 +64,9 @@ fn check_cron(pattern: &str, time_zone: Option<&str>) -> Result<(), Error> {
     let parses = |pattern: &str, zone: Option<&str>| next_cron_millis(pattern, 0, zone, None);
     if let Err(error) = parses("* * * * *", time_zone) {
         let zone = time_zone.unwrap_or_default();
-        return Err(Error::InvalidSchedule(format!("time zone {zone:?}: {error}")));
+        return Err(Error::InvalidSchedule(format!(
+            "time zone {zone:?} is not known ({error}); they are called like Europe/Berlin"
+        )));
     }
     let Err(error) = parses(pattern, time_zone) else { return Ok(()) };
     let fields: Vec<&str> = pattern.split_whitespace().collect();
@@ -87,6 +89,9 @@ fn check_cron(pattern: &str, time_zone: Option<&str>) -> Result<(), Error> {
             )));
         }
     }
+    if error.to_string().contains("search limit") {
+        return Err(Error::InvalidSchedule(format!("{pattern:?} is a time that never comes")));
+    }
     Err(Error::InvalidSchedule(format!("{pattern:?}: {error}")))
 }
 
@@ -98,7 +103,7 @@ impl Queue {
         schedule: &Schedule,
         job: &JobSpec,
     ) -> Result<(), Error> {
-        check_job_id(id)?;
+        check_schedule_id(id)?;
         check(job, self.broker().max_payload())?;
         if !job.delay.is_zero() || job.deduplication.is_some() {
             let told = "its jobs come when they are due, with neither delay nor deduplication";

@@ -13,13 +13,16 @@ use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
-use stampede_broker::{Delayed, Error, JobView, Queue, Replayed, State as JobState, WhenActive};
+use stampede_broker::{
+    Delayed, Error, JobView, Queue, Rate, Replayed, State as JobState, WhenActive,
+};
 
 use crate::app::App;
 use crate::auth::Caller;
 use crate::input::{Fields, MaybeBody};
 use crate::problem::Problem;
 use crate::query::{FromQuery, Nothing, Params, Query};
+use crate::unknown;
 
 /// Active jobs that the overview shows of each queue.
 const SHOWN_ACTIVE: usize = 10;
@@ -40,17 +43,24 @@ pub(crate) async fn status(
 ) -> Result<Json<Value>, Problem> {
     caller.must_administer()?;
     let mut answer = Map::new();
+    let limits = app.broker.limits().all().await?;
     for name in app.broker.queue_names().await? {
         let queue = app.broker.queue(&name).await?;
         let mut shown = json!(queue.counts().await?);
         shown["paused"] = json!(queue.is_paused().await?);
         shown["concurrency"] = json!(queue.global_concurrency().await?);
+        shown["limit"] = json!(limits.get(&format!("queue:{name}")).map(rate));
         let active = queue.jobs(JobState::Active, 0, SHOWN_ACTIVE).await?;
         let active: Vec<Value> = active.iter().map(shown_active).collect();
         shown["activeJobs"] = json!(active);
         answer.insert(name, shown);
     }
     Ok(Json(answer.into()))
+}
+
+/// As `/api/limits` shows it.
+fn rate(rate: &Rate) -> Value {
+    json!({ "max": rate.max, "perMs": rate.per_ms })
 }
 
 fn shown_active(job: &JobView) -> Value {
@@ -227,10 +237,17 @@ async fn any(app: &App, name: &str) -> Result<Queue, Problem> {
 
 /// A queue that is there; asking for one must not make it.
 async fn existing(app: &App, name: &str) -> Result<Queue, Problem> {
-    if !app.broker.has_queue(name).await? {
-        return Err(Problem::not_found("Queue"));
+    if app.broker.has_queue(name).await? {
+        return Ok(app.broker.queue(name).await?);
     }
-    Ok(app.broker.queue(name).await?)
+    let names = app.broker.queue_names().await?;
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    let meant = match unknown::closest(name, &known) {
+        Some(closest) => format!("; did you mean {closest}?"),
+        None => String::new(),
+    };
+    let detail = format!("Queue not found: {}{meant}", unknown::shown(name));
+    Err(Problem::new(StatusCode::NOT_FOUND, detail))
 }
 
 impl From<Error> for Problem {
@@ -243,8 +260,7 @@ impl From<Error> for Problem {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
             }
             Error::Busy { .. } => {
-                let detail =
-                    format!("{error}; wait for them, or send \"force\": true and lose their work");
+                let detail = format!("{error}; wait for them, or use force and lose their work");
                 Self::new(StatusCode::CONFLICT, detail)
             }
             Error::ChildFailed { .. } | Error::OfSchedule { .. } => {

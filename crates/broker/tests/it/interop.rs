@@ -190,6 +190,20 @@ async fn flows_cross_from_one_to_the_other_both_ways() {
     let values = parent.context.as_ref().unwrap().children_values().await.unwrap();
     assert_eq!(values["bull:theirs:their-child"]["by"], "node");
     parent.completes();
+    while node.report().await["completed"] != "their-child" {}
+
+    // A step that we remove is not done for Node either: its parent fails.
+    ours.pause().await.unwrap();
+    let flow = json!({
+        "name": "parent", "queueName": "theirs", "data": {}, "opts": {"jobId": "orphan"},
+        "children": [{"name": "child", "queueName": "ours", "data": {}, "opts": {"jobId": "gone"}}],
+    });
+    node.ask(json!({"do": "flow", "flow": flow})).await;
+    assert!(ours.remove("gone").await.unwrap());
+    assert_eq!(node.report().await, json!({"failed": "orphan"}));
+    let parent = node.ask(json!({"do": "job", "queue": "theirs", "id": "orphan"})).await;
+    let reason = parent["failedReason"].to_string();
+    assert!(reason.contains("child bull:ours:gone was removed"), "{parent}");
     node.stop().await;
 }
 

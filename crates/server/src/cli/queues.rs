@@ -95,7 +95,7 @@ pub(crate) enum QueuesCommand {
     Limit {
         /// queue:NAME for a whole queue, or a name that jobs ask for, such as account:17
         name: String,
-        /// Most permits in any window
+        /// Most permits in any window; 0 stops everything
         #[arg(long)]
         max: u32,
         /// Length of the window, such as 1s or 1m
@@ -158,21 +158,30 @@ pub(crate) enum QueuesCommand {
         delayed: bool,
     },
     /// Remove ended jobs
+    #[command(
+        override_usage = "stampede queues clean [OPTIONS] <QUEUE>\n       stampede queues clean [OPTIONS] --all"
+    )]
     Clean {
-        /// Which queue [default: all]
-        #[arg(long)]
+        /// Name of the queue
+        #[arg(required_unless_present = "all")]
         queue: Option<String>,
+        /// All queues but those of dead letters
+        #[arg(long, conflicts_with = "queue")]
+        all: bool,
         /// failed, completed, waiting (with or without a priority), prioritized or delayed
         #[arg(long, default_value = "failed")]
         state: String,
-        /// Only those older than this many seconds
-        #[arg(long, default_value_t = 0)]
-        grace_s: u64,
+        /// Only those to which nothing has happened for this long, such as 30s or 2h
+        #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
+        grace: Duration,
         /// At most so many of each queue
         #[arg(long, default_value_t = 10_000)]
         limit: u64,
     },
     /// Run a failed job again, or all that failed
+    #[command(
+        override_usage = "stampede queues retry [OPTIONS] <QUEUE> <ID>\n       stampede queues retry [OPTIONS] <QUEUE> --all"
+    )]
     Retry {
         /// Name of the queue
         queue: String,
@@ -230,6 +239,9 @@ pub(crate) enum QueuesCommand {
         count: usize,
     },
     /// Run dead letters again, with all their attempts
+    #[command(
+        override_usage = "stampede queues replay [OPTIONS] <QUEUE> <IDS>...\n       stampede queues replay [OPTIONS] <QUEUE> --all"
+    )]
     Replay {
         /// Name of the queue
         queue: String,
@@ -244,6 +256,9 @@ pub(crate) enum QueuesCommand {
         data: Option<Value>,
     },
     /// Throw dead letters away
+    #[command(
+        override_usage = "stampede queues purge [OPTIONS] <QUEUE> <IDS>...\n       stampede queues purge [OPTIONS] <QUEUE> --all"
+    )]
     Purge {
         /// Name of the queue
         queue: String,
@@ -263,10 +278,10 @@ pub(crate) struct Concurrency(pub(crate) Option<u64>);
 fn concurrency(text: &str) -> Result<Concurrency, String> {
     match text {
         "off" => Ok(Concurrency(None)),
-        _ => text
-            .parse()
-            .map(|jobs| Concurrency(Some(jobs)))
-            .map_err(|_| "must be a whole number, or \"off\"".to_owned()),
+        _ => match text.parse() {
+            Ok(jobs) if jobs > 0 => Ok(Concurrency(Some(jobs))),
+            _ => Err("must be a whole number, 1 at least, or \"off\"".to_owned()),
+        },
     }
 }
 

@@ -76,6 +76,12 @@ impl Client {
             return Ok(response);
         }
         let problem: Value = response.json().await.unwrap_or_default();
-        bail!("{path}: {status}: {}", problem["error"].as_str().unwrap_or("no explanation"))
+        match (problem["error"].as_str(), status.as_u16()) {
+            (Some(error), 401 | 403) => {
+                bail!("{error}; is it the key of somebody who may do this?")
+            }
+            (Some(error), _) => bail!("{error}"),
+            (None, _) => bail!("{path}: {status}, and no explanation"),
+        }
     }
 }

@@ -65,13 +65,16 @@ async fn ask(client: &Client, command: &QueuesCommand) -> Result<Value> {
         Command::Drain { queue, delayed } => {
             client.post(&queue_path(queue, "drain"), &json!({ "delayed": delayed })).await
         }
+        Command::Obliterate { queue, confirm, .. } if queue != confirm => {
+            bail!("--confirm must be the name of the queue once more: {queue}");
+        }
         Command::Obliterate { queue, confirm, force } => {
             let body = json!({ "confirm": confirm, "force": force });
             client.post(&queue_path(queue, "obliterate"), &body).await
         }
-        Command::Clean { queue, state, grace_s, limit } => {
+        Command::Clean { queue, state, grace, limit, .. } => {
             let body = json!({
-                "queue": queue, "state": state, "graceMs": grace_s.saturating_mul(1000), "limit": limit,
+                "queue": queue, "state": state, "graceMs": milliseconds(*grace), "limit": limit,
             });
             client.post("/api/queues/clean", &body).await
         }

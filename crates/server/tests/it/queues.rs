@@ -148,7 +148,14 @@ impl Mails {
 #[tokio::test]
 async fn single_jobs_are_promoted_retried_cancelled_and_removed() {
     let mails = Mails::start().await;
-    mails.add(&["a", "b", "c", "d", "e"]);
+    let told = mails.run(&["add", "mails", "welcome", "--id", "a", "--data", r#"{"to": "ann"}"#]);
+    assert!(told.contains("queue mails is new"), "{told}");
+    mails.add(&["b", "c", "d", "e"]);
+    let page = mails.json(&["jobs", "mails", "--count", "5"]);
+    assert_eq!(page["next"], Value::Null, "there are five: {page}");
+    assert_eq!(mails.json(&["jobs", "mails", "--count", "4"])["next"], 4);
+    let (worked, told) = mails.app.command(&["queues", "jobs", "mals"]);
+    assert!(!worked && told.contains("Queue not found: mals; did you mean mails?"), "{told}");
     let jobs = mails.json(&["jobs", "mails"]);
     assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(5), "{jobs}");
     let shown = mails.run(&["job", "mails", "a"]);
@@ -210,7 +217,7 @@ async fn whole_queues_are_paused_cleaned_drained_and_destroyed() {
     let admin = mails.app.admin();
     mails.add(&["a", "b", "c", "d", "e"]);
     for (verb, paused) in [("pause", true), ("resume", false)] {
-        assert!(mails.run(&[verb, "mails"]).contains("done"));
+        mails.run(&[verb, "mails"]);
         assert_eq!(mails.json(&["status"])["mails"]["paused"], paused);
     }
 
@@ -223,7 +230,7 @@ async fn whole_queues_are_paused_cleaned_drained_and_destroyed() {
     assert_eq!(admin.post("/api/queues/clean", &clean).await.expect(200)["removed"]["mails"], 1);
     let young = json!({ "queue": "mails", "state": "failed", "graceMs": 4_000_000_000_000_u64 });
     assert_eq!(admin.post("/api/queues/clean", &young).await.expect(200)["removed"]["mails"], 0);
-    assert!(mails.run(&["clean", "--queue", "mails"]).contains("mails: 2 removed"));
+    assert!(mails.run(&["clean", "mails"]).contains("mails: 2 removed"));
 
     mails.add(&["f", "g", "h"]);
     mails.run(&["add", "mails", "welcome", "--id", "later", "--delay", "1h"]);
@@ -232,7 +239,7 @@ async fn whole_queues_are_paused_cleaned_drained_and_destroyed() {
     mails.add(&["i"]);
     assert_eq!(mails.json(&["drain", "mails", "--delayed"])["removed"], 2);
     mails.add(&["j"]);
-    let clean = ["clean", "--queue", "mails", "--state", "waiting"];
+    let clean = ["clean", "mails", "--state", "waiting", "--grace", "0s"];
     assert_eq!(mails.json(&clean)["removed"]["mails"], 1);
 
     mails.add(&["k"]);
@@ -385,6 +392,7 @@ async fn jobs_are_added_scheduled_and_held_back_by_whoever_operates() {
 
     assert!(run(&["limits"]).contains("no limit was set"));
     run(&["limit", "queue:mails", "--max", "20", "--per", "1m"]);
+    assert!(run(&["status"]).contains("at most 20 in any 60s"));
     let limits = admin.get("/api/limits").await.expect(200);
     assert_eq!(limits["limits"], json!([{ "name": "queue:mails", "max": 20, "perMs": 60_000 }]));
     assert!(run(&["limits"]).contains("queue:mails"));

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use stampede_broker::{Backoff, Cancelled, JobSpec, Presence, Queue, State as JobState};
+use stampede_model::GenerateTicket;
 
 use super::{Page, any, coming_back, existing};
 use crate::app::App;
@@ -57,8 +58,9 @@ pub(crate) async fn list(
     match &search {
         Some(text) => Ok(Json(json!(queue.search(&states, text, skip, count).await?))),
         None => {
-            let jobs = queue.jobs_in(&states, skip, count).await?;
-            let next = (jobs.len() == count).then_some(skip + count);
+            let mut jobs = queue.jobs_in(&states, skip, count + 1).await?;
+            let next = (jobs.len() > count).then_some(skip + count);
+            jobs.truncate(count);
             Ok(Json(json!({ "jobs": jobs, "next": next })))
         }
     }
@@ -163,12 +165,20 @@ pub(crate) async fn add(
     fields.only(&SPEC);
     let job = spec(&mut fields);
     let job = fields.finish(job)?;
+    let is_new = !app.broker.has_queue(&name).await?;
     let queue = any(&app, &name).await?;
     queue.check(&job)?;
     let was_there = queue.presence(&[&job.id]).await? != [Presence::Missing];
     let ids = queue.enqueue(std::slice::from_ref(&job)).await?;
     tracing::info!(user = caller.0.user, queue = name, job = job.id, was_there, "job added");
-    Ok(Json(json!({ "success": true, "id": ids.first(), "added": !was_there })))
+    let mut answer = json!({ "success": true, "id": ids.first(), "added": !was_there });
+    if is_new {
+        answer["note"] = json!(format!(
+            "queue {name} is new; the workers of this server take jobs from {}, others need a worker of yours",
+            GenerateTicket::QUEUE
+        ));
+    }
+    Ok(Json(answer))
 }
 
 /// Reads what describes a job, such as those of a schedule.

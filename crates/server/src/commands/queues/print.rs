@@ -35,6 +35,13 @@ pub(super) fn print(command: &QueuesCommand, answer: &Value) {
             let is_purge = matches!(command, QueuesCommand::Purge { .. });
             let what = if is_purge { "thrown away" } else { "run again" };
             println!("{} {what}", answer["count"]);
+            if let QueuesCommand::Replay { queue, all: true, .. } = command
+                && answer["count"] == 0
+            {
+                println!(
+                    "Jobs that other software has failed have no letter: stampede queues retry {queue} --all"
+                );
+            }
             for letter in answer["failed"].as_array().into_iter().flatten() {
                 println!("not {}: {}", text(&letter["id"]), text(&letter["error"]));
             }
@@ -66,6 +73,14 @@ pub(super) fn print(command: &QueuesCommand, answer: &Value) {
             // Those who take jobs look for the limits of queues now and then.
             let when = if name.starts_with("queue:") { "within seconds" } else { "from now on" };
             println!("{name}: at most {max} in any {per:?} {when}");
+            if name.starts_with("queue:") {
+                println!("Note: workers of Stampede keep to it, others do not hear of it");
+            }
+        }
+        QueuesCommand::Pause { queue } => println!("nobody takes another job of {queue}"),
+        QueuesCommand::Resume { queue } => println!("{queue} goes on"),
+        QueuesCommand::Obliterate { queue, .. } => {
+            println!("{queue} is destroyed; its dead letters stay until they are purged");
         }
         _ => println!("done"),
     }
@@ -83,7 +98,11 @@ fn print_status(answer: &Value) {
         row.extend(columns.iter().map(|column| queue[column].to_string()));
         let paused = (queue["paused"] == true).then(|| "paused".to_owned());
         let most = queue["concurrency"].as_u64().map(|jobs| format!("at most {jobs} at a time"));
-        row.push(paused.into_iter().chain(most).collect::<Vec<_>>().join(", "));
+        let limit = queue["limit"]["max"].as_u64().map(|max| {
+            let per = Duration::from_millis(queue["limit"]["perMs"].as_u64().unwrap_or(0));
+            format!("at most {max} in any {per:?}")
+        });
+        row.push(paused.into_iter().chain(most).chain(limit).collect::<Vec<_>>().join(", "));
         table.row(row);
     }
     table.print("no queue has seen a job yet");
