@@ -61,8 +61,8 @@ impl Finisher {
 }
 
 impl Completed {
-    /// Those that can go together with the one that has waited longest.
-    async fn next(&mut self) -> Option<Vec<Waiting>> {
+    /// Those that can go together with the one that has waited longest, `most` of them.
+    async fn next(&mut self, most: usize) -> Option<Vec<Waiting>> {
         if self.waiting.is_empty() {
             self.waiting.push(self.brought.recv().await?);
         }
@@ -75,7 +75,7 @@ impl Completed {
         let mut together: Vec<Waiting> = Vec::new();
         let others = std::mem::take(&mut self.waiting).into_iter().filter_map(|next| {
             let goes = together.first().is_none_or(|first| next.end.goes_with(&first.end));
-            if !goes || together.len() == AT_ONCE {
+            if !goes || together.len() == most {
                 return Some(next);
             }
             together.push(next);
@@ -98,9 +98,11 @@ pub(super) async fn finish<H: Handler>(
     let mut recent = Recent::default();
     let mut retelling = retell(&shared, Vec::new());
     loop {
+        // Some are on their way while the others run: with all of them in one call, we and Redis would take turns.
+        let share = (*shared.slots.borrow() / CALLS).clamp(1, AT_ONCE);
         tokio::select! {
             Some(written) = calls.next() => recent.remember(written),
-            Some(together) = completed.next(), if calls.len() < CALLS => {
+            Some(together) = completed.next(share), if calls.len() < CALLS => {
                 calls.push(write(&shared, together));
             }
             () = restarts.next() => retelling = retell(&shared, recent.again()),
