@@ -19,6 +19,9 @@ const RETRY_AT_ONCE: usize = 32;
 /// Jobs that are removed in one call: enough to share its costs, few enough to be done in some milliseconds.
 const REMOVED_AT_ONCE: usize = 500;
 
+/// A time in milliseconds that never comes, and that Lua can count to.
+const HOWEVER_YOUNG: u64 = 1 << 53;
+
 /// Jobs that an operation leaves alone, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delayed {
@@ -91,8 +94,10 @@ impl Queue {
     ) -> Result<Vec<String>, Error> {
         let since_ms = now_ms().saturating_sub(grace.as_millis() as u64);
         let mut removed = Vec::new();
-        self.remove_all(state.key(), limit as usize, since_ms, false, |ids| removed.extend(ids))
-            .await?;
+        self.remove_all(state.key(), limit as usize, since_ms, WhenActive::Refuse, |ids| {
+            removed.extend(ids)
+        })
+        .await?;
         Ok(removed)
     }
 
@@ -102,14 +107,14 @@ impl Queue {
         part: &str,
         limit: usize,
         since_ms: u64,
-        locked_too: bool,
+        when_active: WhenActive,
         mut tell: impl FnMut(Vec<String>),
     ) -> Result<(), Error> {
         let mut redis = self.broker().redis();
         let (mut left, mut skip) = (limit, 0);
         while left > 0 {
             let count = REMOVED_AT_ONCE;
-            let slice = Slice { part, skip, count, most: left, since_ms, locked_too };
+            let slice = Slice { part, skip, count, most: left, since_ms, when_active };
             let SliceRemoved { seen, gone, come } =
                 scripts::remove_slice(&mut redis, self.keys(), &slice).await?;
             // Those that stay are passed over next time, and parents that have come to wait, and to fail.
@@ -169,7 +174,8 @@ impl Queue {
         // Parents first: one whose child is removed comes to wait, and must not be overlooked there.
         let others = State::ALL.into_iter().filter(|state| *state != State::WaitingChildren);
         for state in [State::WaitingChildren].into_iter().chain(others) {
-            self.remove_all(state.key(), usize::MAX, u64::MAX >> 11, true, drop).await?;
+            self.remove_all(state.key(), usize::MAX, HOWEVER_YOUNG, WhenActive::Destroy, drop)
+                .await?;
         }
         // What is left: schedules with their next jobs, and all that is not a job.
         Ok(self.bull().obliterate(true, 1000).await?)

@@ -9,9 +9,9 @@ use redis::Value;
 
 use super::many::for_many;
 use super::{REMOVE_JOB_TEXT, REMOVE_UNPROCESSED_CHILDREN, Script};
-use crate::Error;
 use crate::connection::Link;
 use crate::keys::Keys;
+use crate::{Error, WhenActive};
 
 /// What functions of `removeJob` become. Where a job stands in its list is known when many are removed.
 const WRAPPED: [(&str, &str); 2] =
@@ -65,8 +65,8 @@ pub(crate) struct Slice<'a> {
     pub(crate) most: usize,
     /// Only those that nothing has happened to since then.
     pub(crate) since_ms: u64,
-    /// Also those that somebody works on.
-    pub(crate) locked_too: bool,
+    /// Whether those go too that somebody works on.
+    pub(crate) when_active: WhenActive,
 }
 
 /// What became of a slice.
@@ -90,7 +90,7 @@ pub(crate) async fn remove_slice(
         call.key(key);
     }
     call.arg(&keys.prefix).arg(slice.part).arg(slice.skip).arg(slice.count).arg(slice.most);
-    call.arg(slice.since_ms).arg(if slice.locked_too { "1" } else { "" });
+    call.arg(slice.since_ms).arg(if slice.when_active == WhenActive::Destroy { "1" } else { "" });
     let (seen, gone, come): (usize, Vec<Vec<u8>>, usize) = call.invoke_async(redis).await?;
     let gone = gone.iter().map(|id| String::from_utf8_lossy(id).into_owned()).collect();
     Ok(SliceRemoved { seen, gone, come })
