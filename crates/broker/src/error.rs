@@ -299,6 +299,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_server_that_does_not_let_us_in_yet_is_away_and_an_odd_answer_is_not() {
+        let refused = "Redis server refused to switch database";
+        let kind = redis::ErrorKind::Server(redis::ServerErrorKind::ResponseError);
+        assert!(Error::from(redis::RedisError::from((kind, refused))).is_outage());
+        assert!(!Error::from(redis::RedisError::from((kind, "no such thing"))).is_outage());
+        let odd = redis::RedisError::from((redis::ErrorKind::Parse, "not a number"));
+        assert!(!Error::from(odd).is_outage(), "it would be the same for ever");
+    }
+
+    #[test]
     fn answers_from_within_scripts_of_older_servers_are_understood() {
         let error = |text: &str| {
             let error = redis::make_extension_error("ERR".to_owned(), Some(text.to_owned()));

@@ -247,6 +247,26 @@ async fn a_parent_that_is_done_before_its_children_waits_for_them_and_runs_again
 }
 
 #[tokio::test]
+async fn a_parent_with_a_delay_waits_again_for_a_child_that_is_replayed() {
+    let stage = Stage::start().await;
+    let payments = stage.broker.queue("payments").await.unwrap();
+    let later = JobSpec { delay: Duration::from_secs(3600), ..job("reserve") };
+    let flow = Flow::new("tickets", later).after(Flow::new("payments", job("charge")));
+    stage.broker.add_flow(&flow).await.unwrap();
+    let mut children = play(&payments, config("children"));
+    children.run().await.ends(Outcome::Discard("declined".into()));
+    children.failure().await.settles(Ok(()));
+    stage.until("about to fail", |counts| counts.delayed == 1).await;
+    assert!(stage.field("reserve", "defa").await.unwrap().starts_with("child "));
+    assert!(payments.retry("charge").await.unwrap());
+    let counts = stage.queue.counts().await.unwrap();
+    assert_eq!((counts.waiting_children, counts.delayed), (1, 0), "{counts:?}");
+    assert_eq!(stage.field("reserve", "defa").await, None);
+    children.run().await.completes();
+    stage.until("delayed, as it wanted", |counts| counts.delayed == 1).await;
+}
+
+#[tokio::test]
 async fn a_flow_that_is_added_again_changes_nothing() {
     let stage = Stage::start().await;
     let payments = stage.broker.queue("payments").await.unwrap();
