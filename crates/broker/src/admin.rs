@@ -84,8 +84,8 @@ impl Queue {
         Replayed::of(each.buffered(RETRY_AT_ONCE)).await
     }
 
-    /// Removes jobs in a state to which nothing has happened for `grace`, at most `limit` and the oldest first;
-    /// returns their ids. What comes after a removed job in a flow fails.
+    /// Removes jobs in a state to which nothing has happened for `grace`, at most `limit`, in the order in which they
+    /// would be taken or have ended; returns their ids. What comes after a removed job in a flow fails.
     pub async fn clean(
         &self,
         state: State,
