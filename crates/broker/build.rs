@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, error::Error, fs};
 
+/// The version of `bullmq-official` that the workspace's manifest pins.
+const BULLMQ: &str = "1.4.4";
+
 /// The scripts we run. Adding one? Also give it a function in `src/scripts/`.
 const SCRIPTS: [&str; 7] = [
     "addLog-2",
@@ -57,16 +60,42 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Asks cargo where it unpacked the pinned crate.
+/// Asks Cargo where it unpacked the pinned crate, without the network.
+///
+/// The question is about a package of its own that depends on `bullmq-official` and nothing else: a question
+/// about this workspace would need every crate of the lock file, also those that only tests or other platforms
+/// use, and a first `cargo build` does not download these. Cargo answers from its registry folder, from
+/// vendored crates, or from wherever else its configuration says.
 fn bullmq_folder() -> Result<PathBuf, Box<dyn Error>> {
+    let own = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let probe = Path::new(&env::var("OUT_DIR")?).join("probe");
+    fs::create_dir_all(&probe)?;
+    // An empty library: its source is never compiled.
+    fs::write(
+        probe.join("Cargo.toml"),
+        format!(
+            "[package]\nname = \"probe\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n\
+             [lib]\npath = \"Cargo.toml\"\n\n[dependencies]\nbullmq-official = \"={BULLMQ}\"\n\n[workspace]\n"
+        ),
+    )?;
+    // Names the versions of everything that bullmq-official needs, so that Cargo need not choose them.
+    let lock = own.join("../../Cargo.lock");
+    if lock.exists() {
+        fs::copy(lock, probe.join("Cargo.lock"))?;
+    }
     let output = Command::new(env::var("CARGO")?)
+        // Cargo's configuration (vendored crates, other registries) is looked for from here upwards.
+        .current_dir(&own)
         .args(["metadata", "--format-version", "1", "--offline"])
         .args(["--filter-platform", &env::var("TARGET")?])
         .arg("--manifest-path")
-        .arg(Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("Cargo.toml"))
+        .arg(probe.join("Cargo.toml"))
         .output()?;
     if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into());
+        let reason = String::from_utf8_lossy(&output.stderr);
+        return Err(
+            format!("cargo does not say where bullmq-official {BULLMQ} is: {reason}").into()
+        );
     }
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     metadata["packages"]

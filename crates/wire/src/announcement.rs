@@ -1,0 +1,1 @@
+//! Everything that is published on a Redis channel.

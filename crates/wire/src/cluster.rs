@@ -1,0 +1,1 @@
+//! Nodes, workers, scaling decisions and health.

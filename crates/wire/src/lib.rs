@@ -1,0 +1,17 @@
+//! What Stampede says to the outside, as types: answers of the HTTP API, announcements on Redis channels,
+//! entries in Redis that other software reads.
+//!
+//! Handlers write these types; the command line, benchmarks and tests read them. Field names are contracts:
+//! golden tests in each file pin them.
+//!
+//! - [`ticketing`]: events, orders, tickets, batches, keys, templates, verification
+//! - [`queues`]: queues, jobs, dead letters, schedules, limits, circuit breakers
+//! - [`cluster`]: nodes, workers, scaling, health
+//! - [`announcement`]: everything that is published on a channel
+//!
+//! This crate holds data only: it must never do IO or decide anything.
+
+pub mod announcement;
+pub mod cluster;
+pub mod queues;
+pub mod ticketing;

@@ -1,0 +1,1 @@
+//! Queues, jobs, dead letters, schedules, rate limits and circuit breakers.

@@ -1,0 +1,1 @@
+//! Events, orders, tickets, batches, keys, templates and verification.
