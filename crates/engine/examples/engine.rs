@@ -1,4 +1,4 @@
-//! The smallest program that contains the engine: `cargo run --example engine -- 6390 [directory]`.
+//! A minimal program that embeds the engine: `cargo run --example engine -- 6390 [directory]`.
 
 #![allow(clippy::print_stdout)]
 

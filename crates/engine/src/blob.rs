@@ -1,8 +1,8 @@
 //! A byte string as the keyspace stores it.
 //!
 //! Arguments arrive as slices of a network buffer; keeping such a slice would keep the whole buffer
-//! alive. A [`Blob`] owns its bytes: up to 22 of them in place (most ids, fields and numbers), more
-//! in one allocation of exactly their size. It is 24 bytes wide either way.
+//! alive. A [`Blob`] owns its bytes: up to 22 bytes inline (most ids, fields and numbers), longer
+//! strings in one allocation of exact size. A [`Blob`] is always 24 bytes wide.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -12,7 +12,7 @@ use std::ops::Deref;
 
 const INLINE: usize = 22;
 
-/// An owned byte string, stored in place when it is short.
+/// An owned byte string; short strings are stored inline.
 #[derive(Clone)]
 pub struct Blob(Repr);
 
@@ -26,7 +26,7 @@ impl Blob {
     /// The empty string.
     pub const EMPTY: Self = Self(Repr::Inline { len: 0, bytes: [0; INLINE] });
 
-    /// A copy of some bytes.
+    /// A copy of `source`.
     pub fn new(source: &[u8]) -> Self {
         if source.len() <= INLINE {
             let mut bytes = [0; INLINE];
@@ -42,14 +42,14 @@ impl Blob {
         Self::new(itoa::Buffer::new().format(value).as_bytes())
     }
 
-    /// Changes the bytes in place; `edit` sees a vector and may grow or shrink it.
+    /// Edits the bytes as a vector, which `edit` may grow or shrink.
     pub fn edit(&mut self, edit: impl FnOnce(&mut Vec<u8>)) {
         let mut bytes = std::mem::replace(self, Self::EMPTY).into_vec();
         edit(&mut bytes);
         *self = Self::from(bytes);
     }
 
-    /// Bytes allocated beside the value itself.
+    /// The number of bytes allocated on the heap.
     pub fn heap_size(&self) -> usize {
         match &self.0 {
             Repr::Inline { .. } => 0,

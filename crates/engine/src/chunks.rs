@@ -1,20 +1,20 @@
-//! A vector in pieces: growing it never moves what it holds.
+//! A vector in pieces of fixed size: growing it never moves its elements.
 //!
-//! An ordinary vector of a million slots is copied as a whole each time it doubles, and everybody
-//! waits meanwhile. Here only the first piece, which is small, grows that way; every further piece
-//! is allocated at its full size.
+//! Doubling an ordinary vector of a million slots copies it as a whole, and all clients wait
+//! meanwhile. Here only the first, small piece grows by doubling; every further piece is allocated
+//! at full size.
 
 use std::ops::{Index, IndexMut};
 
-/// Elements per piece, as a power of two.
+/// The number of elements per piece, as a power of two.
 const BITS: u32 = 12;
 const PIECE: usize = 1 << BITS;
 
-/// A growable array with constant-time access and steady growth.
+/// A growable array with constant-time access and constant-time growth.
 #[derive(Debug, Clone)]
 pub(crate) struct Chunks<T> {
-    /// All but the last used piece are full; one empty piece may follow it, so that a length that
-    /// goes up and down across a border does not allocate each time.
+    /// All pieces but the last used one are full. One empty piece may follow, so that a length that
+    /// oscillates around a piece boundary does not allocate each time.
     pieces: Vec<Vec<T>>,
     len: usize,
 }
@@ -34,7 +34,7 @@ impl<T> Chunks<T> {
         self.len == 0
     }
 
-    /// How many elements fit into what is allocated.
+    /// The number of elements that fit into the allocated memory.
     pub(crate) fn capacity(&self) -> usize {
         self.pieces.iter().map(Vec::capacity).sum()
     }
@@ -42,7 +42,7 @@ impl<T> Chunks<T> {
     pub(crate) fn push(&mut self, element: T) {
         let piece = self.len >> BITS;
         if piece == self.pieces.len() {
-            // The first one starts small: most tables are.
+            // The first piece starts small: most tables are small.
             self.pieces.push(if piece == 0 { Vec::new() } else { Vec::with_capacity(PIECE) });
         }
         self.pieces[piece].push(element);
@@ -53,12 +53,12 @@ impl<T> Chunks<T> {
         let piece = self.len.checked_sub(1)? >> BITS;
         let element = self.pieces[piece].pop()?;
         self.len -= 1;
-        // What lies behind the one piece kept in reserve.
+        // All pieces after the one kept in reserve are freed.
         self.pieces.truncate(piece + 2);
         Some(element)
     }
 
-    /// Takes an element out and puts the last one into its place.
+    /// Removes an element and moves the last one to its index.
     pub(crate) fn swap_remove(&mut self, index: usize) -> T {
         let Some(last) = self.pop() else { panic!("index {index} of an empty vector") };
         if index == self.len { last } else { std::mem::replace(&mut self[index], last) }
@@ -68,7 +68,7 @@ impl<T> Chunks<T> {
         (0..self.len).map(|index| &self[index])
     }
 
-    /// Gives memory back if the first piece is mostly empty; further ones go by themselves.
+    /// Frees memory if the first piece is mostly empty; `pop` frees the other pieces.
     pub(crate) fn shrink(&mut self) {
         if let [first] = &mut self.pieces[..]
             && first.len() * 4 < first.capacity()
@@ -102,7 +102,7 @@ mod tests {
         let mut state = 1_usize;
         for round in 0..100_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            // Mostly growing at first, mostly shrinking later, over several borders of pieces.
+            // Mostly growing at first, mostly shrinking later, over several piece boundaries.
             if (state >> 20) % 10 < if round < 50_000 { 7 } else { 3 } {
                 chunks.push(round);
                 model.push(round);

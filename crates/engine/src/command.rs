@@ -1,13 +1,13 @@
-//! Commands: a table of data, one function each, called alike by clients, transactions and scripts.
+//! Commands: a table of rows with one function each, shared by clients, transactions and scripts.
 //!
-//! A command is `fn(&mut Db, &[Bytes], &mut Reply) -> Result`: it either writes one whole reply or
-//! returns an error before it has written any of it. It reaches keys through [`Db`] only, tells it
-//! what it changed, and records another effect if running its arguments again could do something
-//! else. It knows nothing of connections: what needs one (`MULTI`, `SUBSCRIBE`, `CLIENT` …) lives
-//! with the connections.
+//! A command is `fn(&mut Db, &[Bytes], &mut Reply) -> Result`: it either writes one whole reply, or
+//! returns an error before it has written any part of it. It reaches keys only through [`Db`] and reports
+//! its changes there. If running its arguments again could give another result, it records a
+//! deterministic effect instead. Commands here know nothing of connections; commands that need one
+//! (`MULTI`, `SUBSCRIBE`, `CLIENT` …) are in `server/executor/connection_commands.rs`.
 //!
-//! Adding a command? Write the function in the file of its value type, add a row to `table.rs`, and
-//! a generator to `tests/it/generate/`.
+//! Adding a command? Write the function in the file of its value type, add a row to `table.rs`, and a
+//! template to `tests/it/generate/templates.rs`.
 
 mod args;
 mod expire;
@@ -40,67 +40,67 @@ use crate::reply::{Protocol, Reply};
 
 pub use table::COMMANDS;
 
-/// A row of the table.
+/// A row of the command table.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
-    /// In lower case.
+    /// The name in lower case.
     pub name: &'static str,
-    /// How many arguments, the name included; at least so many if negative.
+    /// The number of arguments, including the name; negative: the minimum number.
     pub arity: i32,
-    /// What it does, in the sense of `COMMAND INFO`.
+    /// The command's properties, as `COMMAND INFO` shows them and more.
     pub flags: Flags,
     /// Which arguments are keys.
     pub keys: Keys,
-    /// What it runs.
+    /// The function that runs the command.
     pub run: fn(&mut Db, &[Bytes], &mut Reply) -> Result,
 }
 
-/// What a command does, as bits.
+/// Properties of a command, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flags(u16);
 
-/// It may change keys.
+/// The command may change keys.
 pub const WRITE: Flags = Flags(1);
-/// It only reads keys.
+/// The command only reads keys.
 pub const READ: Flags = Flags(2);
-/// It may need memory, or room in the journal.
+/// The command may need memory or space in the journal (Redis's `denyoom`).
 pub const GROW: Flags = Flags(4);
-/// It takes constant or logarithmic time.
+/// The command takes constant or logarithmic time.
 pub const FAST: Flags = Flags(8);
-/// It may wait for a key.
+/// The command may block on a key.
 pub const WAIT: Flags = Flags(16);
-/// Scripts may not call it.
+/// Scripts may not call the command.
 pub const NO_SCRIPT: Flags = Flags(32);
-/// It needs to know who calls: the server runs it, and `run` only refuses.
+/// The command needs the connection: the server runs it, and `run` only refuses.
 pub const CONNECTION: Flags = Flags(64);
-/// It may be called before the password was given.
+/// The command may be called before authentication.
 pub const NO_AUTH: Flags = Flags(128);
-/// A client of RESP 2 that has subscribed to something may still call it.
+/// A RESP 2 client with subscriptions may call the command.
 pub const WHILE_SUBSCRIBED: Flags = Flags(256);
-/// It does not belong into a transaction: it is run, or refused, at once.
+/// The command is not queued in a transaction: it is run, or refused, at once.
 pub const NOT_QUEUED: Flags = Flags(512);
-/// Its first argument says which of several commands it is.
+/// The command consists of subcommands, named by the first argument.
 pub const SUBCOMMANDS: Flags = Flags(1024);
-/// None of these.
+/// No property.
 pub const NONE: Flags = Flags(0);
 
 impl Flags {
-    /// All flags of both.
+    /// The union of both.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether it has this flag.
+    /// Whether `flag` is set.
     pub const fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
     }
 }
 
-/// Which arguments are keys: from `first` to `last` (counted from the end if negative), every
-/// `step`th. All zero if there are none, or if only the command itself knows.
+/// Which arguments are keys: from `first` to `last` (negative: counted from the end), every
+/// `step`th. All zero if there are none, or if their position depends on other arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keys {
-    /// The first key, 1 being the first argument.
+    /// The first key; 1 is the first argument after the name.
     pub first: i32,
     /// The last key.
     pub last: i32,
@@ -109,7 +109,7 @@ pub struct Keys {
 }
 
 impl Command {
-    /// Its name together with that of the subcommand which a call names.
+    /// The command's name with the subcommand of a call, such as `client|list`.
     pub fn full_name(&self, args: &[Bytes]) -> Cow<'static, str> {
         match subcommands::find(self, args) {
             Found::Known(name, _) => Cow::Owned(format!("{}|{name}", self.name)),
@@ -118,18 +118,18 @@ impl Command {
     }
 }
 
-/// Whether an arity allows so many arguments, the name included.
+/// Whether an arity allows this number of arguments, including the name.
 fn accepts(arity: i32, count: usize) -> bool {
     let wanted = arity.unsigned_abs() as usize;
     if arity < 0 { count >= wanted } else { count == wanted }
 }
 
-/// Finds a command by its name in any case.
+/// Finds a command by its name, in any case.
 pub fn find(name: &[u8]) -> Option<&'static Command> {
     table::find(name)
 }
 
-/// Checks a call without running it, as `MULTI` does when it queues one.
+/// Checks name, subcommand and arity of a call without running it.
 pub fn check(args: &[Bytes]) -> Result<&'static Command> {
     let command = args.first().and_then(|name| find(name));
     let command = command.ok_or_else(|| error::unknown_command(args))?;
@@ -137,13 +137,13 @@ pub fn check(args: &[Bytes]) -> Result<&'static Command> {
     Ok(command)
 }
 
-/// Whether there is such a command, and such a subcommand if it is one of several.
+/// Whether the command and its subcommand exist.
 pub fn knows(args: &[Bytes]) -> bool {
     let command = args.first().and_then(|name| find(name));
     command.is_some_and(|command| !matches!(subcommands::find(command, args), Found::Unknown))
 }
 
-/// Runs a command and writes its reply, unless it waits (see [`Db::take_wait`]).
+/// Runs a command and writes its reply, unless it blocks (see [`Db::take_wait`]).
 pub fn call(db: &mut Db, args: &[Bytes], reply: &mut Reply) {
     match check(args) {
         Ok(command) => run(db, command, args, reply),
@@ -151,7 +151,7 @@ pub fn call(db: &mut Db, args: &[Bytes], reply: &mut Reply) {
     }
 }
 
-/// Runs a command that was found by [`check`] with these arguments.
+/// Runs a command that [`check`] has returned for these arguments.
 pub fn run(db: &mut Db, command: &Command, args: &[Bytes], reply: &mut Reply) {
     let changes = db.begin_command();
     if let Err(error) = (command.run)(db, args, reply) {
@@ -160,7 +160,7 @@ pub fn run(db: &mut Db, command: &Command, args: &[Bytes], reply: &mut Reply) {
     db.end_command(changes, args);
 }
 
-/// Runs the effects of a record again. The clock must stand at 0 and recording be paused.
+/// Replays the effects of a record. The clock must be 0 and recording must be paused.
 pub fn replay(db: &mut Db, record: &Bytes) -> std::result::Result<(), Malformed> {
     let mut reply = Reply::new(Protocol::Resp2);
     for effect in effects::decode(record) {

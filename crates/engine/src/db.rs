@@ -1,15 +1,15 @@
-//! The keyspace and everything a command may touch.
+//! The keyspace: 16 logical databases, and the interface through which commands use them.
 //!
-//! One [`Db`] belongs to one executor. Before each command, transaction or script the caller selects
-//! the logical database, says who calls and sets the clock; the clock then stands still, so a script
-//! sees one moment. Commands reach keys only through the functions here, which take care of:
+//! One [`Db`] belongs to one executor. Before each command, transaction or script, the caller selects
+//! the logical database, says whether the command may block, and sets the clock. The clock then stands
+//! still, so a script sees one time. Commands reach keys only through the functions here, which ensure:
 //!
-//! - **Expiry.** A key whose time has passed is removed when it is looked at (*lazy*), or by
-//!   [`Db::expire_due`] (*active*), and that removal is an effect like any other.
-//! - **Effects.** [`Db::changed`] marks a command as one that wrote. Its arguments are then recorded,
-//!   unless the command has recorded something more certain itself with [`Db::record`]: what the
-//!   journal gets must do the same whenever it is replayed.
-//! - **Others who care.** A change makes watches stale and awaited keys ready.
+//! - **Expiry.** A key whose time has passed is removed on access (*lazy*), or by [`Db::expire_due`]
+//!   (*active*). The removal is an effect.
+//! - **Effects.** [`Db::changed`] marks a command as a write. Its arguments are then recorded as its
+//!   effect, unless the command has recorded a deterministic one with [`Db::record`]: a replay of the
+//!   journal must give the same result at any time.
+//! - **Notification.** A change invalidates watches and makes keys ready for blocked clients.
 //!
 //! ```text
 //!   caller ─ begin(clock, db) ─▶ command ─ changed(key) ─┬▶ effects      → journal
@@ -35,7 +35,7 @@ use crate::value::Value;
 use keyspace::Keyspace;
 use random::Random;
 
-/// How many logical databases there are.
+/// The number of logical databases.
 pub const DATABASES: usize = 16;
 
 /// The keyspace.
@@ -60,7 +60,7 @@ impl Default for Db {
 }
 
 impl Db {
-    /// An empty keyspace whose clock stands at 0.
+    /// An empty keyspace whose clock is 0.
     pub fn new() -> Self {
         Self {
             spaces: (0..DATABASES).map(|_| Keyspace::default()).collect(),
@@ -76,7 +76,7 @@ impl Db {
         }
     }
 
-    /// Sets the clock (microseconds since 1970) for what follows.
+    /// Sets the clock (microseconds since 1970) for the following commands.
     pub fn set_time_us(&mut self, now_us: i64) {
         self.now_us = now_us;
     }
@@ -91,7 +91,7 @@ impl Db {
         self.now_us
     }
 
-    /// Selects a logical database; false if there is no such one.
+    /// Selects a logical database; `false` if the index is out of range.
     pub fn select(&mut self, index: usize) -> bool {
         if index < DATABASES {
             self.selected = index;
@@ -99,22 +99,22 @@ impl Db {
         index < DATABASES
     }
 
-    /// The logical database commands work on.
+    /// The selected logical database.
     pub fn selected(&self) -> usize {
         self.selected
     }
 
-    /// What has been written since the effects were last taken.
+    /// The effects that have not been taken yet.
     pub fn effects(&mut self) -> &mut Effects {
         &mut self.effects
     }
 
-    /// How many changes were ever made.
+    /// The number of changes since the keyspace was created.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// How many keys the selected database holds, expired ones that no one looked at included.
+    /// The number of keys in the selected database, including expired keys not removed yet.
     pub fn len(&self) -> usize {
         self.space().len()
     }
@@ -124,7 +124,7 @@ impl Db {
         self.len() == 0
     }
 
-    /// How many keys of a database exist and how many of them expire.
+    /// The number of keys in a database, and how many of them have an expiry.
     pub fn counts(&self, index: usize) -> (usize, usize) {
         self.spaces.get(index).map_or((0, 0), |space| (space.len(), space.expiring()))
     }
@@ -145,13 +145,13 @@ impl Db {
         Some(self.space().value(index))
     }
 
-    /// Sets a key, whatever it held; it no longer expires.
+    /// Sets a key of any type and clears its expiry.
     pub fn set(&mut self, key: &[u8], value: Value) {
         self.space_mut().set(key, value);
         self.changed(key);
     }
 
-    /// Sets a key, whatever it held; it expires when it did.
+    /// Sets a key of any type and keeps its expiry.
     pub fn set_keeping_expiry(&mut self, key: &[u8], value: Value) {
         self.find(key);
         self.space_mut().set_keeping_expiry(key, value);
@@ -166,14 +166,14 @@ impl Db {
         removed
     }
 
-    /// When a key expires (milliseconds since 1970); `None` if it does not exist, `Some(None)` if it
-    /// does not expire.
+    /// The expiry of a key (milliseconds since 1970): `None` if the key does not exist,
+    /// `Some(None)` if it does not expire.
     pub fn expiry(&mut self, key: &[u8]) -> Option<Option<i64>> {
         let index = self.find(key)?;
         Some(self.space().expiry(index))
     }
 
-    /// Sets or clears when an existing key expires.
+    /// Sets or clears the expiry of an existing key.
     pub fn set_expiry(&mut self, key: &[u8], expiry: Option<i64>) {
         if let Some(index) = self.find(key) {
             self.space_mut().set_expiry(index, expiry);
@@ -182,7 +182,7 @@ impl Db {
     }
 
     /// Notes that a key was written: the command's effect is recorded, watches become stale, and
-    /// whoever waits for the key may look again.
+    /// clients blocked on the key are served.
     pub fn changed(&mut self, key: &[u8]) {
         self.changes += 1;
         let selected = self.selected;
@@ -194,14 +194,14 @@ impl Db {
         }
     }
 
-    /// Whether a key holds what somebody may wait for. What goes makes no key ready: when it comes
-    /// again, others may have become ready before.
+    /// Whether the key holds a value that a client may be blocked on. A removal makes no key ready,
+    /// so that keys are served in the order in which they got a value.
     fn can_serve(&self, key: &[u8]) -> bool {
         let value = self.space().find(key).map(|index| self.space().value(index));
         matches!(value, Some(Value::List(_) | Value::ZSet(_) | Value::Stream(_)))
     }
 
-    /// As [`Db::changed`], and removes a collection that has become empty.
+    /// Like [`Db::changed`], and removes a collection that has become empty.
     pub fn changed_or_emptied(&mut self, key: &[u8]) {
         if let Some(index) = self.space().find(key)
             && self.space().value(index).is_empty()
@@ -211,13 +211,13 @@ impl Db {
         self.changed(key);
     }
 
-    /// Records an effect in place of the command's own arguments.
+    /// Records an effect in place of the command's arguments.
     pub fn record<T: AsRef<[u8]>>(&mut self, args: &[T]) {
         self.recorded = true;
         self.effects.push(self.selected, args);
     }
 
-    /// Says that what the command has recorded so far, if anything, is all.
+    /// Declares the effects recorded so far, possibly none, as complete.
     pub fn record_nothing_more(&mut self) {
         self.recorded = true;
     }
@@ -230,7 +230,7 @@ impl Db {
         }
     }
 
-    /// Removes up to `most` keys whose time has passed and returns how many there were.
+    /// Removes up to `most` expired keys and returns their number.
     pub fn expire_due(&mut self, most: usize) -> usize {
         let selected = self.selected;
         let mut removed = 0;
@@ -247,7 +247,7 @@ impl Db {
         removed
     }
 
-    /// When the next key expires.
+    /// The earliest expiry.
     pub fn next_expiry(&self) -> Option<i64> {
         self.spaces.iter().filter_map(Keyspace::next_expiry).min()
     }
@@ -257,28 +257,28 @@ impl Db {
         self.space().scan(cursor, visit)
     }
 
-    /// The key at a position below `len()`, and whether its time has passed.
+    /// The key at an index below `len()`, and whether it has expired.
     pub fn key_at(&self, index: usize) -> (&Blob, bool) {
         let (key, expiry) = self.space().key_at(index);
         (key, expiry.is_some_and(|expiry| self.now_ms() > expiry))
     }
 
-    /// Begins a command: what it records is its own.
+    /// Begins a command: resets its recorded effects and its block request.
     pub(crate) fn begin_command(&mut self) -> u64 {
         self.recorded = false;
         self.wait = None;
         self.changes
     }
 
-    /// Ends a command that began with `changes`: its arguments are its effect, if it had one and has
-    /// not recorded another.
+    /// Ends a command that began with `changes`: records its arguments as its effect if it changed
+    /// a key and recorded no other effect.
     pub(crate) fn end_command(&mut self, changes: u64, args: &[Bytes]) {
         if self.changes != changes && !self.recorded {
             self.effects.push(self.selected, args);
         }
     }
 
-    /// The index of a key that exists now.
+    /// The index of a key that exists and has not expired.
     fn find(&mut self, key: &[u8]) -> Option<usize> {
         let index = self.space().find(key)?;
         if self.space().expiry(index).is_some_and(|expiry| self.now_ms() > expiry) {
@@ -288,7 +288,7 @@ impl Db {
         Some(index)
     }
 
-    /// Removes a key whose time has passed; an effect, but not one of the running command.
+    /// Removes an expired key; the removal is an effect of its own, not of the running command.
     fn expire(&mut self, key: &[u8]) {
         self.space_mut().remove(key);
         self.spaces[self.selected].touch(key);
@@ -373,7 +373,7 @@ mod tests {
             db.set(key.as_bytes(), list());
         }
         assert_eq!(db.take_ready(), [(0, Blob::new(b"q"))]);
-        // Nobody waits for a string, nor for what is gone.
+        // No client can be blocked on a string, or on a missing key.
         db.set(b"q", string("v"));
         db.remove(b"q");
         assert_eq!(db.take_ready(), []);

@@ -1,18 +1,17 @@
-//! A hash table for large collections: steady growth, safe scanning, uniform random picks.
+//! A hash table for large collections: constant-time growth, safe scanning, uniform random picks.
 //!
-//! Slots lie densely in a vector, chained from buckets by index; removing a slot moves the last
-//! one into its place. The bucket array grows by *linear hashing*: one bucket is split per insert,
-//! so no insert ever pays for rehashing the whole table. Both are vectors in pieces (`chunks.rs`),
-//! so none pays for moving it either.
+//! Slots are dense in a vector and chained from buckets by index; removing a slot moves the last slot to
+//! its index. The bucket array grows by *linear hashing*: one bucket is split per insert, so no insert
+//! rehashes the whole table. Both arrays are [`Chunks`], so no insert copies them either.
 //!
 //! ```text
 //!   buckets  0 1 2 3 4 5        n = 6, level 2: 4 buckets of two bits,
 //!            └─split─┘ └ 0,1's upper halves      of which 0 and 1 are already split by a third bit
 //! ```
 //!
-//! A scan visits buckets in the order of their *reversed* bits, as Redis does: the hashes already
-//! visited are then a prefix of the reversed number line whatever the number of buckets is, so an
-//! element that is present throughout is returned at least once while the table grows or shrinks.
+//! A scan visits buckets in the order of their *reversed* bits, as Redis does. The visited hashes are
+//! then a prefix of the reversed number line for any number of buckets. So an element that stays in the
+//! table is returned at least once while the table grows or shrinks.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -39,14 +38,14 @@ struct Slot<V> {
     value: V,
 }
 
-/// What a removal took out, and which slot took its place.
+/// A removed slot, and its former index.
 #[derive(Debug)]
 pub struct Removed<V> {
-    /// The key that was removed.
+    /// The removed key.
     pub key: Blob,
-    /// Its value.
+    /// The removed value.
     pub value: V,
-    /// The index it had; the slot that was at index `len()` (after the removal) is here now.
+    /// The former index; the slot that was last is at this index now.
     pub index: usize,
 }
 
@@ -59,17 +58,17 @@ impl<V> Default for Dict<V> {
 }
 
 impl<V> Dict<V> {
-    /// How many keys there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// The index of a key, good until the next removal.
+    /// The index of a key, valid until the next removal.
     pub fn find(&self, key: &[u8]) -> Option<usize> {
         if self.slots.is_empty() {
             return None;
@@ -82,12 +81,12 @@ impl<V> Dict<V> {
         self.find(key).map(|index| &self.slots[index].value)
     }
 
-    /// The value of a key, to change.
+    /// The value of a key, mutable.
     pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut V> {
         self.find(key).map(|index| &mut self.slots[index].value)
     }
 
-    /// Whether a key is there.
+    /// Whether the key exists.
     pub fn contains(&self, key: &[u8]) -> bool {
         self.find(key).is_some()
     }
@@ -98,12 +97,12 @@ impl<V> Dict<V> {
         (&slot.key, &slot.value)
     }
 
-    /// The value at an index below `len()`, to change.
+    /// The value at an index below `len()`, mutable.
     pub fn at_mut(&mut self, index: usize) -> &mut V {
         &mut self.slots[index].value
     }
 
-    /// Sets a key's value and returns the one it had.
+    /// Sets a key's value and returns the old one.
     pub fn insert(&mut self, key: &[u8], value: V) -> Option<V> {
         let hash = self.hash(key);
         if let Some(index) = self.find_hashed(key, hash) {
@@ -113,7 +112,7 @@ impl<V> Dict<V> {
         None
     }
 
-    /// The index of a key, which is added with `value()` if it is missing.
+    /// The index of a key; a missing key is inserted with `value()`.
     pub fn find_or_insert(&mut self, key: &[u8], value: impl FnOnce() -> V) -> usize {
         let hash = self.hash(key);
         if let Some(index) = self.find_hashed(key, hash) {
@@ -140,7 +139,7 @@ impl<V> Dict<V> {
         Removed { key: slot.key, value: slot.value, index }
     }
 
-    /// All keys and values, in no order that means anything.
+    /// All keys and values, in no particular order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Blob, &V)> {
         self.slots.iter().map(|slot| (&slot.key, &slot.value))
     }
@@ -157,7 +156,7 @@ impl<V> Dict<V> {
         next_cursor(cursor, bits)
     }
 
-    /// Bytes the table itself takes, without what keys and values allocate.
+    /// The size of the table in bytes, without the allocations of keys and values.
     pub fn table_size(&self) -> usize {
         self.slots.capacity() * size_of::<Slot<V>>() + self.buckets.capacity() * 4
     }
@@ -178,7 +177,7 @@ impl<V> Dict<V> {
         None
     }
 
-    /// The bucket a hash belongs to, and how many of its bits decide that.
+    /// The bucket of a hash, and the number of hash bits that select it.
     fn bucket_of(&self, hash: u32) -> (usize, u32) {
         let count = self.buckets.len();
         let level = count.ilog2();
@@ -202,7 +201,7 @@ impl<V> Dict<V> {
         self.buckets[bucket] = index;
     }
 
-    /// Adds a bucket and moves into it what belongs there from the bucket it is split from.
+    /// Adds a bucket and moves the slots that belong to it from the bucket that is split.
     fn split(&mut self) {
         let new = self.buckets.len();
         let half = 1_usize << new.ilog2();
@@ -221,9 +220,9 @@ impl<V> Dict<V> {
         self.buckets.push(go);
     }
 
-    /// Merges trailing buckets while there are four times more of them than slots.
+    /// Merges the last buckets while there are four times more buckets than slots.
     fn shrink(&mut self) {
-        // Two per removal at most: as steady as growing.
+        // At most two merges per removal, so that a removal takes constant time.
         for _ in 0..2 {
             let count = self.buckets.len();
             if count <= MIN_BUCKETS || self.slots.len() * 4 >= count {
@@ -254,7 +253,7 @@ impl<V> Dict<V> {
         self.redirect(from, to as u32);
     }
 
-    /// Makes whatever points to the slot `index` point to `target` instead.
+    /// Redirects the link that points to slot `index` to `target`.
     fn redirect(&mut self, index: usize, target: u32) {
         let bucket = self.bucket_of(self.slots[index].hash).0;
         let mut at = self.buckets[bucket];

@@ -1,16 +1,16 @@
-//! The commands that make a key again: what a snapshot and an export consist of.
+//! Dumping a key as the commands that create it; used for snapshots.
 //!
-//! Long collections become several commands, so that no command and no reply to it is large.
+//! Long collections become several commands, so that no command is large.
 
 use crate::blob::Blob;
 use crate::number::format_float;
 use crate::value::stream::Id;
 use crate::value::{Stream, Value};
 
-/// How many arguments a command has at most, about.
+/// The approximate maximum number of arguments of a command.
 const MAX_ARGS: usize = 256;
 
-/// Hands out the commands that make `key` again in an empty database.
+/// Emits the commands that create `key` in an empty database.
 pub fn dump(key: &[u8], value: &Value, expiry: Option<i64>, mut emit: impl FnMut(&[&[u8]])) {
     match value {
         Value::String(text) => emit(&[b"SET", key, text]),
@@ -46,7 +46,7 @@ fn chunks(
 
 fn dump_stream(key: &[u8], stream: &Stream, emit: &mut impl FnMut(&[&[u8]])) {
     if stream.is_empty() {
-        // There is no command for an empty stream: one entry comes and goes.
+        // No command creates an empty stream, so one entry is added and trimmed at once.
         let id = if stream.last_id == Id::MIN { Id { ms: 0, seq: 1 } } else { stream.last_id };
         emit(&[b"XADD", key, b"MAXLEN", b"0", id.to_string().as_bytes(), b"x", b"y"]);
     }
@@ -55,7 +55,8 @@ fn dump_stream(key: &[u8], stream: &Stream, emit: &mut impl FnMut(&[&[u8]])) {
         let head = [&b"XADD"[..], key, id.as_bytes()];
         emit(&head.into_iter().chain(entry.texts()).collect::<Vec<_>>());
     }
-    // `XSETID` may have set the last id back, but does not accept both at once.
+    // `XSETID` may have lowered the last id, but does not accept a larger deleted id at the same
+    // time.
     let deleted = stream.max_deleted_id.min(stream.last_id).to_string();
     let last = stream.last_id.to_string();
     let added = stream.entries_added.to_string();
@@ -86,7 +87,7 @@ mod tests {
         reply.take().freeze()
     }
 
-    /// The commands of each key, by key.
+    /// The dump of every key.
     fn all(db: &Db) -> BTreeMap<Vec<u8>, Vec<Vec<Vec<u8>>>> {
         let (mut keys, mut cursor) = (BTreeMap::new(), 0);
         loop {

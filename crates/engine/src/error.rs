@@ -1,23 +1,22 @@
-//! What goes wrong in a command, in the words of Redis 7.0.
+//! Error replies, with the texts of Redis 7.0.
 //!
-//! Clients compare these texts, so they are data: a constant for each text that has no argument,
-//! and a function for each that has. A command returns an [`Error`] before it has written anything
-//! to its reply.
+//! Clients compare these texts. A text without arguments is a constant, any other a function. A
+//! command returns an [`Error`] before it has written to its reply.
 
 /// An error reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// A fixed text.
     Fixed(&'static str),
-    /// A text that quotes the client's own bytes.
+    /// A text that quotes bytes of the client.
     Quoting(Vec<u8>),
 }
 
-/// The result of a command or of a step of it.
+/// The result of a command or of one of its steps.
 pub type Result<T = ()> = std::result::Result<T, Error>;
 
 impl Error {
-    /// The text, its code first.
+    /// The text; it begins with the error code.
     pub fn text(&self) -> &[u8] {
         match self {
             Self::Fixed(text) => text.as_bytes(),
@@ -71,12 +70,12 @@ pub(crate) fn arity(name: &str) -> Error {
     Error::quoting(format!("ERR wrong number of arguments for '{name}' command"))
 }
 
-/// An expiry that is not in the future of all time.
+/// The expiry is out of range.
 pub(crate) fn expire_time(name: &str) -> Error {
     Error::quoting(format!("ERR invalid expire time in '{name}' command"))
 }
 
-/// A subcommand that its container does not have.
+/// The container command has no such subcommand.
 pub(crate) fn subcommand(container: &str, given: &[u8]) -> Error {
     let mut text = b"ERR unknown subcommand '".to_vec();
     text.extend_from_slice(c_string(given, 128));
@@ -84,7 +83,7 @@ pub(crate) fn subcommand(container: &str, given: &[u8]) -> Error {
     Error::Quoting(text)
 }
 
-/// A subcommand with arguments that it does not take.
+/// The subcommand does not take these arguments.
 pub(crate) fn subcommand_syntax(container: &str, given: &[u8]) -> Error {
     let mut text = b"ERR unknown subcommand or wrong number of arguments for '".to_vec();
     text.extend_from_slice(c_string(given, 128));
@@ -92,7 +91,7 @@ pub(crate) fn subcommand_syntax(container: &str, given: &[u8]) -> Error {
     Error::Quoting(text)
 }
 
-/// No command has this name.
+/// There is no such command.
 pub(crate) fn unknown_command(args: &[bytes::Bytes]) -> Error {
     let mut text = b"ERR unknown command '".to_vec();
     text.extend_from_slice(c_string(args.first().map_or(&[], |name| name), 128));
@@ -110,7 +109,7 @@ pub(crate) fn unknown_command(args: &[bytes::Bytes]) -> Error {
     Error::Quoting(text)
 }
 
-/// What C's `%.*s` prints of some bytes.
+/// The bytes that C's `%.*s` prints.
 fn c_string(bytes: &[u8], most: usize) -> &[u8] {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     &bytes[..end.min(most)]

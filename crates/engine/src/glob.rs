@@ -1,12 +1,12 @@
 //! Patterns of `KEYS`, `SCAN … MATCH` and pattern subscriptions: `*`, `?`, `[a-z]`, `[^x]`, `\x`.
 //!
-//! A star is retried from where it stood, so the work is at most pattern times text: a pattern of
-//! many stars cannot hold the server up.
+//! After a mismatch, matching resumes at the last star only, so the cost is at most pattern length
+//! times text length. A pattern of many stars cannot block the server.
 
 /// Whether all of `text` matches `pattern`.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to continue if what follows the last star does not match here.
+    // Where to resume if the text after the last star does not match.
     let mut retry: Option<(usize, usize)> = None;
     loop {
         if p < pattern.len() && pattern[p] == b'*' {
@@ -36,7 +36,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// Matches one byte with the beginning of a pattern and returns the width of what it used.
+/// Matches one byte with the first element of a pattern; returns the element's width.
 fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     match pattern {
         [b'?', ..] => Some(1),
@@ -47,7 +47,7 @@ fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     }
 }
 
-/// A class without its opening bracket; one that is not closed ends with the pattern.
+/// Matches a class, given without its opening bracket; an unclosed class ends with the pattern.
 fn class(pattern: &[u8], byte: u8) -> Option<usize> {
     let negated = pattern.first() == Some(&b'^');
     let mut at = usize::from(negated);

@@ -1,7 +1,8 @@
-//! The keyspace as scripts see it: the command table behind the door that `lua` defines.
+//! The keyspace as scripts reach it: [`lua::Host`](crate::lua::Host) implemented with the command
+//! table.
 //!
-//! Commands run as for a client, but none may wait, and errors that a client would get about a
-//! call itself have the words that Redis uses in scripts.
+//! Commands run as for a client, but none may block. Errors about the call itself have the texts
+//! that Redis uses in scripts.
 
 use bytes::Bytes;
 
@@ -10,7 +11,7 @@ use crate::db::{Db, Waiting};
 use crate::lua::{self, Access};
 use crate::reply::Reply;
 
-/// A keyspace while a script runs. Whoever makes one has set the clock, and restores the selected
+/// A keyspace while a script runs. The caller sets the clock before, and restores the selected
 /// database afterwards if the script must not change it.
 #[derive(Debug)]
 pub struct ScriptHost<'a> {
@@ -20,14 +21,14 @@ pub struct ScriptHost<'a> {
 }
 
 impl<'a> ScriptHost<'a> {
-    /// Lets a script at the keyspace; commands do not wait from now on.
+    /// Wraps the keyspace for a script; commands may not block from now on.
     pub fn new(db: &'a mut Db) -> Self {
         db.set_waiting(Waiting::Forbidden);
         let changes = db.changes();
         Self { db, access: Access::Write, changes }
     }
 
-    /// How many bytes the effects have that no one has taken yet.
+    /// The number of bytes of effects that have not been taken yet.
     pub fn effect_bytes(&mut self) -> usize {
         self.db.effects().as_bytes().len()
     }

@@ -81,37 +81,37 @@ use self::{error::io_error, shared::Shared, writer::Writer};
 
 const DEFAULT_MEMORY: usize = 64 << 20;
 
-/// When records are made to survive a power cut.
+/// When records are synced, so that they survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fsync {
-    /// Before the reply is released; many records share one sync.
+    /// Before the reply is sent; many records share one sync.
     Always,
     /// Within a second of the append.
     #[default]
     EverySec,
-    /// When the system likes.
+    /// When the operating system writes its cache.
     Never,
 }
 
-/// A record's place in the order of all records; the first is 1, and 0 is before all.
+/// A record's sequence number; the first record is 1, and 0 is before all records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position(pub u64);
 
-/// May the executor run a write command?
+/// Whether the executor may run a write command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Yes.
+    /// Writes may run.
     Ready,
-    /// Not now: the disk is behind. Hold write commands back and ask again at [`Event::Room`].
+    /// The disk is behind: hold write commands back and ask again at [`Event::Room`].
     Busy,
-    /// No, for this reason; it tries again by itself and becomes ready when it succeeds.
+    /// Writes are refused for this reason; the writer retries and becomes ready again by itself.
     Refusing(Arc<str>),
-    /// No, for good, for this reason.
+    /// Writes are refused permanently, for this reason.
     Failed(Arc<str>),
 }
 
 impl State {
-    /// Why writes are not possible.
+    /// Why writes are refused; `None` if they are not.
     pub fn reason(&self) -> Option<Arc<str>> {
         match self {
             Self::Ready | Self::Busy => None,
@@ -120,30 +120,30 @@ impl State {
     }
 }
 
-/// What the journal tells its observer, from its own threads; an observer must be quick.
+/// An event for the observer, sent from the journal's own threads; an observer must return quickly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// Records up to this one survive a power cut.
     Durable(Position),
-    /// The state has changed (never to `Busy`, which comes and goes with every append).
+    /// The state has changed; `Busy` is not reported, because it changes with every append.
     State(State),
-    /// There is room in memory again: what was held back as [`State::Busy`] can run.
+    /// Memory is below the limit again: commands held back by [`State::Busy`] can run.
     Room,
     /// A compaction has ended.
     Compaction(Progress),
 }
 
-/// Who is told.
+/// The callback for events.
 pub type Observer = Arc<dyn Fn(Event) + Send + Sync>;
 
-/// How a journal works.
+/// A journal's durability policy and limits.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// When records are synced.
     pub fsync: Fsync,
-    /// How many bytes may wait in memory.
+    /// The number of bytes that may wait in memory for the disk.
     pub memory_limit: usize,
-    /// How long the disk may take nothing, with memory at its limit, before writes are refused.
+    /// With memory at its limit, how long the disk may make no progress before writes are refused.
     pub stall_limit: Duration,
 }
 
@@ -160,9 +160,9 @@ impl Default for Config {
 /// Figures for `INFO` and for the compaction trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// May writes go on?
+    /// Whether writes may run.
     pub state: State,
-    /// The policy in force.
+    /// The durability policy.
     pub fsync: Fsync,
     /// The last record appended.
     pub appended: Position,
@@ -174,7 +174,7 @@ pub struct Status {
     pub log_bytes: u64,
     /// Bytes of the snapshot.
     pub snapshot_bytes: u64,
-    /// Syncs since the start.
+    /// Syncs since the journal was opened.
     pub syncs: u64,
 }
 
@@ -183,13 +183,13 @@ pub struct Status {
 pub struct Opened {
     /// What was replayed, and the torn tail that was cut.
     pub contents: Contents,
-    /// Files that no manifest names and that were removed.
+    /// Removed files: the manifest did not name them, and they held no records.
     pub removed: Vec<String>,
-    /// Files that no manifest names but that hold records; kept under a name that ends in `.aside`.
+    /// Files with records that the manifest does not name; renamed with the suffix `.aside`.
     pub set_aside: Vec<String>,
 }
 
-/// The journal, in the hands of the one thread that appends.
+/// An open journal, owned by the executor, which alone appends.
 pub struct Journal {
     shared: Arc<Shared>,
     disk: Arc<dyn Disk>,
@@ -209,7 +209,7 @@ impl fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// Opens the journal in a directory (or makes one) and replays it.
+    /// Opens or creates the journal in a directory and replays it.
     pub fn open(
         dir: &Path,
         config: &Config,
@@ -220,7 +220,7 @@ impl Journal {
         Self::open_on(Arc::new(disk), config, observer, visit)
     }
 
-    /// Opens a journal on any disk.
+    /// Opens a journal on any [`Disk`].
     pub fn open_on(
         disk: Arc<dyn Disk>,
         config: &Config,
@@ -258,7 +258,8 @@ impl Journal {
         Ok((journal, Opened { contents, removed, set_aside }))
     }
 
-    /// Adds a record; never waits for the disk. Fails only for a record over [`MAX_RECORD`] or after a stop.
+    /// Appends a record without waiting for the disk. Fails only for a record over [`MAX_RECORD`]
+    /// or after the journal has stopped.
     pub fn append(&mut self, record: &[u8]) -> Result<Position, Error> {
         if record.len() > MAX_RECORD {
             return Err(Error::TooLarge(record.len()));
@@ -266,7 +267,7 @@ impl Journal {
         self.shared.append(record)
     }
 
-    /// May a write command run? Ask before each; it costs two atomic loads.
+    /// Whether a write command may run. Ask before each; the check costs two atomic loads.
     pub fn state(&self) -> State {
         self.shared.state()
     }
@@ -276,12 +277,12 @@ impl Journal {
         self.shared.durable()
     }
 
-    /// Changes the policy from now on; what waits under the old one is synced at once.
+    /// Changes the durability policy; records that wait under the old policy are synced at once.
     pub fn set_fsync(&self, fsync: Fsync) {
         self.shared.set_fsync(fsync);
     }
 
-    /// A handle for those who only look and wait.
+    /// A handle to read the status and wait for syncs, for other threads.
     pub fn watch(&self) -> Watch {
         Watch { shared: self.shared.clone() }
     }
@@ -290,12 +291,12 @@ impl Journal {
     pub fn begin_compaction(&mut self) -> Result<Compaction, Error> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let (compaction, thread) = Compaction::begin(&self.shared, &self.disk, number)?;
-        // The thread before it, if any, has settled and is about to end.
+        // The thread of the previous compaction, if any, has finished its work and is about to end.
         self.clerk = Some(thread);
         Ok(compaction)
     }
 
-    /// Writes and syncs everything, ends the threads and releases the directory.
+    /// Writes and syncs all records, ends the threads and releases the directory.
     pub fn close(mut self) -> Result<(), Error> {
         self.shut()
     }
@@ -303,7 +304,7 @@ impl Journal {
     fn shut(&mut self) -> Result<(), Error> {
         self.shared.stop();
         for thread in self.writer.take().into_iter().chain(self.clerk.take()) {
-            // A panic has been told through the state.
+            // A panic is already reported as [`State::Failed`].
             let _ = thread.join();
         }
         if self.shared.durable() >= self.shared.appended() {
@@ -325,7 +326,7 @@ impl Drop for Journal {
     }
 }
 
-/// Looks at a journal and waits for it, from any thread.
+/// Reads the status of a journal and waits for syncs, from any thread.
 #[derive(Debug, Clone)]
 pub struct Watch {
     shared: Arc<Shared>,
@@ -337,7 +338,7 @@ impl Watch {
         self.shared.durable()
     }
 
-    /// May a write command run?
+    /// Whether a write command may run.
     pub fn state(&self) -> State {
         self.shared.state()
     }
@@ -347,14 +348,14 @@ impl Watch {
         self.shared.wait_durable(position, timeout)
     }
 
-    /// Syncs everything appended so far, whatever the policy.
+    /// Syncs all records appended so far, under any policy.
     pub fn sync(&self, timeout: Duration) -> Result<Position, Error> {
         let position = self.shared.request_sync();
         self.shared.wait_durable(position, timeout)?;
         Ok(position)
     }
 
-    /// All figures.
+    /// The journal's figures.
     pub fn status(&self) -> Status {
         Status {
             state: self.shared.state(),

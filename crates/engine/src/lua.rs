@@ -1,4 +1,4 @@
-//! Scripts: Lua 5.1 as Redis 7.0 runs it, with one VM and every script compiled once.
+//! Scripts: Lua 5.1 as Redis 7.0 runs it, with one VM, where each script is compiled once.
 //!
 //! ```text
 //!   EVAL, EVALSHA, SCRIPT …  ─▶ commands.rs ─▶ Scripts (cache by SHA-1) ─▶ vm.rs ─▶ Lua
@@ -8,21 +8,21 @@
 //!
 //! - `vm.rs` runs a script under its limits; `memory.rs` is the allocator with a limit, and
 //!   `interrupt.rs` stops a script from another thread.
-//! - `stack.rs` is how functions written in Rust see Lua, and says why that is safe: read it first.
-//!   `native.rs` is how they are entered and how their errors leave.
-//! - `sandbox.rs` has what scripts may touch, `builtins.rs` and `strings.rs` (with `pattern.rs`) what is
-//!   not as in stock Lua; `redis.rs`, `json.rs`, `msgpack.rs`, `structs.rs`, `bits.rs` and `random.rs` are
-//!   the libraries; `convert.rs` has values both ways.
+//! - `stack.rs` is the safe interface of native (Rust) functions to Lua and says why it is safe: read it
+//!   first. `native.rs` calls native functions and raises their errors.
+//! - `sandbox.rs` sets up the globals. `builtins.rs` and `strings.rs` (with `pattern.rs`) replace functions
+//!   of stock Lua. `redis.rs`, `json.rs`, `msgpack.rs`, `structs.rs`, `bits.rs` and `random.rs` are the
+//!   libraries. `convert.rs` converts between RESP and Lua values.
 //!
-//! **Why PUC Lua 5.1 and not LuaJIT**: it is the Lua of Redis. The order of `pairs`, and with it the
-//! text of `cjson.encode`, error messages and number formats are the same byte for byte; an allocator
-//! with a limit and hooks work everywhere; and it is small enough to know its faults (see `sandbox.rs`).
+//! **Why PUC Lua 5.1 and not LuaJIT**: Redis uses it. The order of `pairs`, and with it the text of
+//! `cjson.encode`, error messages and number formats are the same byte for byte. An allocator with a
+//! limit and hooks work on every platform. And its known faults are few (see `sandbox.rs`).
 //!
-//! A script that fails in the middle leaves what it did. A script cannot run a script: the host refuses
-//! `EVAL` from one, and could not reach [`Scripts`] anyway, which is borrowed while one runs.
+//! A script that fails in the middle keeps its effects. A script cannot run a script: the host refuses
+//! `EVAL`, and could not reach [`Scripts`] anyway, which is borrowed while a script runs.
 //!
-//! Adding a function for scripts? Write it over a `Stack`, put it in its library's table, and add
-//! scripts with its corner cases to `tests/it/lua/corpus.rs`, which compares with a real Redis.
+//! Adding a function for scripts? Write it over a `Stack`, put it in its library's table, and add scripts
+//! with its corner cases to `lua/tests/corpus.rs`, which compares with a real Redis.
 
 mod bits;
 mod builtins;
@@ -59,21 +59,22 @@ use self::random::Random;
 use self::vm::{Compiled, Run, Vm};
 use crate::reply::Reply;
 
-/// The answer to `EVALSHA` of a script that is not cached.
+/// The reply to `EVALSHA` of a script that is not cached.
 pub const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
-/// The answer to everybody else while a script runs too long.
+/// The reply to other clients while a script runs too long.
 pub const BUSY: &str =
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
 
-/// How many scripts that only came by `EVAL` are kept; those of `SCRIPT LOAD` all are.
+/// The number of scripts cached by `EVAL`; scripts of `SCRIPT LOAD` are all kept.
 const MAX_EVALUATED: usize = 500;
 
-/// How much one script may take.
+/// The limits of one script.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// After this long a script that has not written is stopped; `None` waits for `SCRIPT KILL`.
+    /// After this time a script that has not written is stopped; `None`: only `SCRIPT KILL` stops
+    /// it.
     pub time: Option<Duration>,
-    /// The memory of the VM, cached scripts included, in bytes.
+    /// The memory limit of the VM, including cached scripts, in bytes.
     pub memory: usize,
 }
 
@@ -86,22 +87,22 @@ impl Default for Limits {
 /// A script to run.
 #[derive(Debug, Clone, Copy)]
 pub enum Source<'a> {
-    /// Its text, which is compiled and cached if it is new.
+    /// The script's text; compiled and cached if it is new.
     Text(&'a [u8]),
-    /// The SHA-1 of its text in hexadecimal, of either case.
+    /// The SHA-1 of the script's text in hexadecimal, in any case.
     Sha(&'a [u8]),
 }
 
-/// What a script is called with.
+/// The arguments of a script.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     /// The global `KEYS`.
     pub keys: &'a [Bytes],
     /// The global `ARGV`.
     pub args: &'a [Bytes],
-    /// What the caller allows; a script may say that it needs less.
+    /// The access that the caller allows; a script may declare less.
     pub access: Access,
-    /// How much it may take.
+    /// The limits of the run.
     pub limits: Limits,
 }
 
@@ -111,7 +112,7 @@ pub struct Scripts {
     interrupt: Interrupt,
     version: String,
     cache: HashMap<String, Cached>,
-    /// Scripts that only came by `EVAL`, oldest first.
+    /// Scripts cached by `EVAL` only, oldest first.
     evaluated: VecDeque<String>,
     runs: u64,
 }
@@ -119,9 +120,9 @@ pub struct Scripts {
 #[derive(Debug, Clone, Copy)]
 struct Cached {
     compiled: Compiled,
-    /// What its first line says, if it says anything.
+    /// The access declared in the script's first line, if any.
     access: Option<Access>,
-    /// Came by `SCRIPT LOAD`, and stays until `SCRIPT FLUSH`.
+    /// Whether `SCRIPT LOAD` cached it, so that it stays until `SCRIPT FLUSH`.
     loaded: bool,
 }
 
@@ -132,7 +133,7 @@ impl std::fmt::Debug for Scripts {
 }
 
 impl Scripts {
-    /// An empty cache. `version` is what scripts read as `redis.REDIS_VERSION`.
+    /// An empty cache. Scripts read `version` as `redis.REDIS_VERSION`.
     pub fn new(version: &str) -> Self {
         let interrupt = Interrupt::new();
         Self {
@@ -150,12 +151,12 @@ impl Scripts {
         self.interrupt.clone()
     }
 
-    /// Bytes in use by the VM and the scripts in it, for `INFO memory`.
+    /// The number of bytes used by the VM and its scripts, for `INFO memory`.
     pub fn memory(&self) -> usize {
         self.vm.memory()
     }
 
-    /// How many scripts are cached, for `INFO memory`.
+    /// The number of cached scripts, for `INFO memory`.
     pub fn len(&self) -> usize {
         self.cache.len()
     }
@@ -165,7 +166,7 @@ impl Scripts {
         self.cache.is_empty()
     }
 
-    /// Runs a script and writes its answer, or the error that it ended with.
+    /// Runs a script and writes its reply or its error.
     pub fn eval(
         &mut self,
         host: &mut dyn Host,
@@ -199,7 +200,7 @@ impl Scripts {
         self.vm.run(script.compiled, run, host, reply);
     }
 
-    /// Compiles and keeps a script; returns its SHA-1, or the error to answer.
+    /// Compiles and caches a script; returns its SHA-1, or the error reply.
     pub fn load(&mut self, text: &[u8], limits: Limits) -> Result<String, String> {
         let sha = redis::sha1_hex(text);
         if !self.cache.contains_key(&sha) {
@@ -217,7 +218,7 @@ impl Scripts {
         std::str::from_utf8(sha).is_ok_and(|sha| self.cache.contains_key(&sha.to_ascii_lowercase()))
     }
 
-    /// Forgets all scripts, and what they may have left in the VM.
+    /// Removes all scripts and resets the VM.
     pub fn flush(&mut self) {
         self.cache.clear();
         self.evaluated.clear();

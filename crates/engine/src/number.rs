@@ -1,4 +1,4 @@
-//! Numbers as Redis reads and writes them.
+//! Parsing and formatting numbers as Redis does.
 //!
 //! Integers are strict: no sign `+`, no leading zeros, no spaces. Floats follow C's `strtod` (hex
 //! and `inf` included) and are written as `%.17g`. `INCRBYFLOAT` computes with C's `long double`,
@@ -6,7 +6,7 @@
 
 pub mod long_double;
 
-/// Reads an integer in its one canonical form.
+/// Parses an integer in its canonical form.
 pub fn parse_int(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -27,8 +27,8 @@ pub fn parse_int(text: &[u8]) -> Option<i64> {
     if negative { 0_i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() }
 }
 
-/// Reads an unsigned integer as C's `strtoull` does if it consumes all of the text and fits: with
-/// spaces before, a sign and leading zeros. A negative number counts from the end.
+/// Parses an unsigned integer as C's `strtoull` does if it consumes all of the text: leading
+/// spaces, a sign and leading zeros are allowed. A negative number wraps around.
 pub fn parse_uint(text: &[u8]) -> Option<u64> {
     if parse_int(text).is_some_and(|value| value < 0) {
         return None;
@@ -46,7 +46,7 @@ pub fn parse_uint(text: &[u8]) -> Option<u64> {
     Some(if negative { value.wrapping_neg() } else { value })
 }
 
-/// Reads a float as command arguments allow it: all of the text, no overflow, no underflow to zero.
+/// Parses a float argument: all of the text, no overflow, no underflow to zero.
 pub fn parse_float(text: &[u8]) -> Option<f64> {
     if text.first().is_none_or(|byte| is_space(*byte)) {
         return None;
@@ -57,7 +57,7 @@ pub fn parse_float(text: &[u8]) -> Option<f64> {
     (!infinite && !vanished && !value.is_nan()).then_some(value)
 }
 
-/// Reads the bound of a score range: what `strtod` consumes to the end, `""` being 0.
+/// Parses the bound of a score range as `strtod` does; `""` is 0.
 pub fn parse_bound(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {
@@ -88,7 +88,7 @@ fn strtod(text: &[u8]) -> Option<f64> {
     if is_hex(text.as_bytes()) { strtod_hex(text) } else { text.parse().ok() }
 }
 
-/// `[+-]0x1.8p3`; digits beyond 64 bits are dropped.
+/// Parses `[+-]0x1.8p3`; digits beyond 64 bits are dropped.
 fn strtod_hex(text: &str) -> Option<f64> {
     let negative = text.starts_with('-');
     let body = text.trim_start_matches(['+', '-']).get(2..)?.to_ascii_lowercase();
@@ -112,7 +112,7 @@ fn strtod_hex(text: &str) -> Option<f64> {
     Some(if negative { -value } else { value })
 }
 
-/// Writes a float as C's `%.17g` does.
+/// Formats a float like C's `%.17g`.
 pub fn format_float(value: f64) -> String {
     if value.is_nan() {
         return if value.is_sign_negative() { "-nan".into() } else { "nan".into() };

@@ -1,20 +1,20 @@
-//! What a command answers, written as RESP bytes.
+//! Replies, written as RESP bytes.
 //!
-//! Commands write into a [`Reply`] and never into a socket: the same command serves a client, a
-//! transaction and a script. Scripts read the RESP 2 bytes back into Lua values, as Redis does.
+//! Commands write into a [`Reply`] and never into a socket, so that the same command serves
+//! clients, transactions and scripts. Scripts parse the RESP bytes into Lua values, as in Redis.
 
 use bytes::BytesMut;
 
-/// Which version of the protocol a client speaks.
+/// The protocol version of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// The classic one; also what scripts see.
+    /// RESP 2; the default, also of scripts.
     Resp2,
-    /// Since Redis 6: maps, sets, doubles, booleans, nulls and pushes have their own forms.
+    /// RESP 3, since Redis 6: maps, sets, doubles, booleans, nulls and pushes have their own types.
     Resp3,
 }
 
-/// A growing answer.
+/// A reply being written.
 #[derive(Debug)]
 pub struct Reply {
     bytes: BytesMut,
@@ -22,32 +22,32 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// An empty answer in a protocol.
+    /// An empty reply.
     pub fn new(protocol: Protocol) -> Self {
         Self { bytes: BytesMut::new(), protocol }
     }
 
-    /// The protocol it is written in.
+    /// The protocol of the reply.
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Writes what follows in another protocol.
+    /// Switches the protocol for the following values.
     pub fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }
 
-    /// How many bytes were written so far.
+    /// The number of bytes written so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether nothing was written.
+    /// Whether no bytes were written.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Forgets everything after the first `len` bytes.
+    /// Removes all bytes after the first `len`.
     pub fn truncate(&mut self, len: usize) {
         self.bytes.truncate(len);
     }
@@ -57,7 +57,7 @@ impl Reply {
         &self.bytes
     }
 
-    /// Takes the bytes and leaves an empty answer.
+    /// Takes the bytes and leaves an empty reply.
     pub fn take(&mut self) -> BytesMut {
         self.bytes.split()
     }
@@ -67,17 +67,17 @@ impl Reply {
         self.bytes.extend_from_slice(b"+OK\r\n");
     }
 
-    /// A status line.
+    /// A simple string.
     pub fn status(&mut self, text: &str) {
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error line; `text` begins with its code (`ERR …`, `WRONGTYPE …`).
+    /// An error; `text` begins with its code (`ERR …`, `WRONGTYPE …`).
     pub fn error(&mut self, text: &str) {
         self.line(b'-', text.as_bytes());
     }
 
-    /// An error line that may quote a client's bytes; line breaks in it become spaces.
+    /// An error that may quote a client's bytes; line breaks become spaces.
     pub fn error_bytes(&mut self, text: &[u8]) {
         self.bytes.extend_from_slice(b"-");
         let plain = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
@@ -85,7 +85,7 @@ impl Reply {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// A double; a string of bytes in RESP 2.
+    /// A double; a bulk string in RESP 2.
     pub fn double(&mut self, value: f64) {
         let text = crate::number::format_float(value);
         match self.protocol {
@@ -99,7 +99,7 @@ impl Reply {
         self.line(b':', itoa::Buffer::new().format(value).as_bytes());
     }
 
-    /// Yes or no; 1 or 0 in RESP 2.
+    /// A boolean; 1 or 0 in RESP 2.
     pub fn boolean(&mut self, value: bool) {
         match self.protocol {
             Protocol::Resp2 => self.int(value.into()),
@@ -107,19 +107,19 @@ impl Reply {
         }
     }
 
-    /// A string of bytes.
+    /// A bulk string.
     pub fn bulk(&mut self, value: &[u8]) {
         self.line(b'$', itoa::Buffer::new().format(value.len()).as_bytes());
         self.bytes.extend_from_slice(value);
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// A text for people; a string of bytes in RESP 2.
+    /// A verbatim text; a bulk string in RESP 2.
     pub fn verbatim(&mut self, text: &str) {
         self.verbatim_as(b"txt", text.as_bytes());
     }
 
-    /// A text in a format of three letters; a string of bytes in RESP 2.
+    /// A verbatim text with a format of three letters; a bulk string in RESP 2.
     pub fn verbatim_as(&mut self, format: &[u8], text: &[u8]) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text),
@@ -131,7 +131,7 @@ impl Reply {
         }
     }
 
-    /// An integer of any size, as text; a string of bytes in RESP 2.
+    /// A big number, as text; a bulk string in RESP 2.
     pub fn big_number(&mut self, text: &[u8]) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text),
@@ -139,7 +139,7 @@ impl Reply {
         }
     }
 
-    /// No value.
+    /// A null.
     pub fn nil(&mut self) {
         self.bytes.extend_from_slice(match self.protocol {
             Protocol::Resp2 => b"$-1\r\n",
@@ -147,7 +147,7 @@ impl Reply {
         });
     }
 
-    /// No array.
+    /// A null array.
     pub fn nil_array(&mut self) {
         self.bytes.extend_from_slice(match self.protocol {
             Protocol::Resp2 => b"*-1\r\n",
@@ -155,12 +155,12 @@ impl Reply {
         });
     }
 
-    /// The beginning of an array of `len` answers.
+    /// The header of an array of `len` elements.
     pub fn array(&mut self, len: usize) {
         self.line(b'*', itoa::Buffer::new().format(len).as_bytes());
     }
 
-    /// The beginning of a map of `pairs` keys and values; an array of twice that in RESP 2.
+    /// The header of a map of `pairs` entries; an array of twice that length in RESP 2.
     pub fn map(&mut self, pairs: usize) {
         match self.protocol {
             Protocol::Resp2 => self.array(pairs * 2),
@@ -168,7 +168,7 @@ impl Reply {
         }
     }
 
-    /// The beginning of a set; an array in RESP 2.
+    /// The header of a set; an array in RESP 2.
     pub fn set(&mut self, len: usize) {
         match self.protocol {
             Protocol::Resp2 => self.array(len),
@@ -176,7 +176,7 @@ impl Reply {
         }
     }
 
-    /// The beginning of a message that was not asked for; an array in RESP 2.
+    /// The header of a push message; an array in RESP 2.
     pub fn push(&mut self, len: usize) {
         match self.protocol {
             Protocol::Resp2 => self.array(len),

@@ -1,26 +1,26 @@
-//! The server: clients on TCP and unix sockets, served as Redis serves them, and a journal behind.
+//! The server: TCP and unix sockets, served as Redis serves them, with a journal for durability.
 //!
 //! ```text
 //!                       ┌ event loop ┐                    ┌────────── Executor ──────────┐
 //!   clients ── TCP ────▶│ read, parse│── lock, run ──────▶│ Db · Scripts · sessions ·    │
-//!           ── unix ───▶│ write      │◀─ reply, mail ─────│ waiting · pub/sub            │
+//!           ── unix ───▶│ write      │◀─ reply, message ──│ blocked clients · pub/sub    │
 //!                       └────────────┘                    └──────────────┬───────────────┘
 //!                        (one or more)     watchdog: BUSY                │ append
 //!                                          compactor: snapshot ◀── journal (own threads) ──▶ disk
 //! ```
 //!
-//! **Whoever has read a request runs it**, under the executor's one lock. Commands are as serial as with
-//! a thread of their own, but none is handed from thread to thread: on a small machine the two wake-ups
-//! of such a hand-over cost more than most commands. With several loops their sockets are served in
-//! parallel, and the lock is the queue. (The first design had an executor's thread.)
+//! **The thread that read a request also runs it**, under the executor's one lock. Commands are serial,
+//! as they would be on a dedicated executor thread, but no request is handed to another thread: on a
+//! small machine the two wake-ups of a hand-over cost more than most commands. Several event loops
+//! serve their sockets in parallel and queue on the lock.
 //!
-//! Nothing here knows what clients use it for. What a command does is in `crate::command`; what needs to
-//! know who calls is in the files below:
-//! - `request.rs` bytes → arguments · `connection.rs` a socket · `event_loop.rs` a thread · `mail.rs`
-//!   between threads · `watchdog.rs` when a script does not end
-//! - `executor.rs` one command from check to effect · `transaction.rs` · `waiting.rs` · `pubsub.rs` ·
+//! The server knows nothing of jobs or tickets. Commands that need only the keyspace are in
+//! `crate::command`; commands that need the connection are in the files below:
+//! - `request.rs` parses bytes into arguments · `connection.rs` one socket · `event_loop.rs` one thread ·
+//!   `loop_queue.rs` messages between threads · `watchdog.rs` answers while a script runs too long
+//! - `executor.rs` one command from check to effect · `transaction.rs` · `blocked.rs` · `pubsub.rs` ·
 //!   `scripting.rs` · `client_command.rs` · `settings.rs` · `info.rs` · `slowlog.rs`
-//! - `compaction.rs` a new snapshot, beside the living keyspace
+//! - `compaction.rs` writes a new snapshot while the live keyspace serves clients
 
 mod client_command;
 mod compaction;
@@ -63,47 +63,47 @@ use crate::journal::{self, Event, Fsync, Journal, Opened};
 
 pub use self::listen::ListenError;
 
-/// The version of Redis that clients are told, because they choose what to send by it.
+/// The Redis version reported to clients: client libraries choose their commands by it.
 pub const VERSION: &str = "7.2.4";
 
-/// Scripts nest in C, and deeply.
+/// Stack size of the engine's threads: Lua scripts nest deeply in C.
 const STACK_BYTES: usize = 8 << 20;
 
-/// How long a script that has written may go on once the server is to stop.
+/// How long a script that has written may still run after the server was asked to stop.
 const SCRIPT_PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a program that contains the engine does on `SHUTDOWN`; the engine itself only passes it on.
+/// Called on `SHUTDOWN`: the program that embeds the engine decides what to do.
 pub type OnShutdown = Arc<dyn Fn() + Send + Sync>;
-/// Who is told that a server has ended by itself, and why.
+/// Called with the reason when the server stops because of an internal failure.
 pub type OnFailure = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// How a server is run.
+/// How to run a server: addresses, password, journal and limits.
 pub struct Config {
-    /// Listen here; port 0 takes any free one.
+    /// TCP addresses to listen on; port 0 picks a free port.
     pub tcp: Vec<SocketAddr>,
-    /// Listen on a socket file, which only this user may use.
+    /// A unix socket file to listen on; only the user of this process may connect.
     pub unix: Option<PathBuf>,
-    /// What clients must know; needed to listen where other machines can reach it.
+    /// The password of `AUTH`; required for addresses that are not loopback.
     pub password: Option<String>,
-    /// Where the journal is; nothing is kept without one.
+    /// The journal's directory; without one, all data is lost when the server stops.
     pub dir: Option<PathBuf>,
-    /// How the journal works.
+    /// The journal's durability policy and limits.
     pub journal: journal::Config,
-    /// How many clients may be connected at a time.
+    /// The maximum number of connected clients.
     pub max_clients: usize,
-    /// How many event loops there are.
+    /// The number of event loops (I/O threads).
     pub io_threads: usize,
-    /// After this long others are told that a script keeps them waiting (`busy-reply-threshold`).
+    /// After this time of one script, other clients are answered `BUSY` (`busy-reply-threshold`).
     pub busy_threshold: Duration,
-    /// After this long a script that has not written is stopped.
+    /// After this time a script that has not written is stopped.
     pub script_time: Duration,
-    /// The memory that scripts may use.
+    /// The memory limit of the Lua VM, in bytes.
     pub script_memory: usize,
-    /// Whether `DEBUG SLEEP` works: for tests.
+    /// Allows `DEBUG SLEEP`; for tests.
     pub allow_debug: bool,
-    /// What `SHUTDOWN` does; it is refused without.
+    /// Called on `SHUTDOWN`; without it, `SHUTDOWN` is refused.
     pub on_shutdown: Option<OnShutdown>,
-    /// Who is told that the server has ended by itself, and why.
+    /// Called with the reason when the server stops because of an internal failure.
     pub on_failure: Option<OnFailure>,
 }
 
@@ -117,7 +117,7 @@ impl Default for Config {
             dir: None,
             journal: journal::Config::default(),
             max_clients: 10_000,
-            // A second loop pays off when there are cores that clients do not need.
+            // Half of the cores: clients on the same machine need the others.
             io_threads: (cores / 2).clamp(1, 4),
             busy_threshold: Duration::from_secs(5),
             script_time: Duration::from_secs(30),
@@ -131,7 +131,7 @@ impl Default for Config {
 
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not the password.
+        // The password stays out of logs.
         f.debug_struct("Config")
             .field("tcp", &self.tcp)
             .field("unix", &self.unix)
@@ -141,17 +141,17 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Why a server did not start.
+/// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// The journal could not be opened.
     #[error(transparent)]
     Journal(#[from] journal::Error),
-    /// There is nowhere to listen, or not safely.
+    /// An address is missing, unsafe or in use.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The system gave no thread or no poll.
+    /// The operating system refused a thread or a poll instance.
     #[error("the engine cannot start a thread: {0}")]
     System(#[from] io::Error),
 }
@@ -172,7 +172,7 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Replays the journal and then listens.
+    /// Opens and replays the journal, then listens.
     pub fn start(config: Config) -> Result<Self, StartError> {
         let plan = listen::Plan::new(&config)?;
         let counters = Arc::new(Counters::default());
@@ -208,7 +208,7 @@ impl Server {
         let (own, watchdogs) = (registries()?, registries()?);
         let (mut loops, mut listeners) = (Vec::new(), Some(bound.listeners()?));
         for (poll, mailbox) in polls.into_iter().zip(mailboxes) {
-            // The first loop accepts for all.
+            // The first loop accepts for all loops.
             let state = LoopState::new(poll, listeners.take().unwrap_or_default())?;
             loops.push(Loop { state: Mutex::new(state), mailbox });
         }
@@ -245,7 +245,7 @@ impl Server {
     }
 
     fn thread(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        /// Says so when a thread panics: with a lock poisoned there is no going on.
+        /// Reports a panic of its thread: the state behind a poisoned lock cannot be trusted.
         struct Alarm(Arc<Shared>);
         impl Drop for Alarm {
             fn drop(&mut self) {
@@ -264,27 +264,27 @@ impl Server {
         Ok(())
     }
 
-    /// Where it listens first, if on TCP.
+    /// The first TCP address that the server listens on.
     pub fn tcp_addr(&self) -> Option<SocketAddr> {
         self.bound.tcp_addr()
     }
 
-    /// Where it listens, if on a socket file.
+    /// The unix socket file that the server listens on.
     pub fn unix_path(&self) -> Option<&Path> {
         self.bound.unix_path()
     }
 
-    /// What the journal held.
+    /// What opening the journal found; `None` without a journal.
     pub fn opened(&self) -> Option<&Opened> {
         self.opened.as_ref()
     }
 
-    /// How long the replay of the journal took.
+    /// How long replaying the journal took.
     pub fn replay_time(&self) -> Duration {
         self.replay_time
     }
 
-    /// Disconnects all clients, writes everything down and releases the directory.
+    /// Disconnects all clients, writes and syncs the journal, and releases the directory.
     pub fn stop(mut self) -> Result<(), journal::Error> {
         self.shut()
     }
@@ -295,14 +295,14 @@ impl Server {
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
             while !thread.is_finished() {
-                // One may have begun since, and nobody else is left to stop it.
+                // A script may have begun since; no other thread is left to stop it.
                 let _ = self.shared.interrupt.kill();
                 if asked.elapsed() > SCRIPT_PATIENCE {
                     self.shared.interrupt.close();
                 }
                 thread::sleep(Duration::from_millis(1));
             }
-            // A panic was told when it happened.
+            // The panic was already reported by `PanicReport`.
             let _ = thread.join();
         }
         let mut executor = self.shared.executor.lock();
@@ -331,7 +331,7 @@ fn mailboxes(polls: &[Poll]) -> io::Result<Vec<Arc<Mailbox>>> {
     polls.iter().enumerate().map(make).collect()
 }
 
-/// Opens the journal, if there is to be one, and fills the keyspace from it.
+/// Opens the journal, if one is configured, and replays it into a new keyspace.
 fn open(
     config: &Config,
     mailboxes: Vec<Arc<Mailbox>>,

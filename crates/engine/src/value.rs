@@ -1,4 +1,4 @@
-//! What a key can hold: one file per type, none of which knows of keys, clients or replies.
+//! Values of keys: one file per type. A type knows nothing of keys, clients or replies.
 //!
 //! Adding a type? Add its file, a variant of [`Value`] with its arms below, and a file of commands.
 
@@ -19,7 +19,7 @@ pub use zset::ZSet;
 
 use crate::blob::Blob;
 
-/// The value of a key. Everything but strings is boxed, so that it is as wide as a string.
+/// The value of a key. All types but strings are boxed, so that a value is as wide as a string.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// A byte string.
@@ -37,7 +37,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The word `TYPE` answers.
+    /// The reply of `TYPE`.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::String(_) => "string",
@@ -49,7 +49,7 @@ impl Value {
         }
     }
 
-    /// The word `OBJECT ENCODING` answers: the form Redis would use, which is not always ours.
+    /// The reply of `OBJECT ENCODING`: the encoding Redis would use, which may differ from ours.
     pub fn encoding(&self) -> &'static str {
         match self {
             Self::String(text) => string::encoding(text),
@@ -61,7 +61,7 @@ impl Value {
         }
     }
 
-    /// Whether it is a collection without elements, which must not stay in the keyspace.
+    /// Whether the value is an empty collection, which must not stay in the keyspace.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::String(_) | Self::Stream(_) => false,
@@ -72,7 +72,7 @@ impl Value {
         }
     }
 
-    /// About how many bytes it takes beside its own width.
+    /// The approximate number of bytes on the heap.
     pub fn heap_size(&self) -> usize {
         match self {
             Self::String(text) => text.heap_size(),
@@ -85,11 +85,11 @@ impl Value {
     }
 }
 
-/// A type that a [`Value`] can be; lets the keyspace hand out any of them with one function.
+/// A type of value; lets the keyspace return any type with one function.
 pub trait Typed: Sized {
     /// The value as this type.
     fn of(value: &Value) -> Option<&Self>;
-    /// The value as this type, to change.
+    /// The value as this type, mutable.
     fn of_mut(value: &mut Value) -> Option<&mut Self>;
     /// An empty value of this type.
     fn empty() -> Value;

@@ -1,4 +1,4 @@
-//! Reading arguments: numbers, words and ranges, with Redis's errors.
+//! Parsing arguments: numbers, words and ranges, with Redis's errors.
 
 use bytes::Bytes;
 
@@ -20,7 +20,7 @@ pub(super) fn count(arg: &[u8]) -> Result<usize> {
     parse_int(arg).and_then(|count| usize::try_from(count).ok()).ok_or(NOT_POSITIVE)
 }
 
-/// A count of one or more, or a given error.
+/// A count of one or more; otherwise the given error.
 pub(super) fn positive_or(arg: &[u8], error: Error) -> Result<usize> {
     match parse_int(arg) {
         Some(count) if count > 0 => Ok(count as usize),
@@ -28,7 +28,7 @@ pub(super) fn positive_or(arg: &[u8], error: Error) -> Result<usize> {
     }
 }
 
-/// A count whose sign means something.
+/// A count that may be negative, where the sign has a meaning.
 pub(super) fn signed_count(arg: &[u8]) -> Result<i64> {
     let error = || {
         let most = i64::MAX;
@@ -37,12 +37,12 @@ pub(super) fn signed_count(arg: &[u8]) -> Result<i64> {
     Some(int(arg)?).filter(|count| *count != i64::MIN).ok_or_else(error)
 }
 
-/// Whether an argument is a word, in any case.
+/// Whether an argument equals a word, in any case.
 pub(super) fn is(arg: &[u8], word: &str) -> bool {
     arg.eq_ignore_ascii_case(word.as_bytes())
 }
 
-/// Options read one after the other.
+/// A reader of options.
 #[derive(Debug)]
 pub(super) struct Options<'a> {
     rest: &'a [Bytes],
@@ -60,23 +60,23 @@ impl<'a> Options<'a> {
         Some(first)
     }
 
-    /// The argument of an option; a syntax error if there is none.
+    /// The value of an option; a syntax error if it is missing.
     pub(super) fn value(&mut self) -> Result<&'a Bytes> {
         self.next().ok_or(SYNTAX)
     }
 
-    /// How many arguments are left.
+    /// The number of remaining arguments.
     pub(super) fn left(&self) -> usize {
         self.rest.len()
     }
 
-    /// The arguments that are left.
+    /// The remaining arguments.
     pub(super) fn rest(&self) -> &'a [Bytes] {
         self.rest
     }
 }
 
-/// The positions from `start` to `end`, both inclusive and counted from the end when negative.
+/// The positions from `start` to `end`, both inclusive; negative positions count from the end.
 pub(super) fn positions(start: i64, end: i64, len: usize) -> std::ops::Range<usize> {
     let len = len as i64;
     let start = if start < 0 { start.saturating_add(len).max(0) } else { start };

@@ -1,4 +1,4 @@
-//! Commands on when keys expire. All effects carry absolute times.
+//! Commands on expiries (`EXPIRE`, `TTL` …). All effects carry absolute times.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use crate::db::Db;
 use crate::error::{Error, Result, expire_time};
 use crate::reply::Reply;
 
-/// How a moment is given.
+/// The unit of an expiry argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Seconds from now.
@@ -21,7 +21,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// The moment in milliseconds since 1970, if that can be represented.
+    /// Converts to milliseconds since 1970; `None` if out of range.
     fn to_ms(self, value: i64, now_ms: i64) -> Option<i64> {
         let ms = match self {
             Self::InSeconds | Self::AtSeconds => value.checked_mul(1000)?,
@@ -34,7 +34,7 @@ impl Unit {
     }
 }
 
-/// Reads the expiry of a command that sets or reads a string, which must be positive.
+/// Parses the expiry option of a string command, which must be positive.
 pub(super) fn at_ms(db: &Db, unit: Unit, text: &[u8], command: &str) -> Result<i64> {
     let value = int(text)?;
     let at = unit.to_ms(value, db.now_ms()).filter(|_| value > 0);
@@ -93,7 +93,7 @@ fn moment(db: &mut Db, args: &[Bytes], reply: &mut Reply, show: impl Fn(i64) -> 
     Ok(())
 }
 
-/// When an expiry may be set, given the one there is.
+/// The conditions `NX`, `XX`, `GT` and `LT` of the `EXPIRE` family.
 #[derive(Debug, Default)]
 struct Conditions {
     nx: bool,

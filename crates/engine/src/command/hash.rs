@@ -186,7 +186,7 @@ pub(super) fn hrandfield(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Resu
     Ok(())
 }
 
-/// Picks that many fields, or so many with repetitions if negative.
+/// Picks up to `count` different fields, or `-count` fields with repetitions.
 fn pick(db: &mut Db, key: &[u8], count: i64) -> Result<Vec<(Blob, Blob)>> {
     let len = db.read::<Hash>(key)?.map_or(0, Hash::len);
     let indexes = super::set::random_indexes(db, len, count);

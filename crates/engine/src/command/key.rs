@@ -1,4 +1,4 @@
-//! Commands on keys, whatever they hold.
+//! Commands on keys of any type.
 
 use bytes::Bytes;
 
@@ -118,7 +118,7 @@ pub(super) fn copy(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     Ok(())
 }
 
-/// The number of a logical database.
+/// Parses the index of a logical database.
 pub(super) fn database(arg: &[u8]) -> Result<usize> {
     let index = parse_int(arg).ok_or(NOT_INTEGER)?;
     if i32::try_from(index).is_err() {
@@ -130,7 +130,7 @@ pub(super) fn database(arg: &[u8]) -> Result<usize> {
 }
 
 pub(super) fn randomkey(db: &mut Db, _: &[Bytes], reply: &mut Reply) -> Result {
-    // Expired keys are rare: they are removed as time passes.
+    // Expired keys are rare, because active expiry removes them.
     for _ in 0..100 {
         if db.is_empty() {
             break;

@@ -1,4 +1,4 @@
-//! Commands on one list. Those that move elements or wait for them are in `list_move.rs`.
+//! Commands on one list. Commands that move elements or block are in `list_move.rs`.
 
 use bytes::Bytes;
 

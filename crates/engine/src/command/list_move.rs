@@ -1,7 +1,7 @@
-//! Commands that move elements from list to list, take from the first list that has some, or wait
-//! until one has.
+//! Commands that move elements between lists, pop from the first non-empty list, or block until
+//! there is one.
 //!
-//! A command that may wait records the effect of one that may not.
+//! A blocking command records the effect of its non-blocking form.
 
 use bytes::Bytes;
 
@@ -78,14 +78,14 @@ pub(super) fn blmpop(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     Ok(())
 }
 
-/// A time to wait, in milliseconds; 0 is for ever.
+/// A blocking timeout in milliseconds; 0 means none.
 pub(super) fn timeout_ms(db: &Db, arg: &[u8]) -> Result<i64> {
     let seconds = match long_double::parse(arg).ok_or(BAD_TIMEOUT)? {
         Parsed::Infinite => f64::INFINITY,
         Parsed::Finite(_) => parse_float(arg).unwrap_or(f64::INFINITY),
     };
     let ms = (seconds * 1000.0).ceil();
-    // Redis converts what does not fit into a negative number.
+    // Redis treats values out of range as negative.
     if ms < 0.0 || ms >= i64::MAX as f64 {
         return Err(NEGATIVE_TIMEOUT);
     }
@@ -93,14 +93,14 @@ pub(super) fn timeout_ms(db: &Db, arg: &[u8]) -> Result<i64> {
     ms.checked_add(db.now_ms()).map(|_| ms).ok_or(TIMEOUT_OUT_OF_RANGE)
 }
 
-/// The keys after their number at `at`, and what follows them.
+/// The keys after their count at `at`, and the remaining arguments.
 pub(super) fn keys_and_rest(args: &[Bytes], at: usize) -> Result<(&[Bytes], &[Bytes])> {
     let error = Error::Fixed("ERR numkeys should be greater than 0");
     let count = positive_or(&args[at], error)?;
     args[at + 1..].split_at_checked(count).ok_or(SYNTAX)
 }
 
-/// Moves one element; false if there is none. `to` must be a list even if `from` is empty later.
+/// Moves one element; `false` if the source is empty. The target must be a list in any case.
 fn shift(
     db: &mut Db,
     source: &Bytes,
@@ -117,7 +117,7 @@ fn shift(
         return Ok(false);
     };
     reply.bulk(&element);
-    // The source stays while it may also be the target.
+    // The source is kept, because it may be the target too.
     db.create::<List>(target)?.push(to, element);
     db.changed(target);
     db.changed_or_emptied(source);

@@ -1,7 +1,7 @@
 //! `KEYS` and the `SCAN` family.
 //!
-//! A scan visits buckets until it has seen `COUNT` elements, and so returns about that many; small
-//! collections are returned whole. What stays in a collection throughout a scan is returned.
+//! A scan visits buckets until it has seen `COUNT` elements, so it returns about that many; small
+//! collections are returned whole. Elements that exist throughout a scan are returned.
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ use crate::number::{format_float, parse_int, parse_uint};
 use crate::reply::Reply;
 use crate::value::{Hash, Set, ZSet};
 
-/// Empty buckets are skipped, but only so many per wanted element.
+/// The maximum number of empty buckets visited per wanted element.
 const BUCKETS_PER_ELEMENT: usize = 10;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ struct Request<'a> {
     type_name: Option<String>,
 }
 
-/// Whether `TYPE` may be given.
+/// Whether the scan accepts the option `TYPE`.
 #[derive(Debug, PartialEq, Eq)]
 enum Of {
     Keys,
@@ -55,7 +55,7 @@ impl<'a> Request<'a> {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, element))
     }
 
-    /// Takes steps until enough was seen, writes the cursor and returns what was kept.
+    /// Scans until enough elements were seen, writes the cursor and returns the matching elements.
     fn run<T>(
         &self,
         mut cursor: u64,
@@ -159,7 +159,7 @@ pub(super) fn zscan(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     reply.array(found.len() * 2);
     for (member, score) in &found {
         reply.bulk(member);
-        // A string in both protocols.
+        // A bulk string in both protocols.
         reply.bulk(format_float(*score).as_bytes());
     }
     Ok(())
@@ -172,7 +172,7 @@ fn nothing(reply: &mut Reply) -> Result {
     Ok(())
 }
 
-/// A cursor as `strtoul` reads it, but for spaces before it.
+/// Parses a cursor like `strtoul`, but without leading spaces.
 fn cursor(arg: &[u8]) -> Result<u64> {
     match (arg, parse_int(arg)) {
         ([], _) => Ok(0),

@@ -1,4 +1,4 @@
-//! Commands on the server itself that need no connection.
+//! Server commands that need no connection.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::error::{NEEDS_CONNECTION, Result, SYNTAX, arity, subcommand};
 use crate::glob;
 use crate::reply::Reply;
 
-/// Stands in the table for a command that only a server with connections can run.
+/// The table's function for commands that need a connection: refuses.
 pub(super) fn connection(_: &mut Db, _: &[Bytes], _: &mut Reply) -> Result {
     Err(NEEDS_CONNECTION)
 }
@@ -38,7 +38,7 @@ pub(super) fn time(db: &mut Db, _: &[Bytes], reply: &mut Reply) -> Result {
     Ok(())
 }
 
-/// Selects a database for the commands that follow; a connection asks [`Db::selected`] afterwards.
+/// Selects a database for the following commands; the connection then reads [`Db::selected`].
 pub(super) fn select(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     db.select(database(&args[1])?);
     reply.ok();
@@ -87,7 +87,7 @@ pub(super) fn command(_: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
                 }
             }
         }
-        // Clients use the documentation for hints only, and do well without.
+        // Clients use the documentation only for hints.
         b"DOCS" => reply.map(0),
         b"LIST" => list(rest, reply)?,
         b"GETKEYS" if rest.is_empty() => return Err(arity("command|getkeys")),
@@ -128,6 +128,6 @@ fn describe(row: &Command, reply: &mut Reply) {
     for number in [row.keys.first, row.keys.last, row.keys.step] {
         reply.int(number.into());
     }
-    // Categories, tips, key specifications and subcommands: none.
+    // Categories, tips, key specifications and subcommands are empty.
     (0..4).for_each(|_| reply.array(0));
 }

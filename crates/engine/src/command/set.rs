@@ -135,7 +135,7 @@ fn pick(db: &mut Db, key: &[u8], count: i64) -> Result<Vec<Blob>> {
     Ok(indexes.into_iter().filter_map(|index| set.map(|set| set.at(index))).collect())
 }
 
-/// Random positions below `len`: up to `count` different ones, or exactly `-count` of any.
+/// Random indexes below `len`: up to `count` different ones, or `-count` with repetitions.
 pub(super) fn random_indexes(db: &mut Db, len: usize, count: i64) -> Vec<usize> {
     let wanted = count.unsigned_abs() as usize;
     if len == 0 || wanted == 0 {
@@ -147,7 +147,7 @@ pub(super) fn random_indexes(db: &mut Db, len: usize, count: i64) -> Vec<usize> 
     if wanted >= len {
         return (0..len).collect();
     }
-    // Floyd's choice: one draw per position, whatever the share.
+    // Floyd's algorithm: one draw per index, for any share of `len`.
     let (mut chosen, mut indexes) = (HashSet::new(), Vec::with_capacity(wanted));
     for upper in len - wanted..len {
         let draw = db.random_below(upper + 1);

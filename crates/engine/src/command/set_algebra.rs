@@ -45,7 +45,7 @@ pub(super) fn sintercard(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Resu
     Ok(())
 }
 
-/// `numkeys key … [LIMIT n]` of `SINTERCARD`.
+/// Parses `numkeys key … [LIMIT n]` of `SINTERCARD`.
 fn card_arguments(args: &[Bytes]) -> Result<(&[Bytes], usize)> {
     let count = positive_or(&args[1], Error::Fixed("ERR numkeys should be greater than 0"))?;
     let too_many = Error::Fixed("ERR Number of keys can't be greater than number of args");
@@ -60,17 +60,17 @@ fn card_arguments(args: &[Bytes]) -> Result<(&[Bytes], usize)> {
     Ok((keys, if limit == 0 { usize::MAX } else { limit }))
 }
 
-/// A limit of zero or more.
+/// Parses a limit of zero or more.
 pub(super) fn limit_of(arg: &[u8]) -> Result<usize> {
     let error = Error::Fixed("ERR LIMIT can't be negative");
     int(arg).ok().and_then(|limit| usize::try_from(limit).ok()).ok_or(error)
 }
 
-/// Up to `limit` members that all sets have.
+/// Up to `limit` members of the intersection.
 fn inter(db: &mut Db, keys: &[Bytes], limit: usize) -> Result<Vec<Blob>> {
     let mut smallest: Option<(usize, &Bytes)> = None;
     for key in keys {
-        // A missing key makes it empty, but a wrong type is still an error.
+        // A missing key makes the result empty, but a wrong type is still an error.
         let len = db.read::<Set>(key)?.map_or(0, Set::len);
         if smallest.is_none_or(|(least, _)| len < least) {
             smallest = Some((len, key));
@@ -98,10 +98,10 @@ fn union(db: &mut Db, keys: &[Bytes]) -> Result<Set> {
     Ok(union)
 }
 
-/// What the first set has and no other does.
+/// The members of the first set that no other set contains.
 ///
-/// Redis either adds what stays or adds all and removes the rest, whichever is less work; the second
-/// way leaves a table behind where words were removed from integers, which clients can see.
+/// Redis either adds the remaining members, or adds all and removes the others, whichever is
+/// cheaper. The second way leaves a table where non-integers were removed, which clients can see.
 fn diff(db: &mut Db, keys: &[Bytes]) -> Result<Set> {
     check(db, keys)?;
     let mut result = Set::default();

@@ -1,6 +1,6 @@
 //! Commands that write to streams.
 //!
-//! Their effects carry the id that was chosen and the exact length that was kept, never `*` or `~`.
+//! Effects carry the chosen id and the exact remaining length, never `*` or `~`.
 
 use bytes::Bytes;
 
@@ -12,33 +12,33 @@ use crate::reply::Reply;
 use crate::value::Stream;
 use crate::value::stream::{Id, Limit, Precision};
 
-/// What `~` removes at most, unless the client says otherwise.
+/// The default limit of entries that `~` removes.
 const ROUGH_LIMIT: usize = 10_000;
 
 const TOO_SMALL: Error = Error::Fixed(
     "ERR The ID specified in XADD is equal or smaller than the target stream top item",
 );
 
-/// How an entry's id is chosen.
+/// The requested id of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Auto,
-    /// `ms-*`.
+    /// `ms-*`: a given millisecond and an automatic sequence.
     Within(u64),
     Exactly(Id),
 }
 
-/// Options that `XADD` and `XTRIM` share.
+/// Options shared by `XADD` and `XTRIM`.
 #[derive(Debug)]
 struct Plan {
     make: bool,
     trim: Option<(Limit, Precision)>,
     wish: Wish,
-    /// Where the fields begin.
+    /// The index of the first field.
     fields: usize,
 }
 
-/// Which of the two reads the options.
+/// The command whose options are parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum For {
     Add,
@@ -112,7 +112,7 @@ fn min_id(arg: &[u8]) -> Result<Limit> {
     id(arg, 0).map(Limit::MinId)
 }
 
-/// An id in full or without its sequence.
+/// Parses an id with or without a sequence number.
 pub(super) fn id(arg: &[u8], missing_seq: u64) -> Result<Id> {
     Id::parse(arg, missing_seq).ok_or(BAD_STREAM_ID)
 }
@@ -249,7 +249,7 @@ pub(super) fn xsetid(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     }
     stream.last_id = last;
     stream.entries_added = added.unwrap_or(stream.entries_added);
-    // Zero stands for not given.
+    // Zero means not given.
     stream.max_deleted_id = deleted.filter(|id| *id != Id::MIN).unwrap_or(stream.max_deleted_id);
     db.changed(&args[1]);
     reply.ok();

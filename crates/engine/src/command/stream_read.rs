@@ -51,7 +51,7 @@ fn range(
     Ok(())
 }
 
-/// The two ends of a range: `-`, `+`, an id, or one in `(` which does not belong to it.
+/// Parses the bounds of a range: `-`, `+`, an id, or `(` and an id that is excluded.
 fn interval(start: &[u8], end: &[u8]) -> Result<(Id, Id)> {
     let (start, open) = end_of_interval(start, 0)?;
     let start = if open { start.next() } else { Some(start) };
@@ -124,7 +124,7 @@ pub(super) fn xread(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
         return Ok(());
     }
     let denied = block.is_none_or(|timeout| {
-        // `$` means the end of the stream as it is now.
+        // `$` means the last id at the time of the call.
         let head = &args[..args.len() - after.len()];
         let ids = after.iter().map(|id| Bytes::from(id.to_string()));
         let again: Vec<Bytes> = head.iter().cloned().chain(ids).collect();
@@ -136,7 +136,7 @@ pub(super) fn xread(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     Ok(())
 }
 
-/// Answers the entries after the given ids; false if there are none.
+/// Replies with the entries after the given ids; `false` if there are none.
 fn read_after(
     db: &mut Db,
     keys: &[Bytes],
@@ -231,7 +231,7 @@ pub(super) fn xinfo(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     Ok(())
 }
 
-/// How many entries `[FULL [COUNT n]]` asks for; `None` for the short form.
+/// The number of entries of `[FULL [COUNT n]]`; `None` for the short form.
 fn full_form(args: &[Bytes]) -> Result<Option<usize>> {
     let error = || subcommand_syntax("xinfo", &args[1]);
     match &args[3..] {
@@ -247,7 +247,7 @@ fn full_form(args: &[Bytes]) -> Result<Option<usize>> {
     }
 }
 
-/// What both forms of `XINFO STREAM` begin with.
+/// The fields common to both forms of `XINFO STREAM`.
 fn describe(stream: &Stream, reply: &mut Reply) {
     let numbers = [
         ("length", stream.len()),

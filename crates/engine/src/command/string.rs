@@ -40,7 +40,7 @@ pub(super) fn getrange(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result
     Ok(())
 }
 
-/// What to do with the expiry of a key that is set or read.
+/// What a command does with the expiry of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expiry<'a> {
     Unsaid,
@@ -50,7 +50,7 @@ enum Expiry<'a> {
 }
 
 impl<'a> Expiry<'a> {
-    /// Reads an option with which a command may say it once.
+    /// Parses an expiry option; a second one is a syntax error.
     fn option(self, word: &[u8], options: &mut Options<'a>) -> Result<Self> {
         let unit = match word.to_ascii_uppercase().as_slice() {
             b"EX" => Unit::InSeconds,

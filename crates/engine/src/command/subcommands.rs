@@ -1,14 +1,14 @@
-//! Commands that consist of subcommands, as data: which there are, and how many arguments they take.
+//! The subcommands of container commands, with their arity.
 //!
-//! Redis looks a subcommand up together with its command: an unknown one is refused before anything
-//! else is checked, and spoils a transaction. Adding a subcommand? Add it here too.
+//! Redis looks up a subcommand together with its command. An unknown subcommand is refused before
+//! any other check and aborts an open transaction. Adding a subcommand? Add it here too.
 
 use bytes::Bytes;
 
 use super::{Command, SUBCOMMANDS, accepts};
 use crate::error::{self, Result};
 
-/// Name and arity of each; arity as in the table of commands, both names counted.
+/// Name and arity of each subcommand; the arity counts both names.
 #[rustfmt::skip]
 const CONTAINERS: &[(&str, &[(&str, i32)])] = &[
     ("client", &[
@@ -25,9 +25,9 @@ const CONTAINERS: &[(&str, &[(&str, i32)])] = &[
     ("xinfo", &[("stream", -3)]),
 ];
 
-/// What is known of the subcommand that a call names.
+/// The subcommand of a call.
 pub(super) enum Found {
-    /// The command has none, or the call names none.
+    /// The command has no subcommands, or the call names none.
     None,
     Known(&'static str, i32),
     Unknown,
@@ -43,7 +43,7 @@ pub(super) fn find(command: &Command, args: &[Bytes]) -> Found {
     found.map_or(Found::Unknown, |(name, arity)| Found::Known(name, *arity))
 }
 
-/// Checks that there is such a subcommand and that it takes so many arguments.
+/// Checks that the subcommand exists and accepts this number of arguments.
 pub(super) fn check(command: &Command, args: &[Bytes]) -> Result {
     match find(command, args) {
         Found::None if accepts(command.arity, args.len()) => Ok(()),

@@ -1,4 +1,4 @@
-//! All commands, as data: name, arity, what it does, which arguments are keys, and its function.
+//! The table of all commands: name, arity, flags, keys and function.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use super::{
     set, set_algebra, stream, stream_read, string, zset, zset_algebra, zset_range,
 };
 
-/// The longest name there is.
+/// The maximum length of a command name.
 const MAX_NAME: usize = 24;
 
 static BY_NAME: LazyLock<HashMap<&'static [u8], &'static Command>> =
@@ -41,7 +41,7 @@ const WW: Flags = WRITE.and(WAIT);
 const WWN: Flags = WW.and(NO_SCRIPT);
 const WGWN: Flags = WG.and(WAIT).and(NO_SCRIPT);
 
-/// Commands that the server runs, for they need to know who calls.
+/// Flags of commands that need the connection.
 const C: Flags = CONNECTION.and(NO_SCRIPT);
 const CF: Flags = C.and(FAST);
 const CS: Flags = C.and(WHILE_SUBSCRIBED);
@@ -53,7 +53,7 @@ const ALL: (i32, i32, i32) = (1, -1, 1);
 const PAIRS: (i32, i32, i32) = (1, -1, 2);
 const ALL_BUT_LAST: (i32, i32, i32) = (1, -2, 1);
 
-/// All commands that need no connection.
+/// All commands.
 #[rustfmt::skip]
 pub static COMMANDS: &[Command] = &[
     // Strings

@@ -22,7 +22,7 @@ struct Rules {
     incr: bool,
 }
 
-/// What became of a member.
+/// The result for a member.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Outcome {
     Added(f64),
@@ -190,7 +190,7 @@ fn rank(
     Ok(())
 }
 
-/// Which end of a sorted set to take from.
+/// The end of a sorted set to pop from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Min,
@@ -302,7 +302,7 @@ fn pop_many(
     Ok(false)
 }
 
-/// Takes up to `most` items; `None` if the key does not exist.
+/// Removes up to `most` items; `None` if the key does not exist.
 fn take(db: &mut Db, key: &Bytes, side: Side, most: usize) -> Result<Option<Vec<Item>>> {
     let Some(zset) = db.write::<ZSet>(key)? else { return Ok(None) };
     let count = most.min(zset.len());
@@ -353,7 +353,7 @@ fn pick(db: &mut Db, key: &[u8], count: i64) -> Result<Vec<Item>> {
     Ok(indexes.into_iter().filter_map(item).collect())
 }
 
-/// Members, or members with scores: pairs in RESP 3, one after the other in RESP 2.
+/// Replies with members, or with members and scores: pairs in RESP 3, flat in RESP 2.
 pub(super) fn show(items: &[Item], with_scores: bool, reply: &mut Reply) {
     let nested = with_scores && reply.protocol() == Protocol::Resp3;
     reply.array(if with_scores && !nested { items.len() * 2 } else { items.len() });

@@ -1,4 +1,4 @@
-//! Intersections, unions and differences of sorted sets; plain sets take part with scores of 1.
+//! Intersections, unions and differences of sorted sets; members of plain sets have score 1.
 
 use bytes::Bytes;
 
@@ -29,7 +29,7 @@ enum Aggregate {
     Max,
 }
 
-/// What to do with the result.
+/// Whether the result is returned, stored or counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Show,
@@ -102,7 +102,7 @@ struct Request {
 }
 
 impl Request {
-    /// Reads `numkeys key … [options]` and the sets themselves.
+    /// Parses `numkeys key … [options]` and reads the sets.
     fn parse(
         db: &mut Db,
         args: &[Bytes],
@@ -153,7 +153,7 @@ impl Request {
 
     fn compute(&self, operation: Operation) -> ZSet {
         let mut result = ZSet::large();
-        // Redis adds up from the smallest set on, and floats care.
+        // Redis sums from the smallest set on; the order matters for floats.
         let mut order: Vec<usize> = (0..self.inputs.len()).collect();
         if operation != Operation::Diff {
             order.sort_by_key(|index| self.inputs[*index].len());
@@ -223,7 +223,7 @@ impl Request {
     }
 }
 
-/// Infinity minus infinity counts as nothing.
+/// The sum of infinities of opposite sign is 0.
 fn number_or_zero(value: f64) -> f64 {
     if value.is_nan() { 0.0 } else { value }
 }

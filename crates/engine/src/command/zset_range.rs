@@ -13,7 +13,7 @@ use crate::reply::Reply;
 use crate::value::zset::{Bound, Item, MAX_SMALL, Span};
 use crate::value::{Value, ZSet};
 
-/// What the ends of a range are.
+/// What a range is given by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Rank,
@@ -27,7 +27,7 @@ enum Direction {
     Reverse,
 }
 
-/// What the name of a command leaves to its options.
+/// The kind of range that a command's name implies.
 #[derive(Debug, Clone, Copy)]
 struct Form {
     by: Option<By>,
@@ -75,7 +75,7 @@ pub(super) fn zrangestore(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Res
     store(db, &args[1], result, reply)
 }
 
-/// Puts a result under a key, or removes the key if it is empty; answers its size.
+/// Stores a result under a key, or removes the key if it is empty; replies with its size.
 pub(super) fn store(db: &mut Db, key: &Bytes, mut result: ZSet, reply: &mut Reply) -> Result {
     reply.int(result.len() as i64);
     if result.is_empty() {
@@ -99,7 +99,7 @@ struct Query {
     with_scores: bool,
 }
 
-/// Runs `key min max [options]`.
+/// Runs a query `key min max [options]`.
 fn query(db: &mut Db, args: &[Bytes], form: Form) -> Result<Query> {
     let Form { mut by, mut direction, store } = form;
     let (mut with_scores, mut offset, mut limit) = (false, 0, -1);
@@ -150,7 +150,7 @@ fn query(db: &mut Db, args: &[Bytes], form: Form) -> Result<Query> {
     Ok(Query { items, by, with_scores })
 }
 
-/// Skips `offset` ranks and keeps `limit` of them, all if negative.
+/// Skips `offset` ranks and keeps `limit` of them, or all if negative.
 fn cut(ranks: Range<usize>, direction: Direction, offset: i64, limit: i64) -> Range<usize> {
     let Ok(offset) = usize::try_from(offset) else { return 0..0 };
     let offset = offset.min(ranks.len());
@@ -161,7 +161,7 @@ fn cut(ranks: Range<usize>, direction: Direction, offset: i64, limit: i64) -> Ra
     }
 }
 
-/// The two ends of a range, as they were given.
+/// The parsed bounds of a range.
 enum Wanted {
     Ranks(i64, i64),
     Span(Span),

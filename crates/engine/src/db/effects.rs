@@ -1,24 +1,24 @@
-//! The log of what was written, in commands that do the same whenever they are run again.
+//! Effects: the writes of a command, as commands that give the same result whenever they are replayed.
 //!
-//! Effects are appended to one buffer; a client's command, a transaction or a script takes all of
-//! its effects at once, as one record for the journal, so that it is replayed whole or not at all.
+//! Effects are appended to one buffer. A client's command, a transaction or a script takes all of its
+//! effects at once, as one record for the journal; so it is replayed whole or not at all.
 //!
 //! ```text
 //!   record = effect …      effect = database (1 byte) · count · (length · bytes) …
 //! ```
 //!
-//! Counts and lengths are LEB128. Replay runs with the clock at 0, where nothing expires.
+//! Counts and lengths are LEB128. Replay runs with the clock at 0, where no key expires.
 
 use bytes::{Buf, Bytes};
 
-/// Effects that no one has taken yet.
+/// Effects that have not been taken yet.
 #[derive(Debug, Default)]
 pub struct Effects {
     bytes: Vec<u8>,
     off: bool,
 }
 
-/// A record that is not one: nothing writes such a thing.
+/// A record that does not decode; the engine never writes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a record of effects ends in the middle of an effect")]
 pub struct Malformed;
@@ -37,31 +37,31 @@ impl Effects {
         }
     }
 
-    /// Whether nothing was written.
+    /// Whether there are no effects.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// All effects as one record, to be copied before [`Effects::clear`].
+    /// All effects as one record; call [`Effects::clear`] after copying it.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Takes all effects as one record.
     pub fn take(&mut self) -> Bytes {
-        // Copied to size: the buffer stays for the next command.
+        // Copied to its size: the buffer is reused by the next command.
         let record = Bytes::copy_from_slice(&self.bytes);
         self.clear();
         record
     }
 
-    /// Appends all effects to a buffer and forgets them.
+    /// Appends all effects to a buffer and clears them.
     pub fn take_into(&mut self, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(&self.bytes);
         self.clear();
     }
 
-    /// Forgets all effects.
+    /// Clears all effects.
     pub fn clear(&mut self) {
         self.bytes.clear();
         if self.bytes.capacity() > 1 << 20 {
@@ -69,12 +69,12 @@ impl Effects {
         }
     }
 
-    /// Stops recording: for a server without a journal, or one that replays it.
+    /// Stops recording: without a journal, or during its replay.
     pub fn pause(&mut self) {
         self.off = true;
     }
 
-    /// Records again.
+    /// Resumes recording.
     pub fn resume(&mut self) {
         self.off = false;
     }
@@ -85,7 +85,7 @@ impl Effects {
     }
 }
 
-/// The effects of a record: database and arguments of each.
+/// Decodes a record: the database and arguments of each effect.
 pub fn decode(record: &Bytes) -> impl Iterator<Item = Result<(usize, Vec<Bytes>), Malformed>> {
     let mut rest = record.clone();
     std::iter::from_fn(move || {

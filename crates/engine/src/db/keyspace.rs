@@ -1,8 +1,9 @@
-//! One logical database: keys with values and expiries, and who has an eye on which key.
+//! One logical database: keys with values and expiries, watched keys and keys that clients are
+//! blocked on.
 //!
-//! Expiries are also kept in order of time, each with its key's position in the table, so that due
-//! keys are found without sampling. Removing a key moves another one into its position; the order is
-//! told about that here.
+//! Expiries are also indexed by time, each with its key's index in the table, so that expired keys
+//! are found without sampling. Removing a key moves another key to its index; this file updates the
+//! time index.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,7 +11,7 @@ use crate::blob::Blob;
 use crate::dict::Dict;
 use crate::value::Value;
 
-/// No key expires at this moment: it would be removed at once instead.
+/// Stands for "no expiry": no key can have this expiry, because it would be removed at once.
 const NEVER: i64 = i64::MIN;
 
 #[derive(Debug, Default)]
@@ -62,7 +63,7 @@ impl Keyspace {
         Some(self.keys.at(index).1.expiry).filter(|expiry| *expiry != NEVER)
     }
 
-    /// Sets a key that then does not expire, and returns its index.
+    /// Sets a key without an expiry and returns its index.
     pub(super) fn set(&mut self, key: &[u8], value: Value) -> usize {
         let index = self.set_keeping_expiry(key, value);
         self.set_expiry(index, None);
@@ -106,7 +107,7 @@ impl Keyspace {
         self.expiries.clear();
     }
 
-    /// A key whose time has passed.
+    /// A key whose expiry has passed.
     pub(super) fn due(&self, now_ms: i64) -> Option<Blob> {
         let (expiry, index) = self.expiries.first()?;
         (now_ms > *expiry).then(|| self.keys.at(*index as usize).0.clone())
@@ -126,7 +127,7 @@ impl Keyspace {
         })
     }
 
-    /// Makes watches of a key stale; true if somebody awaits it.
+    /// Invalidates watches of a key; `true` if a client is blocked on it.
     pub(super) fn touch(&mut self, key: &[u8]) -> bool {
         if !self.watched.is_empty()
             && let Some(watched) = self.watched.get_mut(key)
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_key_with_its_expiry_fits_a_cache_line() {
-        // Beside it, a slot of the table holds the key and two numbers.
+        // A slot of the table also holds the key and two numbers.
         assert_eq!(size_of::<Stored>() + size_of::<Blob>() + 8, 64);
     }
 

@@ -1,4 +1,4 @@
-//! Random picks for `SPOP`, `RANDOMKEY` and their like; nothing secret depends on them.
+//! A random generator for `SPOP`, `RANDOMKEY` and similar commands; not for secrets.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;

@@ -1,11 +1,11 @@
-//! Access to values by type, with Redis's error for the wrong one.
+//! Access to values by type, with Redis's `WRONGTYPE` error.
 
 use super::Db;
 use crate::error::{Result, WRONG_TYPE};
 use crate::value::Typed;
 
 impl Db {
-    /// A key's value as a type; `None` if the key does not exist.
+    /// A key's value of type `T`; `None` if the key does not exist.
     pub fn read<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&T>> {
         match self.find(key) {
             None => Ok(None),
@@ -13,7 +13,7 @@ impl Db {
         }
     }
 
-    /// A key's value as a type, to change; tell [`Db::changed`] afterwards.
+    /// A key's value of type `T`, mutable; call [`Db::changed`] after changing it.
     pub fn write<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>> {
         match self.find(key) {
             None => Ok(None),
@@ -21,8 +21,8 @@ impl Db {
         }
     }
 
-    /// A key's value as a type, created empty if the key does not exist; tell [`Db::changed`]
-    /// afterwards and leave no empty collection behind.
+    /// A key's value of type `T`, mutable, created empty if the key does not exist. Call
+    /// [`Db::changed`] after changing it, and leave no empty collection.
     pub fn create<T: Typed>(&mut self, key: &[u8]) -> Result<&mut T> {
         let index = match self.find(key) {
             Some(index) => index,

@@ -1,48 +1,49 @@
-//! Commands that wait for a key: whether they may, and what they leave behind instead of a reply.
+//! Blocking commands: whether they may block, and the request to block that they leave instead of a
+//! reply.
 
 use bytes::Bytes;
 
 use super::Db;
 
-/// Whether a command may wait for a key.
+/// Whether a command may block on a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// A client may: the command leaves a [`Wait`] behind instead of a reply.
+    /// The command may block: it leaves a [`Wait`] instead of a reply.
     Allowed,
-    /// A transaction may not: the command answers as if its time were up.
+    /// In a transaction: a blocking command replies as if it had timed out.
     Denied,
-    /// Nor may a script, and `XREAD` may not even be asked to.
+    /// In a script: as in a transaction, and `XREAD BLOCK` is refused.
     Forbidden,
 }
 
-/// A command that found nothing to take and has not replied.
+/// The request of a command to block: it found nothing to take and has not replied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// What to run again when one of the keys is ready (`$` of `XREAD` is resolved in it).
+    /// The arguments to run again when one of the keys is ready (`$` of `XREAD` is resolved).
     pub args: Vec<Bytes>,
     /// The keys to wait for.
     pub keys: Vec<Bytes>,
-    /// When to give up, in milliseconds since 1970; never if `None`.
+    /// When to time out, in milliseconds since 1970; `None`: never.
     pub deadline_ms: Option<i64>,
 }
 
 impl Db {
-    /// Says whether the commands that follow may wait.
+    /// Sets whether the following commands may block.
     pub fn set_waiting(&mut self, waiting: Waiting) {
         self.waiting = waiting;
     }
 
-    /// Takes what the last command wants to wait for, if it did not reply.
+    /// Takes the block request of the last command; `None` if it has replied.
     pub fn take_wait(&mut self) -> Option<Wait> {
         self.wait.take()
     }
 
-    /// Whether commands may wait.
+    /// Whether commands may block.
     pub(crate) fn waiting(&self) -> Waiting {
         self.waiting
     }
 
-    /// Leaves a wait behind and says so, or there must be a reply instead.
+    /// Leaves a block request and returns `true`; `false` if the command must reply instead.
     pub(crate) fn waits(&mut self, args: &[Bytes], keys: &[Bytes], timeout_ms: i64) -> bool {
         let may_wait = self.waiting == Waiting::Allowed;
         if may_wait {

@@ -1,12 +1,12 @@
-//! Keys that somebody else has an eye on: watched by transactions, awaited by blocked clients.
+//! Watched keys (`WATCH`) and keys that clients are blocked on.
 //!
-//! A watch remembers the version its key had. Versions are kept only while a key is watched, so
-//! that a keyspace nobody watches pays nothing.
+//! A watch stores the version of its key. Versions are kept only for watched keys, so that
+//! unwatched keys cost nothing.
 
 use super::Db;
 use crate::blob::Blob;
 
-/// A key under `WATCH`; give it back with [`Db::unwatch`].
+/// A watched key; end the watch with [`Db::unwatch`].
 #[derive(Debug)]
 pub struct Watch {
     db: usize,
@@ -15,15 +15,15 @@ pub struct Watch {
 }
 
 impl Db {
-    /// Watches a key of the selected database from now on.
+    /// Starts to watch a key of the selected database.
     pub fn watch(&mut self, key: &[u8]) -> Watch {
-        // An expired key goes first: its removal later must not make the watch stale.
+        // An expired key is removed first: its later removal must not invalidate the watch.
         self.find(key);
         let version = self.space_mut().watch(key);
         Watch { db: self.selected, key: Blob::new(key), version }
     }
 
-    /// Whether the key was changed or has expired since.
+    /// Whether the key was changed or has expired since the watch began.
     pub fn is_stale(&self, watch: &Watch) -> bool {
         let space = &self.spaces[watch.db];
         let expiry = space.find(&watch.key).and_then(|index| space.expiry(index));
@@ -36,23 +36,23 @@ impl Db {
         self.spaces[watch.db].unwatch(&watch.key);
     }
 
-    /// Makes changes of a key show up in [`Db::take_ready`]; counted per call.
+    /// Reports changes of a key in [`Db::take_ready`]; calls are counted.
     pub fn await_key(&mut self, db: usize, key: &[u8]) {
         self.spaces[db].await_key(key);
     }
 
-    /// Takes one [`Db::await_key`] back.
+    /// Reverses one [`Db::await_key`].
     pub fn release_key(&mut self, db: usize, key: &[u8]) {
         self.spaces[db].release_key(key);
     }
 
-    /// Whether an awaited key was changed since the last [`Db::take_ready`].
+    /// Whether a client is blocked on a key that has changed since the last [`Db::take_ready`].
     pub fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// The awaited keys that were changed since the last call, in order of their first change that left
-    /// something to take.
+    /// The keys with blocked clients that have changed since the last call, in the order in which
+    /// they first got a value.
     pub fn take_ready(&mut self) -> Vec<(usize, Blob)> {
         std::mem::take(&mut self.ready)
     }

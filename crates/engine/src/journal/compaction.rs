@@ -1,4 +1,4 @@
-//! Compaction: a new snapshot replaces the old one and the log behind it, while service goes on.
+//! Compaction: a new snapshot replaces the old snapshot and its log while the journal stays open.
 //!
 //! ```text
 //!  executor            snapshot's thread           writer's thread          on disk (manifest)
@@ -10,14 +10,15 @@
 //!  progress = Done
 //! ```
 //!
-//! The caller feeds the state as it was at position P (`begin` gives it), in slices between commands;
-//! later changes are in L₂. `feed` never waits for the disk: blocks are queued, and `Room::Full` asks the
-//! caller to come back later. Until `install` has replaced the manifest in one step, the old state is the
-//! state; S₂ is a file that nobody names. Any failure before that (disk full, the journal refusing writes,
-//! the handle dropped) removes S₂ and leaves one more segment, which the next compaction takes along.
+//! The caller feeds the state at position P (`begin` returns it), in slices between commands; later
+//! changes are in L₂. `feed` never waits for the disk: it queues blocks, and `Room::Full` asks the
+//! caller to continue later. `install` replaces the manifest atomically; until then the old files are
+//! the journal and no manifest names S₂. Any earlier failure (disk full, writes refused, handle dropped)
+//! removes S₂ and leaves one more segment, which the next compaction replaces too.
+//! `handoff.rs` draws the states.
 //!
-//! Peak disk use: old snapshot + old log + new snapshot + what is appended meanwhile; after it, the new
-//! snapshot + what was appended meanwhile. Peak memory here: 8 MiB of blocks plus one item.
+//! Peak disk use: old snapshot + old log + new snapshot + records appended meanwhile. Afterwards:
+//! new snapshot + records appended meanwhile. Peak memory here: 8 MiB of blocks plus one item.
 
 use std::{
     sync::{Arc, PoisonError, atomic::Ordering},
@@ -36,57 +37,58 @@ use super::{
     snapshot::{BlockBuilder, SnapshotFile},
 };
 
-/// Blocks that may wait for the disk.
+/// The number of bytes of blocks that may wait for the disk.
 const QUEUE_BYTES: usize = 8 << 20;
-/// How often a replay looks whether the log has been cut.
+/// The polling interval of a replay that waits for the log to be cut.
 const CUT_PERIOD: Duration = Duration::from_millis(2);
-/// A log smaller than this is not worth the work: it is replayed in about two seconds, and a compaction
-/// costs memory for a second keyspace.
+/// A smaller log is not compacted: it replays in about two seconds, and a compaction costs memory
+/// for a second keyspace.
 const MIN_LOG: u64 = 256 << 20;
 
-/// Is it time to compact? When the log has outgrown the snapshot, but not for little.
+/// Whether to compact: the log is as large as the snapshot, and at least 256 MiB.
 ///
-/// So a journal is at most about twice its snapshot plus 256 MiB, and every byte is written about twice.
+/// So the journal stays below about twice its snapshot plus 256 MiB, and each byte is written about
+/// twice.
 pub fn should_compact(log_bytes: u64, snapshot_bytes: u64) -> bool {
     log_bytes >= MIN_LOG && log_bytes >= snapshot_bytes
 }
 
-/// Does the snapshot take more for now?
+/// Whether the snapshot accepts more items now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// Yes.
+    /// It does.
     More,
-    /// The item was taken, but the disk is behind: serve clients and come back.
+    /// The item was accepted, but the disk is behind: serve clients and continue later.
     Full,
 }
 
-/// How far a compaction is.
+/// The progress of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// Items are being fed and written.
     Feeding,
-    /// All items are fed; the rest happens by itself.
+    /// All items are fed; writing and installing go on without the caller.
     Finishing,
-    /// The new snapshot is in place.
+    /// The new snapshot is installed.
     Done(Compacted),
-    /// It was given up; the journal is as it was.
+    /// The compaction was aborted; the journal is unchanged.
     Failed(Arc<str>),
 }
 
-/// What a compaction achieved.
+/// The result of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compacted {
     /// The last record that the snapshot contains.
     pub position: Position,
-    /// Items in the snapshot.
+    /// The number of items in the snapshot.
     pub items: u64,
-    /// Its size.
+    /// The size of the snapshot.
     pub snapshot_bytes: u64,
-    /// Bytes of log that it made useless.
+    /// The number of log bytes that it replaced.
     pub log_bytes: u64,
 }
 
-/// A running compaction, in the hands of the executor; dropping it unfinished gives it up.
+/// A running compaction; dropping it unfinished aborts it.
 #[derive(Debug)]
 pub struct Compaction {
     desk: Arc<Desk>,
@@ -126,14 +128,16 @@ impl Compaction {
         Ok((Self { desk, disk, position, builder: BlockBuilder::default() }, thread))
     }
 
-    /// The position that the snapshot must show.
+    /// The position that the snapshot must represent.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// Shows everything up to the position, from the files that this compaction will replace.
+    /// Replays all items and records up to the position, from the files that this compaction will
+    /// replace.
     ///
-    /// Waits until the writer has cut the log there. For a thread of its own: it reads the disk.
+    /// Waits until the writer has cut the log there, and reads the disk: call it on a thread of its
+    /// own.
     pub fn replay(&self, visit: Visit<'_>) -> Result<(), Error> {
         let manifest = loop {
             if let Some(reason) = self.desk.lock().abort.clone() {
@@ -148,14 +152,14 @@ impl Compaction {
             }
             thread::sleep(CUT_PERIOD);
         };
-        // All of it is sealed, so there is no tail to cut.
+        // All these segments are sealed, so there is no torn tail.
         match recover::scan(&*self.disk, &manifest, 0, visit)?.contents.damage {
             Some(damage) => Err(damage.into()),
             None => Ok(()),
         }
     }
 
-    /// Adds an item; never waits for the disk.
+    /// Adds an item without waiting for the disk.
     pub fn feed(&mut self, item: &[u8]) -> Result<Room, Error> {
         if let Some(block) = self.builder.push(item)? {
             self.desk.put(block)?;
@@ -163,16 +167,17 @@ impl Compaction {
         Ok(if self.has_room() { Room::More } else { Room::Full })
     }
 
-    /// Is it worth while to feed now?
+    /// Whether the queue has room for more items.
     pub fn has_room(&self) -> bool {
         let inner = self.desk.lock();
-        // Given up: let the caller come and hear it.
+        // After an abort, `feed` returns the reason.
         inner.queued < QUEUE_BYTES || inner.abort.is_some()
     }
 
-    /// All items are fed; the rest happens by itself. Ask [`CompactionWatch::progress`] or the observer.
+    /// Ends the feed; the rest goes on without the caller. Follow [`CompactionWatch::progress`] or
+    /// the observer.
     pub fn finish(mut self) -> CompactionWatch {
-        // A compaction that has failed says so in its progress.
+        // A failed compaction reports it in its progress.
         let _ = self.builder.take().map(|block| self.desk.put(block));
         let mut inner = self.desk.lock();
         inner.finish = Some(self.builder.items);
@@ -184,12 +189,12 @@ impl Compaction {
         self.watch()
     }
 
-    /// Gives it up.
+    /// Aborts the compaction.
     pub fn abort(self) {
         drop(self);
     }
 
-    /// A handle to follow it with.
+    /// A handle to follow the compaction.
     pub fn watch(&self) -> CompactionWatch {
         CompactionWatch { desk: self.desk.clone() }
     }
@@ -210,12 +215,12 @@ pub struct CompactionWatch {
 }
 
 impl CompactionWatch {
-    /// How far it is.
+    /// The current progress.
     pub fn progress(&self) -> Progress {
         self.desk.lock().progress.clone()
     }
 
-    /// Waits until it is done or has failed, or the time is over.
+    /// Waits until the compaction has ended, or the timeout has passed.
     pub fn wait(&self, timeout: Duration) -> Progress {
         let deadline = Instant::now() + timeout;
         let mut inner = self.desk.lock();
@@ -235,7 +240,7 @@ impl CompactionWatch {
     }
 }
 
-/// The snapshot's thread.
+/// The thread that writes the snapshot file.
 struct Clerk {
     desk: Arc<Desk>,
     shared: Arc<Shared>,
@@ -251,7 +256,7 @@ impl Clerk {
             Ok((done, names)) => {
                 self.shared.log_bytes.fetch_sub(self.log_bytes, Ordering::Relaxed);
                 self.shared.snapshot_bytes.store(done.snapshot_bytes, Ordering::Relaxed);
-                // What can not be removed now is removed at the next open.
+                // Files that cannot be removed now are removed at the next open.
                 for name in names {
                     let _ = self.disk.remove(&name);
                 }
@@ -302,7 +307,7 @@ impl Clerk {
         }
     }
 
-    /// Ends it and lets a caller who still feeds know.
+    /// Aborts the compaction, so that a caller that still feeds learns of it.
     fn halt(&self, reason: Arc<str>) -> Halt {
         self.desk.abort(reason.clone());
         Halt { reason, orphan: true }

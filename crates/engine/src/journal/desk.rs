@@ -1,4 +1,4 @@
-//! The desk of a compaction: where the executor, the snapshot's thread and the writer's thread meet.
+//! The hand-off of a compaction between the executor, the snapshot's thread and the writer's thread.
 //!
 //! ```text
 //!              abort (executor, disk full, journal refusing)
@@ -8,8 +8,8 @@
 //!                               └ aborted before ──▶ Failed
 //! ```
 //!
-//! The claim is the point of no return. The writer makes it just before it replaces the manifest; from
-//! then on the new manifest may be on disk, so the snapshot must not be removed any more.
+//! The claim is the point of no return. The writer claims just before it replaces the manifest. From
+//! then on the new manifest may be on disk, so the snapshot file must not be removed.
 
 use std::{
     collections::VecDeque,
@@ -18,7 +18,7 @@ use std::{
 
 use super::{Error, compaction::Progress};
 
-/// Where executor, snapshot's thread and writer's thread meet.
+/// The state of one compaction, shared by three threads.
 #[derive(Debug, Default)]
 pub(super) struct Desk {
     inner: Mutex<DeskInner>,
@@ -28,12 +28,12 @@ pub(super) struct Desk {
 #[derive(Debug)]
 pub(super) struct DeskInner {
     blocks: VecDeque<Vec<u8>>,
-    /// Bytes of the blocks that wait.
+    /// Bytes of the queued blocks.
     pub(super) queued: usize,
-    /// The number of all items, once they are fed.
+    /// The number of all items, once the feed has ended.
     pub(super) finish: Option<u64>,
     pub(super) abort: Option<Arc<str>>,
-    /// The writer has begun to install it; from here on it can not be given up.
+    /// Whether the writer has begun to install; from then on the compaction cannot be aborted.
     claimed: bool,
     outcome: Option<Outcome>,
     pub(super) progress: Progress,
@@ -54,12 +54,12 @@ impl Default for DeskInner {
     }
 }
 
-/// What the writer made of the installation.
+/// The result of the installation.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// The new state is the state; these files are useless.
+    /// The new manifest is in force; these files are obsolete.
     Installed(Vec<String>),
-    /// The old state is the state.
+    /// The old manifest is in force.
     Declined(Arc<str>),
     /// The journal ended in between; the manifest that the next open finds decides.
     Unknown(Arc<str>),
@@ -74,7 +74,7 @@ impl Desk {
         matches!(self.lock().progress, Progress::Feeding | Progress::Finishing)
     }
 
-    /// Gives the compaction up, unless the writer has claimed it.
+    /// Aborts the compaction, unless the writer has claimed it.
     pub(super) fn abort(&self, reason: Arc<str>) {
         let mut inner = self.lock();
         if !inner.claimed {
@@ -84,7 +84,7 @@ impl Desk {
         self.changed.notify_all();
     }
 
-    /// The writer asks whether it may install: not if it was given up before.
+    /// Claims the compaction for installation; fails if it was aborted before.
     pub(super) fn claim(&self) -> Result<(), Arc<str>> {
         let mut inner = self.lock();
         match &inner.abort {
@@ -96,17 +96,17 @@ impl Desk {
         }
     }
 
-    /// The installation has happened; these files are useless now.
+    /// Reports the installation; these files are obsolete now.
     pub(super) fn installed(&self, names: Vec<String>) {
         self.decide(Outcome::Installed(names));
     }
 
-    /// The installation has not happened and will not.
+    /// Reports that the installation did not happen and will not.
     pub(super) fn declined(&self, reason: Arc<str>) {
         self.decide(Outcome::Declined(reason));
     }
 
-    /// The writer has ended before the installation did.
+    /// Reports that the writer ended before the installation was complete.
     pub(super) fn unknown(&self, reason: Arc<str>) {
         let claimed = self.lock().claimed;
         self.decide(if claimed { Outcome::Unknown(reason) } else { Outcome::Declined(reason) });
@@ -137,7 +137,7 @@ impl Desk {
         Ok(())
     }
 
-    /// The next block; `Ok(Err(items))` at the end, `Err` when it was given up.
+    /// The next block; `Ok(Err(items))` at the end, `Err` after an abort.
     pub(super) fn next(&self) -> Result<Result<Vec<u8>, u64>, Arc<str>> {
         let mut inner = self.lock();
         loop {

@@ -1,12 +1,12 @@
-//! The file-system seam: everything the journal asks of a disk, and the real one.
+//! The file-system seam: the operations the journal needs of a disk, and the real disk.
 //!
-//! A [`Disk`] is one flat directory. The journal needs very little of it: files that are written at
-//! explicit offsets, an atomic rename, and three kinds of "make it stay": the bytes of a file
-//! ([`DiskFile::sync`]), the names in the directory ([`Disk::sync_dir`]) and the lock. Tests put a
-//! faulty disk in memory behind the same trait (`tests/faulty_disk.rs`).
+//! A [`Disk`] is one flat directory. The journal needs files written at explicit offsets, an atomic
+//! rename, and a lock. It syncs two things separately: the bytes of a file ([`DiskFile::sync`]) and the
+//! names in the directory ([`Disk::sync_dir`]). Tests put a faulty disk in memory behind the same trait
+//! (`tests/faulty_disk.rs`).
 //!
-//! Writes carry their offset on purpose: a write that failed half-way is continued or overwritten at
-//! the same place, so no torn record can stay in the middle of a file.
+//! Writes carry their offset so that a failed write can be continued or overwritten at the same offset:
+//! no torn record stays in the middle of a file.
 
 use std::{
     fmt, fs,
@@ -17,40 +17,40 @@ use std::{
 
 /// A flat directory of files, as the journal uses it.
 pub trait Disk: fmt::Debug + Send + Sync {
-    /// Where it is, for messages to people.
+    /// The directory's path, for messages.
     fn place(&self) -> PathBuf;
-    /// Makes an empty file, or empties the one that is there.
+    /// Creates an empty file, or truncates an existing one.
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
     /// Opens a file that must exist.
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
-    /// Gives a file a new name, replacing what had it, in one step.
+    /// Renames a file atomically, replacing any file of the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// The names of all files, in no order.
+    /// The names of all files, in no particular order.
     fn list(&self) -> io::Result<Vec<String>>;
     /// Makes creations, renames and removals survive a power cut.
     fn sync_dir(&self) -> io::Result<()>;
-    /// Becomes the only owner of the directory until the lock is dropped.
+    /// Locks the directory for this process until the lock is dropped.
     fn lock(&self) -> Result<Lock, LockError>;
 }
 
 /// An open file, read and written at explicit offsets.
 pub trait DiskFile: fmt::Debug + Send {
-    /// Reads some bytes; fewer than asked for is allowed, none means the end.
+    /// Reads some bytes; a short read is allowed, 0 means end of file.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
-    /// Writes some bytes; fewer than given is allowed.
+    /// Writes some bytes; a short write is allowed.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<usize>;
-    /// Cuts the file to a length.
+    /// Truncates the file to a length.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
-    /// Makes its bytes and length survive a power cut (`fdatasync`).
+    /// Makes the file's bytes and length survive a power cut (`fdatasync`).
     fn sync(&mut self) -> io::Result<()>;
-    /// Its length in bytes.
+    /// The file's length in bytes.
     fn length(&self) -> io::Result<u64>;
 }
 
 impl dyn DiskFile {
-    /// Writes all bytes; on an error nothing is promised about the bytes at and after `offset`.
+    /// Writes all bytes; after an error the bytes at and after `offset` are undefined.
     pub(super) fn write_all_at(&mut self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.write_at(offset, bytes) {
@@ -66,7 +66,7 @@ impl dyn DiskFile {
         Ok(())
     }
 
-    /// Reads until the buffer is full or the file ends; says how much it read.
+    /// Reads until the buffer is full or the file ends; returns the number of bytes read.
     pub(super) fn read_full_at(&self, mut offset: u64, into: &mut [u8]) -> io::Result<usize> {
         let mut done = 0;
         while done < into.len() {
@@ -84,15 +84,15 @@ impl dyn DiskFile {
     }
 }
 
-/// Holds the directory while it lives.
+/// Holds the lock of a directory while it lives.
 #[derive(Debug)]
 pub struct Lock {
-    // Dropping the file releases the lock; the memory disk of the tests has none.
+    // Dropping the file releases the lock; the tests' disk in memory has none.
     _file: Option<fs::File>,
 }
 
 impl Lock {
-    /// A lock that guards nothing, for disks that only one test can see.
+    /// A lock without a file, for the tests' disk in memory.
     #[cfg(test)]
     pub(super) fn pretend() -> Self {
         Self { _file: None }
@@ -102,7 +102,7 @@ impl Lock {
 /// Why a directory could not be locked.
 #[derive(Debug)]
 pub enum LockError {
-    /// Another process has it; its pid if it wrote one.
+    /// Another process holds the lock; its pid, if it wrote one.
     Held(Option<u32>),
     /// The lock file could not be opened or locked.
     Io(io::Error),
@@ -115,7 +115,7 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// Uses a directory; makes it (and makes it stay) when it is not there.
+    /// Uses a directory; creates and syncs it if it is missing.
     pub fn create(dir: &Path) -> io::Result<Self> {
         if !dir.is_dir() {
             fs::create_dir_all(dir)?;
@@ -126,7 +126,7 @@ impl RealDisk {
         Ok(Self { dir: dir.to_path_buf() })
     }
 
-    /// Uses a directory that must be there.
+    /// Uses a directory that must exist.
     pub fn existing(dir: &Path) -> io::Result<Self> {
         if fs::metadata(dir)?.is_dir() {
             Ok(Self { dir: dir.to_path_buf() })
@@ -136,7 +136,7 @@ impl RealDisk {
     }
 }
 
-/// The name of the file that is locked.
+/// The name of the lock file.
 const LOCK: &str = "lock";
 
 impl Disk for RealDisk {
@@ -166,7 +166,7 @@ impl Disk for RealDisk {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
-            // A name that is not UTF-8 is not one of ours.
+            // A name that is not UTF-8 is not a file of the journal.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -191,7 +191,7 @@ impl Disk for RealDisk {
             }
             Err(fs::TryLockError::Error(error)) => return Err(LockError::Io(error)),
         }
-        // The pid only serves the message above, so a full disk must not keep the owner out.
+        // The pid only serves the error message, so a full disk must not prevent locking.
         let _ = file
             .set_len(0)
             .and_then(|()| file.seek(SeekFrom::Start(0)))

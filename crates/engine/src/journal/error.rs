@@ -1,8 +1,8 @@
-//! What can go wrong with a journal, in words for a person.
+//! Errors of a journal, with messages for people.
 
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
-/// An error of the caller's own, carried through a replay.
+/// An error of the caller's replay callback.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a journal could not be opened, written or compacted.
@@ -17,10 +17,10 @@ pub enum Error {
     Locked {
         /// The directory.
         dir: PathBuf,
-        /// The owner, if it left its pid.
+        /// The pid of the owner, if known.
         pid: Option<u32>,
     },
-    /// Bytes that were written are not there any more, or not as they were written.
+    /// Written bytes are missing or changed.
     #[error("{0}")]
     Damaged(Damage),
     /// A file was written by a newer version of this program.
@@ -28,56 +28,56 @@ pub enum Error {
     TooNew {
         /// The file.
         path: PathBuf,
-        /// The version it says.
+        /// The version in the file.
         found: u32,
         /// The newest version that this program reads.
         known: u32,
     },
-    /// The operating system said no.
+    /// The operating system reported an error.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The failed operation, as a verb.
         action: &'static str,
-        /// On which file.
+        /// The file it failed on.
         path: PathBuf,
-        /// What it said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The caller could not take a record or an item.
+    /// The replay callback failed on a record or an item.
     #[error("cannot replay {what}: {source}")]
     Replay {
-        /// Which record or item.
+        /// The record or item.
         what: String,
-        /// Why.
+        /// The callback's error.
         source: BoxError,
     },
     /// A record or an item is larger than [`super::MAX_RECORD`].
     #[error("a record of {0} bytes is too large for the journal")]
     TooLarge(usize),
-    /// The journal has stopped for good; only opening it again helps.
+    /// The journal has stopped permanently; it must be opened again.
     #[error("the journal has stopped: {0}")]
     Stopped(Arc<str>),
-    /// It did not become durable in the time given.
+    /// The records did not become durable within the timeout.
     #[error("not durable in time ({0})")]
     Late(Arc<str>),
-    /// A compaction was given up; the journal is as it was.
+    /// The compaction was aborted; the journal is unchanged.
     #[error("the compaction was given up: {0}")]
     Aborted(Arc<str>),
-    /// One compaction at a time.
+    /// A compaction is already running.
     #[error("a compaction is already running")]
     Compacting,
 }
 
-/// Where a journal is damaged and how.
+/// The place and kind of damage in a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// The directory of the journal.
+    /// The journal's directory.
     pub dir: PathBuf,
-    /// The file in it.
+    /// The damaged file.
     pub file: String,
-    /// Where in the file the damage begins.
+    /// The offset in the file where the damage begins.
     pub offset: u64,
-    /// What is wrong there.
+    /// A description of the damage.
     pub what: String,
 }
 

@@ -1,4 +1,4 @@
-//! The framed file: the one format of log segments and snapshots.
+//! The framed file: the format of log segments and snapshots.
 //!
 //! ```text
 //! file   = header frame*                                             all numbers little-endian
@@ -13,22 +13,22 @@
 //!          length: bit 31 set = a mark, not a record
 //! ```
 //!
-//! - `number` is the number in the file's name: a file that was copied over another is found out.
-//! - `base` is the sequence number before the first record (log) or the last one contained (snapshot).
-//! - `salt` is random per file. A value that happens to hold the bytes of another journal can not be
-//!   taken for a frame when the reader looks for good frames behind a bad one.
+//! - `number` is the number in the file's name; it detects a file copied over another.
+//! - `base` is the sequence before the first record (log) or the last one contained (snapshot).
+//! - `salt` is random per file. It prevents a value that contains bytes of another journal from being
+//!   taken for a frame when the reader searches for good frames after a bad one.
 //! - `sequence` counts records by one without gaps, over all segments. A mark repeats the last one.
-//! - `synced` is the watermark: every record up to this sequence was known to be on disk (a successful
-//!   fsync) when this frame was written. It is what tells a torn tail from a flipped bit, see `reader.rs`.
+//! - `synced` is the watermark: when the frame was written, a successful fsync had covered every record
+//!   up to this sequence. It distinguishes a torn tail from a flipped bit, see `reader.rs`.
 //!
-//! The appender leaves crc32c and `synced` empty; [`seal`] fills them on the writer's thread. Sealing
-//! again for another file is allowed: that is how records move to a new segment after a failed fsync.
+//! The appender leaves crc32c and `synced` empty; [`seal`] fills them on the writer's thread. Frames may
+//! be sealed again for another file: after a failed fsync, records move to a new segment that way.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Bytes of a file header.
+/// The size of a file header.
 pub(super) const FILE_HEADER: usize = 40;
-/// Bytes of a frame header.
+/// The size of a frame header.
 pub(super) const FRAME_HEADER: usize = 24;
 /// The format version written, and the newest one read.
 pub(super) const VERSION: u32 = 1;
@@ -37,7 +37,7 @@ pub const MAX_RECORD: usize = 1 << 30;
 
 const MARK: u32 = 1 << 31;
 
-/// What a framed file holds.
+/// The kind of a framed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Records, one frame each.
@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// The kind and number that a file name says, if it is one of ours.
+    /// The kind and number in a file name, if the file belongs to a journal.
     pub(super) fn of_file_name(name: &str) -> Option<(Self, u64)> {
         let (number, kind) = match name.split_once('.')? {
             (number, "log") => (number, Self::Log),
@@ -74,7 +74,7 @@ impl Kind {
     }
 }
 
-/// The first bytes of a framed file.
+/// The header of a framed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileHeader {
     pub(super) kind: Kind,
@@ -83,7 +83,7 @@ pub(super) struct FileHeader {
     pub(super) salt: u32,
 }
 
-/// Why the first bytes of a file are not a header.
+/// Why a file header is invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum HeaderError {
     Bad(&'static str),
@@ -91,9 +91,9 @@ pub(super) enum HeaderError {
 }
 
 impl FileHeader {
-    /// A header with a fresh salt.
+    /// A header with a new salt.
     pub(super) fn new(kind: Kind, number: u64, base: u64) -> Self {
-        // The standard library's source of randomness; it needs to be unguessable, not uniform.
+        // The standard library's random source; the salt must be unpredictable, not uniform.
         let salt = RandomState::new().build_hasher().finish() as u32;
         Self { kind, number, base, salt }
     }
@@ -117,7 +117,7 @@ impl FileHeader {
         if Self::crc(bytes) != u32_at(bytes, 12) {
             return Err(HeaderError::Bad("the checksum of its header does not match"));
         }
-        // After the checksum: a flipped bit must not pass for a newer version.
+        // Checked after the checksum: a flipped bit must not pass for a newer version.
         let version = u32_at(bytes, 8);
         if version == 0 || version > VERSION {
             return Err(HeaderError::TooNew(version));
@@ -135,7 +135,7 @@ impl FileHeader {
     }
 }
 
-/// The first bytes of a frame, not yet known to be true.
+/// The header of a frame, not yet verified by its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameHeader {
     pub(super) crc: u32,
@@ -146,7 +146,7 @@ pub(super) struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// Reads a header from the first [`FRAME_HEADER`] bytes of a slice that has at least as many.
+    /// Decodes the first [`FRAME_HEADER`] bytes of a slice; the slice must be long enough.
     pub(super) fn decode(bytes: &[u8]) -> Self {
         let length = u32_at(bytes, 4);
         Self {
@@ -158,7 +158,7 @@ impl FrameHeader {
         }
     }
 
-    /// Could a writer have written this, with at most `room` bytes of payload?
+    /// Whether the header could be valid, with at most `room` bytes of payload.
     pub(super) fn is_plausible(&self, room: u64) -> bool {
         self.length as u64 <= room && self.synced <= self.sequence
     }
@@ -199,7 +199,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Reads a number at a place that the caller knows to be inside the slice.
+/// Reads a number at an offset that the caller knows to be inside the slice.
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }

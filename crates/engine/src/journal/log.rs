@@ -1,26 +1,26 @@
-//! The log on disk: segments, their sync, rotation and healing. No threads here.
+//! The log on disk: segments, their sync and rotation, and recovery from a failed fsync. No threads here.
 //!
 //! [`Log`] belongs to the writer's thread (`writer.rs`), which alone writes segments and the manifest.
-//! Every operation can fail and be called again: it then goes on where it was.
+//! Every operation can fail and be called again: it then continues where it stopped.
 //!
 //! ```text
 //!    segment, open
-//!    ├── durable ──┼── unsynced: written, copies kept in memory ──┼── half a chunk ──┤
+//!    ├── durable ──┼── unsynced: written, copies kept in memory ──┼── partial chunk ──┤
 //!    0        durable_end                                        end          (overwritten by the retry)
 //!
 //!  sync ok      durable_end = end, the copies are dropped
-//!  sync failed  suspect: the file may have lost anything behind durable_end, and a second fsync would
+//!  sync failed  suspect: the file may have lost anything after durable_end, and a second fsync would
 //!               report success without writing (the kernel marks failed pages clean). So:
-//!  heal         new segment ◀─ the copies, sealed again ─▶ sync ─▶ manifest { …, old: sealed at durable_end,
-//!               new: open }. Until that succeeds nothing is reported durable and nothing is forgotten.
+//!  rewrite      new segment ◀─ the copies, sealed again ─▶ sync ─▶ manifest { …, old: sealed at durable_end,
+//!               new: open }. Until that succeeds nothing is reported durable and no copy is dropped.
 //! ```
 //!
-//! Why heal and not stop: the state is in memory and the copies are there, so a passing error of the
-//! disk (thin provisioning, a network volume, quota at fsync time) need not end the service. Without
-//! copies (policy never) a failed sync does stop the journal: [`Trouble::Fatal`].
+//! Why rewrite and not stop: the state and the copies are in memory, so a temporary disk error (thin
+//! provisioning, a network volume, quota at fsync time) need not end the service. Without copies (policy
+//! never) a failed sync stops the journal: [`LogError::Fatal`].
 //!
-//! Numbers of files are never used twice in a process, so a manifest whose installation ended in the
-//! unknown never comes to name a file that was made for something else.
+//! File numbers are never reused in a process. So a manifest whose installation had an unknown result
+//! cannot name a file that was created for another purpose.
 
 use std::{
     io,
@@ -41,11 +41,11 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) bytes: Vec<u8>,
-    /// The sequence of its last record.
+    /// The sequence of the last record.
     pub(super) last: u64,
-    /// When its first record was appended.
+    /// When the first record was appended.
     pub(super) since: Instant,
-    /// The file it is sealed for, and how much of it is written there.
+    /// The file it is sealed for, and the number of bytes written to that file.
     progress: Option<(u64, usize)>,
 }
 
@@ -58,15 +58,15 @@ impl Chunk {
 /// Why an operation did not succeed.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// It can be called again, and must be before anything else.
+    /// A temporary error: the operation must be retried before any other.
     Retry(String),
-    /// It did not happen and need not.
+    /// The operation did not happen and need not be retried.
     Declined(String),
-    /// Data may be lost that nobody has a copy of.
+    /// Data may be lost that has no other copy.
     Fatal(String),
 }
 
-/// What becomes of the bytes in memory once they are written.
+/// What happens to the bytes in memory once they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copies {
     /// Kept until they are synced.
@@ -93,12 +93,13 @@ pub(super) struct Log {
     unsynced_bytes: usize,
     copies_missing: bool,
     suspect: Option<String>,
-    /// Files of attempts that failed; removed after the next install.
+    /// Files of failed attempts; removed after the next install.
     litter: Vec<String>,
 }
 
 impl Log {
-    /// Goes on with the open segment of a manifest; everything up to `end` and `last` is durable.
+    /// Continues the open segment of a manifest; all bytes up to `end` and records up to `last` are
+    /// durable.
     pub(super) fn resume(
         disk: Arc<dyn Disk>,
         manifest: Manifest,
@@ -133,27 +134,27 @@ impl Log {
         self.durable
     }
 
-    /// When the oldest record was appended that is written but not synced.
+    /// When the oldest record that is written but not synced was appended.
     pub(super) fn oldest_unsynced(&self) -> Option<Instant> {
         self.unsynced.first().map(|chunk| chunk.since)
     }
 
-    /// Bytes held in memory until the next sync.
+    /// The number of bytes held in memory until the next sync.
     pub(super) fn unsynced_bytes(&self) -> usize {
         self.unsynced_bytes
     }
 
-    /// Is there a record written that is not synced?
+    /// Whether a written record is not synced yet.
     pub(super) fn is_dirty(&self) -> bool {
         self.durable < self.written
     }
 
-    /// Is a synced record not yet covered by a watermark on disk?
+    /// Whether a synced record is not covered by a watermark on disk yet.
     pub(super) fn wants_mark(&self) -> bool {
         self.vouched < self.durable && !self.is_dirty() && self.suspect.is_none()
     }
 
-    /// Writes a chunk behind the last one. On an error the chunk remembers how far it came.
+    /// Writes a chunk after the last one. After an error the chunk keeps its progress.
     pub(super) fn write(&mut self, chunk: &mut Chunk) -> Result<(), Trouble> {
         let mut done = match chunk.progress {
             Some((number, done)) if number == self.header.number => done,
@@ -179,7 +180,7 @@ impl Log {
         Ok(())
     }
 
-    /// Takes a chunk that [`Self::write`] has written; gives its buffer back when no copy is needed.
+    /// Takes a chunk that [`Self::write`] has written; returns its buffer if no copy is needed.
     pub(super) fn retain(&mut self, chunk: Chunk, copies: Copies) -> Option<Chunk> {
         match copies {
             Copies::Keep => {
@@ -194,10 +195,10 @@ impl Log {
         }
     }
 
-    /// Makes all whole chunks durable; gives back the chunks whose copies are needed no more.
+    /// Makes all whole chunks durable; returns chunks whose copies are no longer needed.
     pub(super) fn sync(&mut self) -> Result<Vec<Chunk>, Trouble> {
         if self.suspect.is_none() {
-            // Not `is_dirty`: a mark counts too, for a sealed segment must be whole.
+            // Not `is_dirty`: marks must be synced too, because a sealed segment must be complete.
             if self.end == self.durable_end {
                 return Ok(Vec::new());
             }
@@ -215,7 +216,8 @@ impl Log {
         self.heal()
     }
 
-    /// Is the open segment past help, so that [`Self::sync`] must run before the next write?
+    /// Whether the last sync of the open segment failed, so that [`Self::sync`] must run before the
+    /// next write.
     pub(super) fn is_suspect(&self) -> bool {
         self.suspect.is_some()
     }
@@ -260,7 +262,7 @@ impl Log {
         Ok(std::mem::take(&mut self.unsynced))
     }
 
-    /// Begins a new segment; everything before it becomes durable.
+    /// Begins a new segment; all records before it become durable.
     pub(super) fn rotate(&mut self) -> Result<Vec<Chunk>, Trouble> {
         let synced = self.sync()?;
         if self.end == FILE_HEADER as u64 {
@@ -281,16 +283,16 @@ impl Log {
                     Err(Trouble::Retry(format!("cannot replace the manifest: {e}")))
                 }
             });
-        // The sync before it has happened all the same; its buffers are simply not recycled.
+        // The sync has succeeded even if the rotation has not; its buffers are then not reused.
         outcome.map(|()| synced)
     }
 
-    /// Makes a finished snapshot the base of the journal; gives the names of the files that are now useless.
+    /// Makes a finished snapshot the base of the journal; returns the names of obsolete files.
     pub(super) fn install(&mut self, snapshot: SnapshotEntry) -> Result<Vec<String>, Trouble> {
         let mut next =
             Manifest { snapshot: Some(snapshot), segments: self.manifest.segments.clone() };
         next.segments.retain(|segment| segment.base >= snapshot.upto);
-        // A segment without records has the base of the one after it; it goes with the old ones.
+        // An empty segment has the base of the next one; it is removed with the old ones.
         while next.segments.len() > 1 && next.segments[1].base == snapshot.upto {
             next.segments.remove(0);
         }
@@ -314,19 +316,19 @@ impl Log {
         Ok(snapshots.chain(segments).chain(self.litter.drain(..)).collect())
     }
 
-    /// Writes a mark, so that a reader knows that the last records were synced. Not needed, only useful.
+    /// Writes a mark that tells readers that the last records were synced. Optional.
     pub(super) fn mark(&mut self) {
         let mut frame = Vec::new();
         push_mark(&mut frame, self.durable, &[]);
         seal(&mut frame, self.header.salt, self.durable);
-        // A failure is harmless: the next chunk overwrites it.
+        // A failure is harmless: the next chunk overwrites the mark.
         if self.file.write_all_at(self.end, &frame).is_ok() {
             self.end += frame.len() as u64;
             self.vouched = self.durable;
         }
     }
 
-    /// At the end of a clean run: a mark that stays.
+    /// Writes and syncs a mark when the journal is closed.
     pub(super) fn mark_end(&mut self) {
         if self.wants_mark() {
             self.mark();
@@ -354,7 +356,7 @@ impl Log {
         })
     }
 
-    /// Seals the open segment at a length and goes on in another one.
+    /// Seals the open segment at a length and continues in another one.
     fn switch(
         &mut self,
         file: Box<dyn DiskFile>,
@@ -370,7 +372,7 @@ impl Log {
             let name = Kind::Log.file_name(header.number);
             match error {
                 InstallError::Unchanged(_) => drop(self.disk.remove(&name)),
-                // The manifest on disk may name it.
+                // The manifest on disk may name the new segment.
                 InstallError::Unknown(_) => self.litter.push(name),
             }
             return Err(error);

@@ -8,13 +8,13 @@
 //! crc32c 1a2b3c4d            of all bytes before this line
 //! ```
 //!
-//! It is text, so that a person can read it, and it is small. It is replaced as a whole: written to
+//! The manifest is text, so that a person can read it. It is replaced as a whole: written to
 //! `manifest.tmp`, synced, renamed over `manifest`, and the directory synced. A reader therefore finds
-//! the old one or the new one. Files that it does not name are not part of the journal.
+//! the old manifest or the new one. Files that it does not name are not part of the journal.
 //!
 //! A failure *before* the rename is definite: the old manifest stands. A failure of the rename or of the
-//! directory sync is not: either may be found after a crash. [`InstallError`] keeps the two apart, and
-//! the log does not go on after the second kind until an install has succeeded.
+//! directory sync is not: a crash may leave either manifest. [`InstallError`] distinguishes the two, and
+//! after the second kind the log does not go on until an install has succeeded.
 
 use std::{fmt::Write, io};
 
@@ -26,16 +26,16 @@ use super::{
 
 /// The name of the manifest.
 pub(super) const MANIFEST: &str = "manifest";
-/// The name it is written under.
+/// The temporary name it is written under.
 pub(super) const MANIFEST_TEMP: &str = "manifest.tmp";
-/// Far more than any journal has segments; a hostile file is not read further.
+/// The size limit of a manifest, far above the size of any real one.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The list of files of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Manifest {
     pub(super) snapshot: Option<SnapshotEntry>,
-    /// In order; never empty.
+    /// The segments in order; never empty.
     pub(super) segments: Vec<SegmentEntry>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Manifest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SnapshotEntry {
     pub(super) number: u64,
-    /// The last sequence that it contains.
+    /// The last sequence that the snapshot contains.
     pub(super) upto: u64,
 }
 
@@ -51,18 +51,18 @@ pub(super) struct SnapshotEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SegmentEntry {
     pub(super) number: u64,
-    /// The sequence before its first record.
+    /// The sequence before the first record.
     pub(super) base: u64,
-    /// How many bytes of it count; `None` for the one being written.
+    /// The number of valid bytes; `None` for the open segment.
     pub(super) sealed: Option<u64>,
 }
 
-/// How far the replacement of the manifest got.
+/// Why the manifest could not be replaced.
 #[derive(Debug)]
 pub(super) enum InstallError {
-    /// The old manifest is still the manifest.
+    /// The old manifest is still in force.
     Unchanged(io::Error),
-    /// The old or the new one; only a later install can tell.
+    /// The old or the new manifest is in force; only a successful install can tell.
     Unknown(io::Error),
 }
 
@@ -136,7 +136,7 @@ impl Manifest {
             && self.segments.iter().rev().enumerate().all(|(i, s)| s.sealed.is_none() == (i == 0))
     }
 
-    /// Reads the manifest; `None` when there is none.
+    /// Reads the manifest; `None` if there is none.
     pub(super) fn load(disk: &dyn Disk) -> Result<Option<Self>, Error> {
         let path = disk.place().join(MANIFEST);
         let file = match disk.open(MANIFEST) {

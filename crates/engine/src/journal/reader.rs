@@ -1,4 +1,4 @@
-//! Reads framed files and tells a torn tail from damage.
+//! Reading framed files, and telling a torn tail from damage.
 //!
 //! ```text
 //!                     ┌───────── good ────────┐
@@ -13,15 +13,15 @@
 //!                     └── otherwise ───────────────────────────▶ torn: the tail from X on is cut
 //! ```
 //!
-//! "Bad, but good records follow" is not enough to call it damage: the system may write the pages of
-//! unsynced data in any order, so a power cut can leave a hole *before* good records. But a record
-//! that was ever synced can not become such a hole, and the frames written after that sync say so in
-//! their watermark. Between two watermarks a flipped bit can not be told from a crash; the writer keeps
-//! that window small by writing a mark when it is idle and when it closes.
+//! "Bad, but good records follow" is not enough to call it damage: the operating system may write pages
+//! of unsynced data in any order, so a power cut can leave a hole *before* good records. But a record
+//! that was ever synced cannot become such a hole, and frames written after that sync say so in their
+//! watermark. Between two watermarks a flipped bit cannot be told from a crash; the writer keeps that
+//! window small by writing a mark when it is idle and when it closes.
 //!
-//! Nothing here trusts a length: a frame must fit in the file before anything is allocated for it, and
-//! a large one must have passed its checksum piece by piece. The search behind a bad frame has a budget,
-//! so a file made to look like overlapping frames costs linear time; out of budget counts as damage.
+//! The reader trusts no length: a frame must fit in the file before memory is allocated for it, and a
+//! large frame must have passed its checksum piece by piece. The search after a bad frame has a budget,
+//! so a file that looks like overlapping frames costs linear time; an exceeded budget counts as damage.
 
 use std::{io, path::PathBuf};
 
@@ -46,28 +46,29 @@ pub(super) struct FrameReader {
     window_at: u64,
 }
 
-/// What comes next in a framed file.
+/// The next thing in a framed file.
 #[derive(Debug)]
 pub(super) enum Next {
     /// A frame whose checksum matches; its payload is [`FrameReader::payload`].
     Frame { header: FrameHeader, offset: u64 },
-    /// The end, exactly where it should be.
+    /// The end of the file, after a whole frame.
     End,
-    /// Not a frame.
+    /// Bytes that are not a valid frame.
     Bad { offset: u64, what: &'static str },
 }
 
-/// How the search behind a bad frame ended.
+/// What a bad frame is, judged by the frames after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Behind {
-    /// Nothing says that the bad frame was ever on disk; this many whole records follow it.
+    /// A torn tail: no later frame shows that the bad frame was ever synced; `records` whole
+    /// records follow.
     Torn { records: u64 },
-    /// It was.
+    /// Damage: the bad frame was synced once.
     Damage(&'static str),
 }
 
 impl FrameReader {
-    /// Opens a file and checks its header; frames beyond `sealed` bytes are not looked at.
+    /// Opens a file and checks its header; bytes beyond `sealed` are ignored.
     pub(super) fn open(
         disk: &dyn Disk,
         kind: Kind,
@@ -129,17 +130,17 @@ impl FrameReader {
         self.header
     }
 
-    /// Where the file ends for the reader.
+    /// The offset where the file ends for the reader.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Gives the file back, to be written further.
+    /// Returns the file, for further writing.
     pub(super) fn into_file(self) -> Box<dyn DiskFile> {
         self.file
     }
 
-    /// Names damage in this file.
+    /// Describes damage in this file.
     pub(super) fn damage(&self, offset: u64, what: impl Into<String>) -> Damage {
         Damage { dir: self.dir.clone(), file: self.name.clone(), offset, what: what.into() }
     }
@@ -150,7 +151,7 @@ impl FrameReader {
         &self.window[end - header.length..end]
     }
 
-    /// Steps over the next frame.
+    /// Reads the next frame.
     pub(super) fn next(&mut self) -> Result<Next, Error> {
         let offset = self.offset;
         let left = self.end - offset;
@@ -201,7 +202,7 @@ impl FrameReader {
         Ok(())
     }
 
-    /// Checks a frame anywhere in the file without holding it in memory.
+    /// Verifies a frame at any offset without holding it in memory.
     fn is_good_at(&self, offset: u64, header: &FrameHeader) -> Result<bool, Error> {
         let mut crc = self.header.salt;
         let mut piece = vec![0; (64 << 10).min(FRAME_HEADER + header.length)];
@@ -218,7 +219,8 @@ impl FrameReader {
         Ok(crc == header.crc)
     }
 
-    /// Decides what a bad frame at `bad` is, where record `expected` should have been.
+    /// Decides whether a bad frame at `bad`, in place of record `expected`, is a torn tail or
+    /// damage.
     pub(super) fn look_behind(
         &self,
         bad: u64,
@@ -266,7 +268,7 @@ impl FrameReader {
                     }
                     records += u64::from(!header.mark);
                     last_good = offset + size;
-                    // Read on behind it; it may be larger than the window.
+                    // Continue after this frame; it may be larger than the window.
                     skip = start + size as usize;
                     break;
                 }

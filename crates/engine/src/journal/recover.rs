@@ -1,4 +1,4 @@
-//! Reading a whole journal: what `open`, `check` and `repair` have in common, and the last two.
+//! Reading a whole journal: the common part of `open`, `check` and `repair`; and `check` itself.
 //!
 //! ```text
 //! manifest ─▶ snapshot (items) ─▶ segment, sealed ─▶ … ─▶ segment, open ─▶ end
@@ -6,11 +6,11 @@
 //!             damage               damage              damage or torn tail (reader.rs)
 //! ```
 //!
-//! Sequence numbers must go on by one over all of it: a missing segment, a missing file, a gap or a
-//! doubled record is damage and never skipped. `repair` keeps everything before the first damage and
-//! moves the rest aside under names that end in `.damaged`, so that nothing is ever deleted by it.
-//! A snapshot is not in the order of time: when it is damaged, its items before the damage are kept and
-//! the log behind it is moved aside, for records are changes to a state that is no longer whole.
+//! Sequence numbers must increase by one over all files: a missing segment, a missing file, a gap or a
+//! duplicate record is damage and never skipped. `repair` (`repair.rs`) keeps everything before the first
+//! damage and renames the rest with the suffix `.damaged`; it deletes nothing. A snapshot is not ordered
+//! by time: if it is damaged, its items before the damage are kept, and its log is set aside, because log
+//! records are changes to a complete state.
 
 use std::{
     path::Path,
@@ -27,62 +27,62 @@ use super::{
     snapshot,
 };
 
-/// One thing that a replay shows to the caller.
+/// An element of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replayed<'a> {
-    /// An item of the snapshot; all of them come before the first record.
+    /// An item of the snapshot; all items come before the first record.
     Item(&'a [u8]),
-    /// A record, with its position.
+    /// A record with its position.
     Record(super::Position, &'a [u8]),
 }
 
-/// The caller's side of a replay.
+/// The caller's callback for a replay.
 pub type Visit<'a> = &'a mut dyn FnMut(Replayed<'_>) -> Result<(), BoxError>;
 
-/// A tail that a crash left half written.
+/// A tail that a crash left incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Torn {
     /// The file.
     pub file: String,
-    /// Where the tail begins.
+    /// The offset where the tail begins.
     pub offset: u64,
-    /// How long it is.
+    /// The length of the tail.
     pub bytes: u64,
-    /// How many whole records in it are lost with it, because one before them is not whole.
+    /// The number of whole records in the tail, lost because an earlier record is incomplete.
     pub records: u64,
 }
 
 /// What was found in a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Items in the snapshot.
+    /// The number of items in the snapshot.
     pub items: u64,
-    /// Bytes of the snapshot file.
+    /// The size of the snapshot file.
     pub snapshot_bytes: u64,
-    /// Records in the log.
+    /// The number of records in the log.
     pub records: u64,
-    /// Bytes of the log that count.
+    /// The number of valid bytes of log.
     pub log_bytes: u64,
     /// The position of the last record.
     pub last: u64,
-    /// The tail that was or will be cut.
+    /// The torn tail, cut by the next open.
     pub torn: Option<Torn>,
-    /// The first damage; everything above is counted up to it.
+    /// The first damage; the figures above count up to it.
     pub damage: Option<Damage>,
 }
 
-/// A journal as read, ready to be gone on with.
+/// The result of reading a journal, from which writing can continue.
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) contents: Contents,
-    /// The segment where reading stopped and the end of what is good in it; `None` in the snapshot.
+    /// The segment where reading stopped and the end of its valid part; `None` in the snapshot.
     stopped: Option<(usize, u64)>,
-    /// Up to here the last segment read says by itself that it was synced.
+    /// The end of the part of the last segment that its own watermarks show as synced.
     vouched_end: u64,
     open: Option<(Box<dyn DiskFile>, FileHeader)>,
 }
 
-/// Reads everything that a manifest names.
+/// Reads all files that a manifest names.
 pub(super) fn scan(
     disk: &dyn Disk,
     manifest: &Manifest,
@@ -140,7 +140,7 @@ impl Scan {
         }
         let mut end = FILE_HEADER as u64;
         self.vouched_end = end;
-        // One record that waits for a later frame to vouch for it; then the next one does.
+        // The latest record that no later frame has shown as synced yet, and where it ends.
         let mut witness = (entry.base, end);
         loop {
             if let Some((_, stopped)) = &mut self.stopped {
@@ -201,7 +201,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Cuts the torn tail, makes everything read durable, and opens the log for writing.
+    /// Cuts the torn tail, makes all records durable, and opens the log for writing.
     pub(super) fn resume(
         self,
         disk: Arc<dyn Disk>,
@@ -220,8 +220,9 @@ impl Scan {
         if contents.torn.is_some() {
             file.truncate(end).map_err(io_error("cut the torn tail of", path.clone()))?;
         }
-        // The last owner may have died between a failed fsync and the healing of it: pages that look clean
-        // but never reached the disk. Written again they are dirty again, and the sync below is true.
+        // The last process may have died after a failed fsync and before its rewrite: such pages
+        // look clean but never reached the disk. Writing them again makes them dirty, so that the
+        // sync below covers them.
         let mut at = end.saturating_sub(rewrite_limit).max(self.vouched_end);
         let mut piece = vec![0; 1 << 20];
         while at < end {
@@ -238,7 +239,7 @@ impl Scan {
     }
 }
 
-/// Takes the lock, in words for a person.
+/// Locks the directory; an error names the other process.
 pub(super) fn lock(disk: &dyn Disk) -> Result<super::disk::Lock, Error> {
     disk.lock().map_err(|error| match error {
         LockError::Held(pid) => Error::Locked { dir: disk.place(), pid },
@@ -246,7 +247,7 @@ pub(super) fn lock(disk: &dyn Disk) -> Result<super::disk::Lock, Error> {
     })
 }
 
-/// Reads the manifest, or makes the first one of an empty directory.
+/// Reads the manifest, or creates the first one in an empty directory.
 pub(super) fn manifest_or_first(disk: &dyn Disk) -> Result<Manifest, Error> {
     if let Some(manifest) = Manifest::load(disk)? {
         return Ok(manifest);
@@ -268,12 +269,13 @@ pub(super) fn manifest_or_first(disk: &dyn Disk) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-/// A directory with data but without a manifest is not a new journal.
+/// Refuses a directory with data but without a manifest: it is not a new journal.
 pub(super) fn refuse_lost_manifest(disk: &dyn Disk) -> Result<(), Error> {
     for name in disk.list().map_err(io_error("list", disk.place()))? {
         let data = match Kind::of_file_name(&name) {
             Some((Kind::Snapshot, _)) => true,
-            // The first segment is made before the first manifest, but no record is written to it.
+            // The first segment is created before the first manifest, but holds no record until
+            // then.
             Some((Kind::Log, _)) => {
                 let length = disk.open(&name).and_then(|file| file.length());
                 length.map_err(io_error("read", disk.place().join(&name)))? > FILE_HEADER as u64
@@ -299,13 +301,13 @@ pub(super) fn install(disk: &dyn Disk, manifest: &Manifest) -> Result<(), Error>
 }
 
 impl Scan {
-    /// Where reading stopped: the index of the segment and the end of what is good in it.
+    /// The index of the segment where reading stopped, and the end of its valid part.
     pub(super) fn stopped(&self) -> Option<(usize, u64)> {
         self.stopped
     }
 }
 
-/// Reads a journal and changes nothing; damage and a torn tail are in the answer.
+/// Reads a journal without changing it; reports damage and a torn tail.
 pub fn check(dir: &Path) -> Result<Contents, Error> {
     let disk = RealDisk::existing(dir).map_err(io_error("open", dir.to_path_buf()))?;
     check_on(&disk)

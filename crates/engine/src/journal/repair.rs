@@ -1,4 +1,4 @@
-//! Repair of a damaged journal, and the tidying of files that no manifest names.
+//! Repair of a damaged journal, and removal of files that no manifest names.
 //!
 //! ```text
 //! damage in        kept                                   moved aside (*.damaged)
@@ -9,8 +9,8 @@
 //!                  segments that join on to it
 //! ```
 //!
-//! Every step leaves a directory that can be repaired again: copies first, then the new manifest, then
-//! the renames. Only then is a file changed that held data.
+//! Every step leaves a directory that can be repaired again: first copies, then the new manifest,
+//! then renames. Files with data are changed last.
 
 use std::{collections::BTreeMap, io, path::Path};
 
@@ -27,19 +27,19 @@ use super::{
 /// What a repair found and did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repaired {
-    /// The damage, in the order of its discovery; empty when there was nothing to repair.
+    /// The damage, in the order found; empty if there was none.
     pub damage: Vec<Damage>,
-    /// What is kept.
+    /// The remaining contents.
     pub kept: Contents,
-    /// Whole records that are readable but were moved aside, because something before them is not.
+    /// Readable records that were set aside because something before them is damaged.
     pub lost_records: u64,
-    /// Bytes moved aside.
+    /// The number of bytes set aside.
     pub lost_bytes: u64,
-    /// The files that hold them now.
+    /// The files that were set aside, by their new names.
     pub set_aside: Vec<String>,
 }
 
-/// Keeps everything before the first damage, moves the rest aside and says what was lost.
+/// Repairs a journal: keeps everything before the first damage and sets the rest aside.
 pub fn repair(dir: &Path) -> Result<Repaired, Error> {
     let disk = RealDisk::existing(dir).map_err(io_error("open", dir.to_path_buf()))?;
     repair_on(&disk)
@@ -75,18 +75,18 @@ pub(super) fn repair_on(disk: &dyn Disk) -> Result<Repaired, Error> {
         };
         report.kept = scan(disk, &fixed, limit, &mut |_| Ok(()))?.contents;
     } else {
-        // A torn tail is the open's business; it needs no repair.
+        // A torn tail needs no repair: the next open cuts it.
         report.kept = found.contents;
     }
     Ok(report)
 }
 
-/// What becomes of the original when a file is set aside.
+/// What happens to the original when a file is set aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keep {
-    /// It stays.
+    /// It stays, and a copy gets the new name.
     Copy,
-    /// It gets the new name.
+    /// It is renamed.
     Move,
 }
 
@@ -103,7 +103,7 @@ impl Repaired {
         let behind: Vec<_> = manifest.segments[index + 1..].to_vec();
         let mut fixed = manifest.clone();
         fixed.segments.truncate(index);
-        // Without its header nothing of it can be read.
+        // Without its header, the segment cannot be read at all.
         let readable = end >= FILE_HEADER as u64;
         if readable {
             fixed.segments.push(SegmentEntry { sealed: Some(end), ..manifest.segments[index] });
@@ -161,7 +161,7 @@ impl Repaired {
         Ok(fixed)
     }
 
-    /// Counts what is lost with a segment that is moved aside as a whole.
+    /// Counts the records and bytes of a segment that is set aside as a whole.
     fn count(&mut self, disk: &dyn Disk, entry: &SegmentEntry) -> Result<(), Error> {
         let Ok(mut reader) = FrameReader::open(disk, Kind::Log, entry.number, None) else {
             return Ok(());
@@ -193,7 +193,7 @@ impl Repaired {
     }
 }
 
-/// Finds out from the files themselves what a manifest would name.
+/// Reconstructs the manifest from the files.
 fn rebuild(disk: &dyn Disk) -> Result<Manifest, Error> {
     let mut snapshots = BTreeMap::new();
     let mut logs = BTreeMap::new();
@@ -215,12 +215,14 @@ fn rebuild(disk: &dyn Disk) -> Result<Manifest, Error> {
             None => {}
         }
     }
-    // The newest whole snapshot that a segment joins on to; a snapshot that was never installed is as good.
+    // The newest complete snapshot that a segment continues; a snapshot that was never installed is
+    // valid too.
     let joins = |upto: u64| logs.values().any(|base| *base == upto);
     let snapshot = snapshots.values().rev().find(|entry| joins(entry.upto)).copied();
     let mut last = snapshot.map_or(0, |entry| entry.upto);
     let mut segments: Vec<SegmentEntry> = Vec::new();
-    // By base: of two segments that begin at the same record, the later one was made because the first was not good.
+    // By base: of two segments with the same base, the later one replaced the other after a failed
+    // fsync.
     let by_base: BTreeMap<u64, u64> =
         logs.into_iter().map(|(number, base)| (base, number)).collect();
     let mut candidates = by_base.range(last..).peekable();
@@ -237,7 +239,7 @@ fn rebuild(disk: &dyn Disk) -> Result<Manifest, Error> {
     Ok(Manifest { snapshot, segments })
 }
 
-/// Reads a segment up to a record; gives the last one read and where it ends.
+/// Reads a segment up to record `upto`; returns the last record read and where it ends.
 fn follow(
     disk: &dyn Disk,
     number: u64,
@@ -258,7 +260,7 @@ fn follow(
     Ok((last, end))
 }
 
-/// A new segment without records.
+/// Creates a segment without records.
 fn empty_segment(disk: &dyn Disk, base: u64) -> Result<SegmentEntry, Error> {
     let number = free_number(disk)?;
     let make = || {
@@ -271,14 +273,14 @@ fn empty_segment(disk: &dyn Disk, base: u64) -> Result<SegmentEntry, Error> {
     Ok(SegmentEntry { number, base, sealed: None })
 }
 
-/// A number that no file has or had aside.
+/// A number that no file has, including files set aside.
 pub(super) fn free_number(disk: &dyn Disk) -> Result<u64, Error> {
     let names = disk.list().map_err(io_error("list", disk.place()))?;
     let numbers = names.iter().filter_map(|name| name.split('.').next()?.parse::<u64>().ok());
     Ok(numbers.max().unwrap_or(0).saturating_add(1))
 }
 
-/// Removes files that a crash left; those that hold records which the manifest does not know are set aside.
+/// Removes files left by a crash; files with records that the manifest does not name are renamed.
 pub(super) fn tidy(disk: &dyn Disk, manifest: &Manifest) -> (Vec<String>, Vec<String>) {
     let (mut removed, mut set_aside) = (Vec::new(), Vec::new());
     let newest = manifest.segments.last().map_or(0, |segment| segment.number);

@@ -1,18 +1,17 @@
-//! What the appender, the writer's thread and those who wait share.
+//! State shared by the appender, the writer's thread and threads that wait for a sync.
 //!
-//! The appender copies a record into `tail` under a short lock and goes on. The writer takes the whole
-//! queue at once (swap, no copy) and works without the lock. Work keeps its order: a rotation stands
-//! between the records before and after it.
+//! The appender copies a record into `tail` under a short lock. The writer takes the whole queue at once
+//! (a swap, no copy) and works without the lock. The queue keeps its order: a rotation stays between the
+//! records before and after it.
 //!
 //! ```text
 //!  append ──▶ tail ──full──▶ queue: [chunk][chunk][rotate][chunk][install] ──▶ writer
 //!                                                                               │
 //!  watch.wait_durable ◀── moved ◀── durable, state ◀────────────────────────────┘
 //! ```
-//!
-//! `memory` counts every byte from its append until it needs no copy any more (synced; written, under
-//! policy never). It is the one bound: at the limit [`State`] says `Busy`. An append is never turned away
-//! for it, because its effects have already happened; so the peak is the limit plus one record.
+//! `memory` counts every byte from its append until its copy is no longer needed (synced; or written,
+//! under policy never). At the limit [`State`] says `Busy`. An append is never refused for it, because
+//! its effects have already happened; so the peak is the limit plus one record.
 
 use std::{
     collections::VecDeque,
@@ -32,16 +31,17 @@ use super::{
     manifest::SnapshotEntry,
 };
 
-/// A tail of this size goes to the queue; larger ones would be copied too often while they grow.
+/// A tail of this size is closed and queued; a larger buffer would be reallocated too often.
 const CHUNK: usize = 256 << 10;
-/// Under policies that hold no reply back, the writer gathers for this long before it writes …
+/// Under policies that hold no reply back, the writer collects records for this time before it
+/// writes.
 const LINGER: Duration = Duration::from_millis(5);
-/// … unless this much is there.
+/// With this many bytes queued, it writes at once.
 const LINGER_BYTES: usize = 256 << 10;
-/// Buffers kept for use again.
+/// The number of buffers kept for reuse.
 const SPARE: usize = 16;
 
-/// What a writer does, in order.
+/// Work for the writer's thread, in order.
 #[derive(Debug)]
 pub(super) enum Work {
     Write(Chunk),
@@ -58,7 +58,7 @@ pub(super) struct Batch {
     pub(super) stop: bool,
 }
 
-/// See the head of the file.
+/// The shared state; the header describes it.
 pub(super) struct Shared {
     inner: Mutex<Inner>,
     wake: Condvar,
@@ -142,7 +142,7 @@ impl Shared {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // ---- the appender's side
+    // ---- used by the appender
 
     pub(super) fn append(&self, record: &[u8]) -> Result<Position, Error> {
         let mut inner = self.lock();
@@ -163,7 +163,7 @@ impl Shared {
         inner.queued += size;
         let before = self.memory.fetch_add(size, Ordering::Relaxed);
         if before < self.memory_limit && before + size >= self.memory_limit {
-            // A stall counts from here, not from the last time that there was anything to do.
+            // A stall counts from here, not from the end of the last work.
             inner.progress = Instant::now();
         }
         self.log_bytes.fetch_add(size as u64, Ordering::Relaxed);
@@ -177,7 +177,7 @@ impl Shared {
         Ok(Position(sequence))
     }
 
-    /// Adds work that is not a record; `None` when the writer will not do it any more.
+    /// Queues work other than a record; `None` if the writer has stopped.
     pub(super) fn push(&self, work: Work) -> Option<Position> {
         let mut inner = self.lock();
         if inner.stop || matches!(inner.state, State::Failed(_)) {
@@ -212,7 +212,7 @@ impl Shared {
     pub(super) fn set_fsync(&self, fsync: Fsync) {
         let mut inner = self.lock();
         inner.fsync = fsync;
-        // What waits under the old rule is settled at once.
+        // Records that wait under the old policy are synced at once.
         inner.sync_wanted = true;
         self.wake.notify_one();
     }
@@ -233,7 +233,7 @@ impl Shared {
         self.wake.notify_all();
     }
 
-    /// Makes a compaction the running one, if none is.
+    /// Registers a compaction as the running one; fails if one is running.
     pub(super) fn begin(&self, desk: &Arc<Desk>) -> Result<(), Error> {
         let mut inner = self.lock();
         match &inner.state {
@@ -248,7 +248,7 @@ impl Shared {
         Ok(())
     }
 
-    // ---- the side of those who wait
+    // ---- used by threads that wait for a sync
 
     pub(super) fn durable(&self) -> Position {
         Position(self.durable.load(Ordering::Acquire))
@@ -277,9 +277,10 @@ impl Shared {
         }
     }
 
-    // ---- the writer's side
+    // ---- used by the writer
 
-    /// Sleeps until there is work, `deadline` has come or, while `resting`, only until `deadline` or stop.
+    /// Waits for work until `deadline`. While `backing_off`, only the deadline or a stop ends the
+    /// wait.
     pub(super) fn take(&self, deadline: Option<Instant>, resting: bool) -> Batch {
         let mut inner = self.lock();
         let mut lingering: Option<Instant> = None;
@@ -326,7 +327,7 @@ impl Shared {
         }
     }
 
-    /// Chunks whose copies are needed no more: their memory is free again, their buffers are used again.
+    /// Frees the memory of chunks whose copies are no longer needed, and reuses their buffers.
     pub(super) fn release(&self, chunks: Vec<Chunk>) {
         let bytes: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
         let before = self.memory.fetch_sub(bytes, Ordering::Relaxed);
@@ -344,15 +345,16 @@ impl Shared {
                 inner.spare.push(buffer);
             }
         }
-        // What is left is freed after the lock: an append must not wait for that.
+        // Other buffers are freed after the lock is released, so that an append does not wait for
+        // it.
         drop(inner);
     }
 
-    /// Tells that records are durable up to a position.
+    /// Reports that records are durable up to a sequence.
     pub(super) fn set_durable(&self, sequence: u64) {
         if self.durable.load(Ordering::Relaxed) < sequence {
             self.durable.store(sequence, Ordering::Release);
-            // Under the lock, or a waiter between its look and its sleep would miss it.
+            // Under the lock: a waiter between its check and its sleep would miss the notification.
             drop(self.lock());
             self.moved.notify_all();
             self.tell(Event::Durable(Position(sequence)));
@@ -366,7 +368,7 @@ impl Shared {
         }
         self.troubled.store(state != State::Ready, Ordering::Release);
         inner.state = state.clone();
-        // A snapshot in the making competes for the room that the log needs.
+        // A running snapshot competes for the disk space that the log needs.
         if let (Some(reason), Some(desk)) = (state.reason(), &inner.desk) {
             desk.abort(reason);
         }
@@ -375,12 +377,12 @@ impl Shared {
         self.tell(Event::State(state));
     }
 
-    /// Takes what nobody will do any more.
+    /// Takes work that will not be done.
     pub(super) fn drain(&self) -> VecDeque<Work> {
         std::mem::take(&mut self.lock().queue)
     }
 
-    /// The writer is gone; a compaction must not wait for it.
+    /// Reports that the writer has died, so that no compaction waits for it.
     pub(super) fn abandon(&self, reason: Arc<str>) {
         if let Some(desk) = &self.lock().desk {
             desk.unknown(reason);

@@ -7,10 +7,10 @@
 //! end      = mark  { sequence: number of blocks, payload: number of items u64 }
 //! ```
 //!
-//! Items are gathered to blocks of about 128 KiB, so the checksum and the frame cost nothing even when
-//! items are small. A missing, doubled or exchanged block breaks the numbering; a cut file has no end.
-//! A snapshot is named by the manifest only after it was written and synced as a whole, so there is no
-//! such thing as a torn one: whatever is wrong with it is damage.
+//! Items are collected into blocks of about 128 KiB, so that checksum and frame are cheap even for small
+//! items. A missing, duplicate or exchanged block breaks the numbering; a truncated file has no end. The
+//! manifest names a snapshot only after the whole file was written and synced, so a snapshot cannot be
+//! torn: anything wrong with it is damage.
 
 use std::io;
 
@@ -25,12 +25,12 @@ use super::{
     reader::{FrameReader, Next},
 };
 
-/// A block is closed when it has this many bytes.
+/// The size at which a block is closed.
 pub(super) const BLOCK: usize = 128 << 10;
-/// Synced in steps of this size: one huge fsync at the end would hold up the log's.
+/// The file is synced in steps of this size: one large fsync at the end would delay the log's.
 const SYNC_STEP: u64 = 8 << 20;
 
-/// Gathers items to blocks.
+/// Collects items into blocks.
 #[derive(Debug, Default)]
 pub(super) struct BlockBuilder {
     payload: Vec<u8>,
@@ -38,27 +38,28 @@ pub(super) struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// Adds an item; gives the payload of a block when one is full.
+    /// Adds an item; returns the payload of a block when one is full.
     pub(super) fn push(&mut self, item: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         if item.len() > MAX_RECORD {
             return Err(Error::TooLarge(item.len()));
         }
         self.items += 1;
-        // A block of many items stays small, a large item gets a block of its own: MAX_RECORD holds for blocks too.
+        // A block of many items stays small and a large item gets its own block, so blocks obey
+        // MAX_RECORD too.
         let full = if self.payload.len() + item.len() > BLOCK { self.take() } else { None };
         self.payload.extend_from_slice(&(item.len() as u32).to_le_bytes());
         self.payload.extend_from_slice(item);
         Ok(full)
     }
 
-    /// Gives what is left.
+    /// Takes the last, incomplete block.
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
         (!self.payload.is_empty())
             .then(|| std::mem::replace(&mut self.payload, Vec::with_capacity(BLOCK + 64)))
     }
 }
 
-/// A snapshot being written.
+/// A snapshot file being written.
 #[derive(Debug)]
 pub(super) struct SnapshotFile {
     file: Box<dyn DiskFile>,
@@ -70,7 +71,7 @@ pub(super) struct SnapshotFile {
 }
 
 impl SnapshotFile {
-    /// Begins the snapshot of everything up to a sequence.
+    /// Creates the snapshot file of all records up to a sequence.
     pub(super) fn create(disk: &dyn Disk, entry: SnapshotEntry) -> io::Result<Self> {
         let header = FileHeader::new(Kind::Snapshot, entry.number, entry.upto);
         let mut file = disk.create(&Kind::Snapshot.file_name(entry.number))?;
@@ -91,7 +92,7 @@ impl SnapshotFile {
         Ok(())
     }
 
-    /// Writes the end and makes the whole file stay; gives its length.
+    /// Writes the end, syncs the file and returns its length.
     pub(super) fn finish(&mut self, items: u64) -> io::Result<u64> {
         self.frame.clear();
         push_mark(&mut self.frame, self.blocks, &items.to_le_bytes());
@@ -108,14 +109,14 @@ impl SnapshotFile {
     }
 }
 
-/// What a snapshot held.
+/// The size of a snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SnapshotStats {
     pub(super) items: u64,
     pub(super) bytes: u64,
 }
 
-/// Reads a snapshot; every item before the first damage is shown to `visit`.
+/// Reads a snapshot; `visit` gets every item before the first damage.
 pub(super) fn read(
     disk: &dyn Disk,
     entry: SnapshotEntry,

@@ -1,8 +1,9 @@
-//! Tests of the whole journal: on a faulty disk in memory, on a real one under `kill -9`, with damaged files.
+//! Tests of the whole journal: on a faulty disk in memory, on a real disk under `kill -9`, with damaged
+//! files.
 //!
-//! The model is simple on purpose. Record n has the payload `payload(n)`; a snapshot at position P has the
-//! items `item(1) … item(P)`. So whatever the journal went through, a replay must give 1, 2, 3 … n without
-//! a hole, and the only questions are how large n is and whether every payload is right.
+//! The model: record n has the payload `payload(n)`; a snapshot at position P has the items `item(1) …
+//! item(P)`. So a replay must always give 1, 2, 3 … n without a gap. The tests check how large n is and
+//! that every payload is right.
 
 mod crash;
 mod damage;
@@ -20,7 +21,7 @@ use faulty_disk::FaultyDisk;
 const LONG: Duration = Duration::from_secs(20);
 
 fn payload(n: u64) -> Vec<u8> {
-    // All sizes, also none, and now and then more than a chunk of pieces.
+    // All sizes, also 0, and sometimes more than one piece of a torn write.
     let size = match n % 23 {
         0 => 0,
         7 => 3000,
@@ -80,7 +81,7 @@ fn feed(compaction: &mut Compaction) -> Result<(), Error> {
     Ok(())
 }
 
-/// A journal of a snapshot, a sealed segment and an open one, closed well: records 1 to 60.
+/// A cleanly closed journal with a snapshot, a sealed segment and an open one: records 1 to 60.
 fn sample() -> FaultyDisk {
     let disk = FaultyDisk::new(1);
     let (mut journal, _, _) = open(&disk, &with(Fsync::Always)).unwrap();

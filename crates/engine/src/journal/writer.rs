@@ -1,23 +1,23 @@
-//! The writer's thread: takes work, writes it, syncs by policy, and gets over trouble.
+//! The writer's thread: takes work, writes it, syncs by policy, and retries after errors.
 //!
 //! ```text
 //!              ┌────────── ok ──────────┐
 //!              ▼                        │
 //!          ┌────────┐   cannot write, sync or replace the manifest   ┌──────────┐
-//!          │ Ready  │ ─────────────────────────────────────────────▶ │ Refusing │◀─┐ again after 10 ms,
+//!          │ Ready  │ ─────────────────────────────────────────────▶ │ Refusing │◀─┐ retry after 10 ms,
 //!          └────────┘ ◀────── everything pending is on disk ──────── └──────────┘──┘ doubling up to 1 s
 //!              │                                                          │
-//!              └───────── data lost that nobody has a copy of ────────────┤
+//!              └───────── data lost that has no other copy ───────────────┤
 //!                                                                         ▼
 //!                                                                    ┌────────┐
-//!                                                                    │ Failed │  for good
+//!                                                                    │ Failed │  permanent
 //!                                                                    └────────┘
 //! ```
 //!
-//! When it syncs: `always` after every batch (everything appended while the last sync ran is the next
-//! batch: group commit); `everysec` when the oldest unsynced record is half a second old, so that half a
-//! second is left for the sync itself; `never` only when asked, at rotation and at the end. In the first
-//! two also as soon as a quarter of the memory limit waits for it.
+//! When it syncs: `always` after every batch (all records appended during the last sync are the next
+//! batch: group commit); `everysec` when the oldest unsynced record is half a second old, which leaves
+//! half a second for the sync itself; `never` only on request, at rotation and at the end. The first two
+//! also sync when a quarter of the memory limit is unsynced.
 
 use std::{
     collections::VecDeque,
@@ -32,14 +32,14 @@ use super::{
     shared::{Shared, Work},
 };
 
-/// `everysec` syncs when the oldest unsynced record has this age.
+/// The age of the oldest unsynced record at which `everysec` syncs.
 const SYNC_AGE: Duration = Duration::from_millis(500);
-/// An idle writer leaves a mark after this time.
+/// The idle time after which the writer writes a mark.
 const MARK_AFTER: Duration = Duration::from_millis(200);
 const FIRST_REST: Duration = Duration::from_millis(10);
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// The thread's own state.
+/// The state of the writer's thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     log: Log,
@@ -110,7 +110,7 @@ impl Writer {
         }
     }
 
-    /// When to wake without work.
+    /// When to wake up without work.
     fn deadline(&self) -> Option<Instant> {
         if let Some(rest) = self.rest {
             return Some(Instant::now() + rest);
@@ -122,7 +122,7 @@ impl Writer {
         sync.or_else(|| self.log.wants_mark().then(|| Instant::now() + MARK_AFTER))
     }
 
-    /// Does what is to do; after an error it is called again.
+    /// Does all pending work; after an error it is called again.
     fn work(&mut self) -> Result<(), Trouble> {
         if self.log.is_suspect() {
             self.sync()?;
@@ -149,7 +149,7 @@ impl Writer {
                     }
                 }
                 (Ok(synced), _) => self.release(synced),
-                // A compaction that can not go on is no trouble for the log.
+                // A failed compaction is no error of the log.
                 (Err(Trouble::Declined(reason)), Some(Work::Rotate(desk))) => {
                     desk.abort(reason.into())
                 }
@@ -158,7 +158,7 @@ impl Writer {
                 }
                 (Err(trouble), work) => {
                     work.into_iter().for_each(|work| self.todo.push_front(work));
-                    // What was written before the trouble still has its second.
+                    // Records written before the error are still synced on time.
                     if !matches!(trouble, Trouble::Fatal(_))
                         && !self.log.is_suspect()
                         && self.is_sync_due()
@@ -209,7 +209,7 @@ impl Writer {
         }
     }
 
-    /// Nothing more will be done; tells everyone who waits.
+    /// Ends the thread: reports the reason to all waiting threads.
     fn end(&mut self, reason: &str) {
         self.shared.set_state(State::Failed(reason.into()));
         for work in self.todo.drain(..).chain(self.shared.drain()) {
@@ -222,7 +222,7 @@ impl Writer {
     }
 }
 
-/// Says so when the thread dies of a bug: an appender must not go on as if all were well.
+/// Reports a panic of the thread: the appender must not go on.
 struct Obituary(Arc<Shared>);
 
 impl Drop for Obituary {

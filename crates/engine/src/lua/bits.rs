@@ -26,9 +26,9 @@ pub(super) fn push_library(stack: &mut Stack<'_>) {
     }
 }
 
-/// The low 32 bits of argument `index`, which is rounded to a whole number.
+/// The low 32 bits of argument `index`, rounded to an integer.
 fn bits(stack: &Stack<'_>, index: usize) -> Result<u32, Raise> {
-    // Adding 2^52 + 2^51 leaves the whole number in the low bits, as the original does it.
+    // Adding 2^52 + 2^51 leaves the integer in the low bits, as in the original.
     Ok((stack.check_number(index)? + 6_755_399_441_055_744.0).to_bits() as u32)
 }
 

@@ -1,7 +1,7 @@
 //! Functions of Lua's base library that differ from stock Lua; `sandbox.rs` says why.
 //!
-//! Most are written directly against Lua's C interface, because they call Lua back: an error may jump
-//! over them, so none of them has a local variable with a destructor.
+//! Most are written directly against Lua's C interface, because they call back into Lua. An error
+//! may `longjmp` over them, so none of them has a local variable with a destructor.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -33,7 +33,7 @@ pub(super) fn unpack(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     Ok(count)
 }
 
-/// Whether argument 1 is a front. Leaves the stack as it was.
+/// Whether argument 1 is a read-only proxy. Leaves the stack unchanged.
 ///
 /// # Safety
 /// Inside a C function that Lua called; two slots are free.
@@ -52,13 +52,14 @@ unsafe fn is_front(lua: *mut ffi::lua_State) -> bool {
     }
 }
 
-/// Replaces argument 1, a front, by what is behind it.
+/// Replaces argument 1, a proxy, by the table it protects.
 ///
 /// # Safety
-/// As [`is_front`], which said yes.
+/// As [`is_proxy`], which returned `true`.
 #[allow(unsafe_code)]
 unsafe fn look_behind(lua: *mut ffi::lua_State) {
-    // SAFETY: a front has a metatable whose `__index` is a table; the key exists as a string already.
+    // SAFETY: a proxy has a metatable whose `__index` is a table; the key exists as a string
+    // already.
     unsafe {
         ffi::lua_getmetatable(lua, 1);
         ffi::lua_getfield_(lua, -1, c"__index".as_ptr());
@@ -67,7 +68,7 @@ unsafe fn look_behind(lua: *mut ffi::lua_State) {
     }
 }
 
-/// A builtin that changes its first argument, which may not be a front.
+/// Wraps a builtin that changes its first argument: refuses a proxy.
 ///
 /// # Safety
 /// Only for Lua, as a closure over the builtin.
@@ -86,7 +87,8 @@ pub(super) unsafe extern "C-unwind" fn guard(lua: *mut ffi::lua_State) -> c_int 
     }
 }
 
-/// `table.insert`, which does not shift a list by millions of places: no time limit sees that loop.
+/// `table.insert` that refuses to shift a list by millions of slots: no time limit interrupts that
+/// loop.
 ///
 /// # Safety
 /// Only for Lua, as a closure over stock `table.insert`.
@@ -101,7 +103,7 @@ pub(super) unsafe extern "C-unwind" fn insert(lua: *mut ffi::lua_State) -> c_int
     }
 }
 
-/// `collectgarbage`, of which scripts may only use what does not outlive them.
+/// `collectgarbage`, restricted to options whose effect ends with the script.
 ///
 /// # Safety
 /// Only for Lua, as a closure over stock `collectgarbage`.
@@ -121,7 +123,7 @@ pub(super) unsafe extern "C-unwind" fn collect_garbage(lua: *mut ffi::lua_State)
     }
 }
 
-/// `pairs`, which walks through fronts.
+/// `pairs` that iterates over the table behind a proxy.
 ///
 /// # Safety
 /// Only for Lua, as a closure over stock `next` and ours.
@@ -138,7 +140,7 @@ pub(super) unsafe extern "C-unwind" fn pairs(lua: *mut ffi::lua_State) -> c_int 
     }
 }
 
-/// `next`, which sees through fronts.
+/// `next` that looks behind proxies.
 ///
 /// # Safety
 /// Only for Lua.
@@ -159,7 +161,7 @@ pub(super) unsafe extern "C-unwind" fn next(lua: *mut ffi::lua_State) -> c_int {
     }
 }
 
-/// `rawget`, which sees through fronts.
+/// `rawget` that looks behind proxies.
 ///
 /// # Safety
 /// Only for Lua.
@@ -178,7 +180,7 @@ pub(super) unsafe extern "C-unwind" fn raw_get(lua: *mut ffi::lua_State) -> c_in
     }
 }
 
-/// `getmetatable`, to which fronts have none.
+/// `getmetatable` that hides the metatable of proxies.
 ///
 /// # Safety
 /// Only for Lua, as a closure over stock `getmetatable`.
@@ -194,8 +196,8 @@ pub(super) unsafe extern "C-unwind" fn get_metatable(lua: *mut ffi::lua_State) -
     }
 }
 
-/// `pcall`, which gives the text of an error that is a table with `err`, and does not catch that the
-/// script is stopped.
+/// `pcall` that returns the text of an error table with `err`, and does not catch the stop of a
+/// script.
 ///
 /// # Safety
 /// Only for Lua.
@@ -225,8 +227,8 @@ pub(super) unsafe extern "C-unwind" fn protected_call(lua: *mut ffi::lua_State) 
     }
 }
 
-/// `xpcall(function, handler)`, whose handler does not see that the script is stopped: it would run
-/// inside the hook that stops it, where no hook can stop the handler.
+/// `xpcall(function, handler)` whose handler does not see the stop of a script: it would run inside
+/// the hook that stops the script, where no hook can stop the handler.
 ///
 /// # Safety
 /// Only for Lua.
@@ -265,7 +267,7 @@ pub(super) unsafe extern "C-unwind" fn handle(lua: *mut ffi::lua_State) -> c_int
     }
 }
 
-/// `loadstring(text [, name])`, of text only.
+/// `loadstring(text [, name])`; refuses bytecode.
 ///
 /// # Safety
 /// Only for Lua.
@@ -280,7 +282,7 @@ pub(super) unsafe extern "C-unwind" fn load_string(lua: *mut ffi::lua_State) -> 
     }
 }
 
-/// `load(function [, name])`: parses the pieces that the function returns, of text only.
+/// `load(function [, name])`: parses the pieces that the function returns; refuses bytecode.
 ///
 /// # Safety
 /// Only for Lua.
@@ -290,7 +292,7 @@ pub(super) unsafe extern "C-unwind" fn load(lua: *mut ffi::lua_State) -> c_int {
     unsafe {
         let name = ffi::luaL_optlstring(lua, 2, c"=(load)".as_ptr(), std::ptr::null_mut());
         ffi::luaL_checktype(lua, 1, ffi::LUA_TFUNCTION);
-        // The parser does not keep the name alive: this copy does.
+        // The parser does not keep the name alive; this copy does.
         ffi::lua_settop(lua, 2);
         ffi::lua_pushstring_(lua, name);
         let name = ffi::lua_tolstring(lua, 3, std::ptr::null_mut());
@@ -302,8 +304,8 @@ pub(super) unsafe extern "C-unwind" fn load(lua: *mut ffi::lua_State) -> c_int {
     }
 }
 
-/// Gives the parser a space, which keeps it from taking what follows for bytecode, and then piece after
-/// piece of what the function at 1 returns.
+/// Gives the parser a space, so that it does not take the following bytes for bytecode, and then
+/// the pieces that the function at 1 returns.
 ///
 /// # Safety
 /// Only for `lua_load` in [`load`].
@@ -339,7 +341,7 @@ pub(super) unsafe extern "C-unwind" fn next_piece(
     }
 }
 
-/// A function, or nil and a message.
+/// The results of `load`: a function, or nil and a message.
 ///
 /// # Safety
 /// Inside a C function that Lua called, with what compiling left on top.
@@ -371,7 +373,7 @@ unsafe fn compile(lua: *mut ffi::lua_State, name: *const c_char) -> c_int {
         let name = ffi::lua_tolstring(lua, -1, std::ptr::null_mut());
         let mut text = ffi::lua_tolstring(lua, 1, &mut len);
         if len > 0 && *text.cast::<u8>() == ffi::LUA_SIGNATURE[0] {
-            // Compiled code begins with this byte. With a space before it, it is just bad text.
+            // Bytecode begins with this byte. After a space, it is a syntax error.
             ffi::lua_pushlstring_(lua, c" ".as_ptr(), 1);
             ffi::lua_pushvalue(lua, 1);
             ffi::lua_concat(lua, 2);

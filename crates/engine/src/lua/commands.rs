@@ -1,6 +1,6 @@
-//! `EVAL`, `EVALSHA`, their read-only forms and `SCRIPT`: arguments and errors, word for word as Redis.
+//! `EVAL`, `EVALSHA`, their read-only forms and `SCRIPT`, with Redis's error texts.
 //!
-//! The table of commands has checked the arity of `EVAL` and `SCRIPT` before these functions are called.
+//! The command table has checked the arity before these functions are called.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use super::{Call, Limits, Scripts, Source};
 use crate::reply::Reply;
 
 impl Scripts {
-    /// Answers `EVAL`, `EVALSHA`, `EVAL_RO` and `EVALSHA_RO`; `args` begins with the command's name.
+    /// Runs `EVAL`, `EVALSHA`, `EVAL_RO` or `EVALSHA_RO`; `args` begins with the command's name.
     pub fn eval_command(
         &mut self,
         host: &mut dyn Host,
@@ -24,7 +24,7 @@ impl Scripts {
         let name = lower(name);
         let by_sha = name.starts_with("evalsha");
         if by_sha && script.len() != 40 {
-            // Redis looks at the length first: there is no such script, whatever else is wrong.
+            // Redis checks the length of the SHA-1 before anything else.
             return reply.error(super::NO_SCRIPT);
         }
         let source = if by_sha { Source::Sha(script) } else { Source::Text(script) };
@@ -43,10 +43,10 @@ impl Scripts {
         }
     }
 
-    /// Answers `SCRIPT` and its subcommands; `args` begins with `SCRIPT`.
+    /// Runs `SCRIPT` and its subcommands; `args` begins with `SCRIPT`.
     ///
-    /// `SCRIPT KILL` arrives here only when no script runs; the threads that talk to clients answer it
-    /// otherwise, with [`Interrupt::kill`](super::Interrupt::kill).
+    /// `SCRIPT KILL` gets here only while no script runs; otherwise the event loops handle it with
+    /// [`Interrupt::kill`](super::Interrupt::kill).
     pub fn script_command(&mut self, args: &[Bytes], limits: Limits, reply: &mut Reply) {
         let Some(subcommand) = args.get(1) else { return reply.error(&wrong_arity("script")) };
         match (lower(subcommand).as_str(), &args[2..]) {
@@ -120,17 +120,17 @@ fn wrong_arity(command: &str) -> String {
     format!("ERR wrong number of arguments for '{command}' command")
 }
 
-/// Redis takes no sign but `-`, no leading zeros and no spaces.
+/// Redis accepts no sign but `-`, no leading zeros and no spaces.
 fn is_canonical(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     text == "0"
         || matches!(digits.as_bytes(), [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit))
 }
 
-/// Reads `#!lua flags=…` from the first line; returns the access it asks for, if there is such a line,
-/// and what to compile.
+/// Parses `#!lua flags=…` in the first line; returns the access it declares, if there is such a
+/// line, and the text to compile.
 ///
-/// The newline stays, so that line numbers are those of the whole text.
+/// The newline stays, so that line numbers refer to the whole text.
 pub(super) fn shebang(text: &[u8]) -> Result<(Option<Access>, &[u8]), String> {
     let Some(line) = text.strip_prefix(b"#!") else { return Ok((None, text)) };
     let Some(end) = line.iter().position(|byte| *byte == b'\n') else {
@@ -150,7 +150,8 @@ pub(super) fn shebang(text: &[u8]) -> Result<(Option<Access>, &[u8]), String> {
         for flag in flags.split(',').filter(|flag| !flag.is_empty()) {
             match flag {
                 "no-writes" => access = Access::ReadOnly,
-                // They speak of clusters, replicas and memory limits, which this server has not.
+                // These flags are about clusters, replicas and memory limits, which this server
+                // does not have.
                 "allow-oom" | "allow-stale" | "no-cluster" | "allow-cross-slot-keys" => {}
                 _ => return Err(format!("ERR Unexpected flag in script shebang: {flag}")),
             }

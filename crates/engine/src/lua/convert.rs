@@ -1,9 +1,9 @@
-//! Values between commands and Lua, both ways, exactly as Redis 7.0 converts them.
+//! Conversion between RESP and Lua values, exactly as in Redis 7.0.
 //!
 //! ```text
-//!   a command's answer  ──push_answer──▶  Lua value         (RESP bytes are parsed)
-//!   a script's result   ──answer───────▶  the client's reply
-//!   a script's error    ──failure──────▶  the client's reply
+//!   a command's reply  ──push_answer──▶  Lua value         (RESP bytes are parsed)
+//!   a script's result  ──answer───────▶  the client's reply
+//!   a script's error   ──failure──────▶  the client's reply
 //! ```
 
 use super::native::Raise;
@@ -11,15 +11,15 @@ use super::numeric;
 use super::stack::{Kind, Stack};
 use crate::reply::{Protocol, Reply};
 
-/// What of an answer was pushed, at the outermost level.
+/// The kind of value pushed, at the outermost level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pushed {
     Value,
-    /// A table with `err`.
+    /// A table with the field `err`.
     Error,
 }
 
-/// Pushes a command's answer as a Lua value.
+/// Pushes a command's reply as a Lua value.
 pub(super) fn push_answer(stack: &mut Stack<'_>, bytes: &[u8]) -> Result<Pushed, Raise> {
     let mut rest = bytes;
     let kind = bytes.first().copied();
@@ -119,7 +119,7 @@ fn push_field(stack: &mut Stack<'_>, name: &str, push: impl FnOnce(&mut Stack<'_
     stack.raw_set_field(-2, name);
 }
 
-/// Pushes the table of an error whose text begins with its code; one without gets `ERR`.
+/// Pushes an error table; a text without an error code gets `ERR`.
 pub(super) fn push_error_table(stack: &mut Stack<'_>, text: &[u8]) {
     let newline = |byte: &u8| matches!(byte, b'\r' | b'\n');
     let trim = |text: &[u8]| {
@@ -151,14 +151,14 @@ fn integer(text: &[u8]) -> Result<i64, Raise> {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or_else(malformed)
 }
 
-/// A bug of the host, not of the script.
+/// A malformed reply: a bug of the host, not of the script.
 fn malformed() -> Raise {
     Raise::Reply("ERR the server's own answer is malformed".to_owned())
 }
 
-/// A table whose entries are being written.
+/// A table that is being written.
 enum Open {
-    /// The next index, and how many there are.
+    /// The next index, and the length.
     Array { next: usize, len: usize },
     /// A map or a set; its last key is on top of the stack.
     Pairs { with_values: bool, value_next: bool },
@@ -166,14 +166,14 @@ enum Open {
 
 /// Writes a script's result, the topmost value, as the client's reply.
 ///
-/// Nesting is kept on the Lua stack and in a vector: a table that contains itself ends at Lua's limit
-/// with an error in its place, and not in an overflow of our own stack.
+/// Nesting is kept on the Lua stack and in a vector. So a table that contains itself reaches Lua's
+/// limit and yields an error, instead of overflowing the Rust stack.
 pub(super) fn answer(stack: &mut Stack<'_>, inner: Protocol, reply: &mut Reply) {
     let mut open: Vec<Open> = Vec::new();
     stack.own_top();
     loop {
         write_value(stack, inner, &mut open, reply);
-        // Go on with what is open: push the next value to write, or close.
+        // Continue with the open tables: push the next value to write, or close the table.
         loop {
             let Some(top) = open.last_mut() else { return };
             match top {
@@ -185,7 +185,7 @@ pub(super) fn answer(stack: &mut Stack<'_>, inner: Protocol, reply: &mut Reply) 
                 }
                 Open::Array { .. } => stack.pop(1),
                 Open::Pairs { value_next, .. } if *value_next => {
-                    // The value is on top already, above its key.
+                    // The value is already on top, above its key.
                     *value_next = false;
                     break;
                 }
@@ -199,7 +199,7 @@ pub(super) fn answer(stack: &mut Stack<'_>, inner: Protocol, reply: &mut Reply) 
                         stack.push_copy(if *with_values { -2 } else { -1 });
                         break;
                     }
-                    // The inner table and the one around it.
+                    // The inner table and its container.
                     stack.pop(2);
                 }
             }
@@ -208,7 +208,7 @@ pub(super) fn answer(stack: &mut Stack<'_>, inner: Protocol, reply: &mut Reply) 
     }
 }
 
-/// Writes the topmost value and removes it, or opens it and leaves it there.
+/// Writes and pops the topmost value, or opens it if it is a table.
 fn write_value(stack: &mut Stack<'_>, inner: Protocol, open: &mut Vec<Open>, reply: &mut Reply) {
     if !stack.ensure(4) {
         reply.error("ERR reached lua stack limit");
@@ -283,7 +283,7 @@ fn write_verbatim(stack: &mut Stack<'_>, reply: &mut Reply) -> bool {
     complete
 }
 
-/// How many values the array on top has before its first nil.
+/// The number of values of the array on top before its first nil.
 fn count_items(stack: &mut Stack<'_>) -> usize {
     let mut len = 0;
     loop {
@@ -336,13 +336,13 @@ pub(super) fn failure(stack: &mut Stack<'_>, sha: &str, reply: &mut Reply) {
     reply.error_bytes(trim_end(&text));
 }
 
-/// C strings end at the first zero byte.
+/// The text up to its first zero byte, as C strings end there.
 fn until_nul(text: Option<&[u8]>) -> &[u8] {
     let text = text.unwrap_or_default();
     text.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// Line breaks at the end of an error go; those inside become spaces elsewhere.
+/// Removes line breaks at the end of an error; others become spaces elsewhere.
 fn trim_end(text: &[u8]) -> &[u8] {
     let end =
         text.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);

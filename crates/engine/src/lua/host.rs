@@ -1,28 +1,28 @@
-//! What scripts run against: the keyspace, seen through a narrow door.
+//! The interface of scripts to the keyspace.
 
 use bytes::Bytes;
 
 use crate::reply::Reply;
 
-/// A script called a command that does not exist.
+/// The error of a script that called an unknown command.
 pub const UNKNOWN_COMMAND: &str = "ERR Unknown Redis command called from script";
-/// A script called a command with too few or too many arguments.
+/// The error of a script that called a command with a wrong number of arguments.
 pub const WRONG_ARITY: &str = "ERR Wrong number of args calling Redis command from script";
-/// A script called a command that scripts may not call: `EVAL`, `SCRIPT`, `SUBSCRIBE`, `MULTI`, ….
+/// The error of a script that called a forbidden command: `EVAL`, `SCRIPT`, `SUBSCRIBE`, `MULTI` ….
 pub const NOT_ALLOWED: &str = "ERR This Redis command is not allowed from script";
-/// A read-only script called a command that writes.
+/// The error of a read-only script that called a write command.
 pub const WRITE_REFUSED: &str = "ERR Write commands are not allowed from read-only scripts.";
 
-/// What a script may do.
+/// The access of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Everything that scripts may do.
+    /// All commands that scripts may call.
     Write,
-    /// Only read: `EVAL_RO`, or a script that says `#!lua flags=no-writes`.
+    /// Only reads: `EVAL_RO`, or a script with `#!lua flags=no-writes`.
     ReadOnly,
 }
 
-/// How loud a message of `redis.log` is.
+/// The level of a message of `redis.log`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// `redis.LOG_DEBUG`.
@@ -35,22 +35,22 @@ pub enum Level {
     Warning,
 }
 
-/// What scripts call. The keyspace implements it.
+/// The commands that scripts call; the keyspace implements it.
 ///
-/// A panic in one of these functions ends the script and goes on after the VM has been put in order.
+/// A panic in one of these functions ends the script and resumes after the VM has unwound.
 pub trait Host {
-    /// Runs one command and writes its answer, in the protocol that the reply says.
+    /// Runs one command and writes its reply, in the protocol of `reply`.
     ///
-    /// Errors use the texts of this module where clients would get another one: [`UNKNOWN_COMMAND`],
-    /// [`WRONG_ARITY`], [`NOT_ALLOWED`], [`WRITE_REFUSED`].
+    /// Errors have the texts of this module where Redis uses other texts for scripts:
+    /// [`UNKNOWN_COMMAND`], [`WRONG_ARITY`], [`NOT_ALLOWED`], [`WRITE_REFUSED`].
     fn call(&mut self, args: &[Bytes], reply: &mut Reply);
 
-    /// A script begins; until the next call of `begin` its commands have this access.
+    /// Begins a script; its commands have this access until the next call of `begin`.
     fn begin(&mut self, access: Access) {
         let _ = access;
     }
 
-    /// Whether this script has written since it began. One that has cannot be stopped any more.
+    /// Whether the script has written since it began; such a script cannot be stopped.
     fn has_written(&self) -> bool {
         false
     }
@@ -61,7 +61,7 @@ pub trait Host {
         true
     }
 
-    /// A message of `redis.log`.
+    /// Logs a message of `redis.log`.
     fn log(&mut self, level: Level, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
         match level {

@@ -1,29 +1,29 @@
 //! Stopping a script from another thread: `SCRIPT KILL` and the time limit.
 //!
-//! The thread that runs scripts is busy while one runs, so the threads that talk to clients hold an
-//! [`Interrupt`]: it says whether a script runs and since when (answer `BUSY` past a threshold), and
-//! asks it to stop. The VM looks at it every hundred thousand instructions.
+//! The thread that runs a script is busy, so the other threads hold an [`Interrupt`]. It says whether a
+//! script runs and since when (other clients get `BUSY` past a threshold), and asks it to stop. The VM
+//! checks it every hundred thousand instructions.
 //!
 //! ```text
 //!   idle ──begin──▶ running ──first write──▶ running, unkillable ──end──▶ idle
 //!                      └── kill, or past the limit ──▶ the script fails ──end──▶ idle
 //! ```
 //!
-//! Only the end of the server stops a script that has written: what it did stays, as after an error.
+//! A script that has written is stopped only when the server stops; its effects stay, as after an error.
 //!
-//! A request names the run it means, so that it cannot hit the next script.
+//! A stop request names the run it is for, so that it cannot stop the next script.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Why a script was not stopped; `Display` is the error to answer.
+/// Why a script was not stopped; `Display` is the error reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KillError {
-    /// No script runs.
+    /// No script is running.
     #[error("NOTBUSY No scripts in execution right now.")]
     NotBusy,
-    /// It has written, and half of a script's effects would stay.
+    /// The script has written; stopping it would leave half of its effects.
     #[error(
         "UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
          either wait the script termination or kill the server in a hard way using the SHUTDOWN \
@@ -39,14 +39,14 @@ pub struct Interrupt(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     epoch: Instant,
-    /// The number of the running script, 0 when idle.
+    /// The number of the running script; 0 when idle.
     running: AtomicU64,
-    /// When it began, in microseconds since `epoch`.
+    /// The start of the running script, in microseconds since `epoch`.
     began_us: AtomicU64,
-    /// The number of the script that is to stop.
+    /// The number of the script that must stop.
     kill: AtomicU64,
     wrote: AtomicBool,
-    /// The server ends: nothing may go on.
+    /// Whether the server is stopping, so that every script must stop.
     closing: AtomicBool,
 }
 
@@ -62,16 +62,16 @@ impl Interrupt {
         }))
     }
 
-    /// How long the script that runs now has been running.
+    /// How long the current script has been running.
     pub fn running_for(&self) -> Option<Duration> {
         let number = self.0.running.load(Relaxed);
         let began = Duration::from_micros(self.0.began_us.load(Relaxed));
-        // A number that changed in between means that the time belongs to another script.
+        // If the number has changed in between, the time belongs to another script.
         (number != 0 && number == self.0.running.load(Relaxed))
             .then(|| self.0.epoch.elapsed().saturating_sub(began))
     }
 
-    /// `SCRIPT KILL`: asks the script that runs now to stop, unless it has written.
+    /// `SCRIPT KILL`: asks the running script to stop, unless it has written.
     pub fn kill(&self) -> Result<(), KillError> {
         match self.0.running.load(Relaxed) {
             0 => Err(KillError::NotBusy),
@@ -83,7 +83,8 @@ impl Interrupt {
         }
     }
 
-    /// Stops the running script and every later one, whatever they have done: for the server's end.
+    /// Stops the running script and every later one, even if they have written: the server is
+    /// stopping.
     pub(crate) fn close(&self) {
         self.0.closing.store(true, Relaxed);
     }
@@ -102,12 +103,12 @@ impl Interrupt {
         self.0.wrote.store(true, Relaxed);
     }
 
-    /// Whether the running script was asked to stop, which costs next to nothing to know.
+    /// Whether the running script was asked to stop; a cheap check.
     pub(super) fn is_asked(&self) -> bool {
         self.0.kill.load(Relaxed) == self.0.running.load(Relaxed) || self.0.closing.load(Relaxed)
     }
 
-    /// Whether the running script is to stop now: asked to, or past its limit, and not written.
+    /// Whether the running script must stop now: asked to, or past its limit, and not written.
     pub(super) fn must_stop(&self, limit: Option<Duration>) -> bool {
         if self.0.closing.load(Relaxed) {
             return true;

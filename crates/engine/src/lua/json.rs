@@ -1,17 +1,17 @@
-//! The library `cjson`: its settings, and Lua values as JSON. `json_decode.rs` has the way back.
+//! The library `cjson`: its settings and `cjson.encode`. `json_decode.rs` has `cjson.decode`.
 //!
-//! It writes what lua-cjson 2.1 writes in Redis: numbers as `%.14g`, a slash escaped, an empty table
-//! as `{}`, a table as an array when all its keys are positive whole numbers and not too sparse.
+//! The output is that of lua-cjson 2.1 in Redis: numbers as `%.14g`, slashes escaped, an empty
+//! table as `{}`, and a table as an array if all its keys are positive integers and not too sparse.
 
 use super::json_decode::decode;
 use super::native::{Raise, native};
 use super::numeric;
 use super::stack::{Kind, Stack};
 
-/// The deepest nesting that is ever encoded or decoded, whatever a script sets: our stack is finite.
+/// The maximum nesting depth, whatever a script configures: the Rust stack is finite.
 pub(super) const MAX_DEPTH: usize = 1000;
 
-/// Settings, which stay until the VM is flushed, as in Redis.
+/// The settings; as in Redis, they persist until the VM is flushed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JsonConfig {
     convert_sparse: bool,
@@ -25,7 +25,7 @@ pub(super) struct JsonConfig {
     pub(super) decode_invalid: bool,
 }
 
-/// What to do with numbers that JSON does not have.
+/// How to handle numbers that JSON does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InvalidNumbers {
     Refuse,
@@ -76,7 +76,7 @@ pub(super) fn push_library(stack: &mut Stack<'_>) {
     stack.raw_set_field(-2, "_VERSION");
 }
 
-/// `cjson.new()`: another copy of the library. It shares its settings with the first one.
+/// `cjson.new()`: another copy of the library, with shared settings.
 fn new(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     push_library(stack);
     Ok(1)
@@ -103,7 +103,7 @@ fn encode(stack: &mut Stack<'_>) -> Result<usize, Raise> {
 
 struct Encoder {
     config: JsonConfig,
-    /// Tables that share parts can be exponentially large as text.
+    /// The maximum size of the text: tables that share parts can be exponentially large.
     limit: usize,
 }
 
@@ -186,7 +186,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// The length of the topmost table if it is to be an array; an empty one is not.
+    /// The length of the topmost table if it is an array; an empty table is not.
     fn array_len(&self, stack: &mut Stack<'_>) -> Result<Option<usize>, Raise> {
         let (mut max, mut items) = (0_i64, 0_i64);
         stack.push_nil();
@@ -265,7 +265,7 @@ fn append_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Runs a function that changes settings, and has at most `args` arguments.
+/// Runs a function that changes settings and has at most `args` arguments.
 fn configure(
     stack: &mut Stack<'_>,
     args: usize,

@@ -1,19 +1,19 @@
-//! `cjson.decode`: JSON as Lua values, with lua-cjson's leniency and messages.
+//! `cjson.decode`: JSON to Lua values, with the leniency and messages of lua-cjson.
 //!
-//! The text ends at its first zero byte, as for the original, which works on C strings.
+//! The text ends at its first zero byte, as in the original, which uses C strings.
 
 use super::json::MAX_DEPTH;
 use super::native::Raise;
 use super::stack::Stack;
 
-/// What comes next in the text.
+/// A token of the text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Token {
     ObjectBegin,
     ObjectEnd,
     ArrayBegin,
     ArrayEnd,
-    /// Its text is in `Decoder::string`.
+    /// A string; its text is in `Decoder::string`.
     String,
     Number(f64),
     Boolean(bool),
@@ -73,7 +73,7 @@ pub(super) fn decode(stack: &mut Stack<'_>) -> Result<usize, Raise> {
 struct Decoder<'a> {
     text: &'a [u8],
     at: usize,
-    /// Where the last token began, or where it went wrong.
+    /// The offset of the last token, or of the error in it.
     token_at: usize,
     depth: usize,
     max_depth: usize,
@@ -251,7 +251,7 @@ impl Decoder<'_> {
         Token::Error(text)
     }
 
-    /// Appends the character of `\uXXXX` or of a pair of them, and returns how long it is written.
+    /// Appends the character of `\uXXXX` or of a surrogate pair; returns the length of the escape.
     fn unicode_escape(&mut self) -> Option<usize> {
         let first = self.hex4(2)?;
         let (code, used) = if first & 0xf800 == 0xd800 {
@@ -277,7 +277,7 @@ impl Decoder<'_> {
         })
     }
 
-    /// Whether this is a number that C knows and JSON does not.
+    /// Whether a number that C accepts and JSON does not begins here.
     fn is_invalid_number(&self) -> bool {
         if self.byte(0) == b'+' {
             return true;
@@ -296,7 +296,7 @@ impl Decoder<'_> {
             .is_some_and(|text| text.eq_ignore_ascii_case(word.as_bytes()))
     }
 
-    /// A number as C's `strtod` reads it: also hexadecimal, `inf` and `nan`.
+    /// Parses a number like C's `strtod`: also hexadecimal, `inf` and `nan`.
     fn next_number(&mut self) -> Token {
         match self.strtod() {
             Some((value, len)) => {
@@ -349,7 +349,7 @@ impl Decoder<'_> {
         Some((text.parse().ok()?, end))
     }
 
-    /// A hexadecimal number with an optional fraction and exponent; `None` without a digit.
+    /// Parses a hexadecimal number with an optional fraction and exponent; `None` without a digit.
     fn hexadecimal(&self, start: usize) -> Option<(f64, usize)> {
         let (mut value, mut scale, mut digits, mut at) = (0.0_f64, 0_i32, 0, start);
         let mut in_fraction = false;

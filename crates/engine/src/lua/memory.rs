@@ -1,25 +1,25 @@
-//! The memory that the Lua VM may use: an allocator with a limit.
+//! The allocator of the Lua VM, with a memory limit.
 //!
-//! Lua answers a refused allocation with an error that jumps (`longjmp`) over every frame up to the
-//! next protected call. That is right while Lua's own code runs, and must never happen while a
-//! function written in Rust runs, whose destructors would be skipped. So the allocator has two moods:
+//! Lua reports a refused allocation with an error that jumps (`longjmp`) over every frame up to the
+//! next protected call. That is right while Lua's own code runs. It must never happen while a Rust
+//! function runs, because its destructors would be skipped. So the allocator has two modes:
 //!
-//! - **strict**, while Lua code runs: past the limit it refuses, and the script gets an error;
-//! - **lenient**, while Rust code uses the Lua API: it never refuses. What Rust made too much is
-//!   noticed when the Rust function returns ([`Memory::is_over`]), by code that can raise safely.
+//! - **strict**, while Lua code runs: it refuses to exceed the limit, and the script gets an error;
+//! - **lenient**, while Rust code uses the Lua API: it never refuses. An excess is detected when the Rust
+//!   function returns ([`Memory::is_over`]), by code that can raise safely.
 //!
-//! What one Rust function can make is bounded by its own checks (see `budget`), so the limit is soft
-//! by at most one reply or one decoded document.
+//! The memory that one Rust function can allocate is bounded by its own checks (see `budget`), so the
+//! limit is exceeded by at most one reply or one decoded document.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error, realloc};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
 
-/// Lua wants its blocks aligned for any C type.
+/// Lua needs blocks aligned for any C type.
 const ALIGN: usize = 16;
 
-/// How many bytes are in use, and how many may be.
+/// The number of bytes in use, and the limit.
 #[derive(Debug)]
 pub(super) struct Memory {
     used: Cell<usize>,
@@ -28,32 +28,32 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// An allocator that never refuses, until [`Memory::strictly`] is called.
+    /// A lenient allocator, until [`Memory::strictly`] is called.
     pub(super) fn new() -> Self {
         Self { used: Cell::new(0), limit: Cell::new(usize::MAX), strict: Cell::new(false) }
     }
 
-    /// Bytes in use by the VM.
+    /// The number of bytes used by the VM.
     pub(super) fn used(&self) -> usize {
         self.used.get()
     }
 
-    /// Sets the limit for what runs next.
+    /// Sets the limit.
     pub(super) fn set_limit(&self, bytes: usize) {
         self.limit.set(bytes);
     }
 
-    /// Whether more is in use than is allowed.
+    /// Whether the limit is exceeded.
     pub(super) fn is_over(&self) -> bool {
         self.used.get() > self.limit.get()
     }
 
-    /// How much a Rust function may still build, inside or outside the VM.
+    /// The number of bytes that a Rust function may still allocate, inside or outside the VM.
     pub(super) fn budget(&self) -> usize {
         self.limit.get().saturating_sub(self.used.get())
     }
 
-    /// Changes the mood and says what it was: `true` is strict.
+    /// Sets the mode and returns the previous one: `true` is strict.
     pub(super) fn strictly(&self, strict: bool) -> bool {
         self.strict.replace(strict)
     }
@@ -98,7 +98,7 @@ pub(super) unsafe extern "C" fn allocate(
         }
     };
     if result.is_null() {
-        // Lua may not jump out of a Rust frame, so this is the end, as for any Rust allocation.
+        // Lua must not jump out of a Rust frame, so the process aborts, as for any Rust allocation.
         handle_alloc_error(layout);
     }
     memory.used.set(memory.used.get() - old + new);

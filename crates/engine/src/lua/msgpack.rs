@@ -1,13 +1,13 @@
-//! The library `cmsgpack`: MessagePack, as lua-cmsgpack 0.4 writes and reads it.
+//! The library `cmsgpack`: MessagePack, compatible with lua-cmsgpack 0.4.
 //!
-//! Reading keeps its nesting in a vector and its values on the Lua stack, so that hostile input meets
-//! Lua's limit of 8,000 values and not the end of our own stack.
+//! Decoding keeps its nesting in a vector and its values on the Lua stack. So hostile input reaches
+//! Lua's limit of 8,000 values instead of overflowing the Rust stack.
 
 use super::native::{Raise, native};
 use super::numeric::to_i64;
 use super::stack::{Kind, Stack};
 
-/// Tables nested deeper than this are packed as nil.
+/// The nesting depth below which tables are packed as nil.
 const MAX_NESTING: usize = 16;
 
 /// Pushes the library.
@@ -35,7 +35,7 @@ pub(super) fn push_library(stack: &mut Stack<'_>) {
     }
 }
 
-/// `cmsgpack.pack(...)`: all arguments, one after the other.
+/// `cmsgpack.pack(...)`: packs all arguments.
 fn pack(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     if stack.args() == 0 {
         return Err(Raise::Argument(0, "MessagePack pack needs input.".to_owned()));
@@ -63,7 +63,7 @@ fn append(
     limit: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Raise> {
-    // Tables that share parts can be exponentially large when written out.
+    // Tables that share parts can be exponentially large.
     if out.len() > limit || !stack.ensure(4) {
         return Err(Raise::Plain("not enough memory".to_owned()));
     }
@@ -107,7 +107,7 @@ fn append_table(
     Ok(())
 }
 
-/// Whether the topmost table has exactly the keys 1 to its size, and its size.
+/// Whether the topmost table is an array with the keys 1 to n, and n.
 fn measure(stack: &mut Stack<'_>) -> (bool, usize) {
     let (mut max, mut count, mut is_array) = (0, 0, true);
     stack.push_nil();
@@ -124,7 +124,7 @@ fn measure(stack: &mut Stack<'_>) -> (bool, usize) {
     (is_array && max == count, count)
 }
 
-/// A length, in the first byte if it fits, else in two or four bytes after one of `codes`.
+/// Appends a length: in the first byte if it fits, else in two or four bytes after one of `codes`.
 fn append_header(len: usize, short: (u8, usize), codes: [u8; 2], out: &mut Vec<u8>) {
     if len <= short.1 {
         out.push(short.0 | len as u8);
@@ -175,7 +175,7 @@ fn append_number(value: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[8 - len..]);
 }
 
-/// `cmsgpack.unpack(text)`: all values in it.
+/// `cmsgpack.unpack(text)`: all values.
 fn unpack(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     let text = stack.text(1)?;
     let mut rest = text;
@@ -219,7 +219,7 @@ fn unpack_some(stack: &mut Stack<'_>, limit: i64, offset: i64) -> Result<usize, 
             offset as i32, len as i32
         )));
     };
-    // The offset comes before the values, but is known after them: keep its place.
+    // The offset comes before the values but is known after them, so its slot is reserved.
     stack.push_nil();
     let place = stack.top();
     let mut count = 0;
@@ -237,21 +237,21 @@ fn unpack_some(stack: &mut Stack<'_>, limit: i64, offset: i64) -> Result<usize, 
 /// A table that is being read.
 struct Open {
     left: usize,
-    /// The next index of an array; a map has none.
+    /// The next index of an array; `None` for a map.
     index: Option<usize>,
-    /// Whether a key waits on the stack for its value.
+    /// Whether a key on the stack waits for its value.
     has_key: bool,
 }
 
-/// What one code in the input begins.
+/// The result of reading one code.
 enum Begun {
-    /// A value without parts; it was pushed.
+    /// A scalar; it was pushed.
     Value,
     /// A table; it was pushed empty.
     Table(Open),
 }
 
-/// Pushes one value with all its parts.
+/// Pushes one value, including all elements of a table.
 fn read_value(stack: &mut Stack<'_>, rest: &mut &[u8]) -> Result<(), Raise> {
     let mut open: Vec<Open> = Vec::new();
     loop {
@@ -267,7 +267,7 @@ fn read_value(stack: &mut Stack<'_>, rest: &mut &[u8]) -> Result<(), Raise> {
             }
             Begun::Table(_) | Begun::Value => {}
         }
-        // A value is complete: store it, which may complete the table around it, and so on.
+        // A value is complete: store it, which may complete its table, and so on.
         loop {
             let Some(table) = open.last_mut() else { return Ok(()) };
             if store(stack, table)? > 0 {
@@ -278,7 +278,8 @@ fn read_value(stack: &mut Stack<'_>, rest: &mut &[u8]) -> Result<(), Raise> {
     }
 }
 
-/// Puts the topmost value into the table below it, or leaves it as a key; returns what is missing.
+/// Stores the topmost value in the table below it, or leaves it as a key; returns the number of
+/// missing elements.
 fn store(stack: &mut Stack<'_>, table: &mut Open) -> Result<usize, Raise> {
     match &mut table.index {
         Some(index) => {
@@ -296,7 +297,7 @@ fn store(stack: &mut Stack<'_>, table: &mut Open) -> Result<usize, Raise> {
     Ok(table.left)
 }
 
-/// Reads one code and what belongs to it, except the parts of a table.
+/// Reads one code and its data, except the elements of a table.
 fn begin(stack: &mut Stack<'_>, rest: &mut &[u8]) -> Result<Begun, Raise> {
     let code = take::<1>(rest)?[0];
     match code {
@@ -307,7 +308,7 @@ fn begin(stack: &mut Stack<'_>, rest: &mut &[u8]) -> Result<Begun, Raise> {
         0xcc => stack.push_number(u8::from_be_bytes(take(rest)?).into()),
         0xcd => stack.push_number(u16::from_be_bytes(take(rest)?).into()),
         0xce => stack.push_number(u32::from_be_bytes(take(rest)?).into()),
-        // The original pushes it as a signed number.
+        // The original pushes an unsigned number as a signed one.
         0xcf | 0xd3 => stack.push_number(i64::from_be_bytes(take(rest)?) as f64),
         0xd0 => stack.push_number(i8::from_be_bytes(take(rest)?).into()),
         0xd1 => stack.push_number(i16::from_be_bytes(take(rest)?).into()),
@@ -332,7 +333,7 @@ fn begin(stack: &mut Stack<'_>, rest: &mut &[u8]) -> Result<Begun, Raise> {
                 _ => usize::from(code & 0xf),
             };
             let is_array = matches!(code, 0x90..=0x9f | 0xdc | 0xdd);
-            // Every part takes a byte at least, so a longer table is a lie.
+            // Every element takes at least one byte, so a longer table is malformed.
             let room = left.min(rest.len());
             if is_array {
                 stack.push_table(room, 0)

@@ -1,8 +1,8 @@
-//! Functions for Lua that are written in Rust: how they are entered, and how their errors leave.
+//! Native functions: calling Rust from Lua, and raising Rust's errors in Lua.
 //!
 //! ```text
 //!   Lua ─▶ entry, made by native! ─▶ enter ─▶ run ─▶ the function, over a Stack
-//!                                      │        └── catches panics, watches memory, pushes the error
+//!                                      │        └── catches panics, checks memory, pushes the error
 //!                                      └── lua_error, when nothing in Rust is left to drop
 //! ```
 
@@ -17,19 +17,19 @@ use super::state::State;
 /// An error to raise in Lua.
 #[derive(Debug)]
 pub(super) enum Raise {
-    /// A message behind the place in the script, like `luaL_error`.
+    /// A message with the location in the script, like `luaL_error`.
     Here(String),
-    /// A message as it is.
+    /// A message without a location.
     Plain(String),
     /// A bad argument, by number, like `luaL_argerror`.
     Argument(usize, String),
     /// An error of the server: a table with the field `err`.
     Reply(String),
-    /// What is on top of the stack.
+    /// The value on top of the stack.
     Top,
 }
 
-/// Runs a native function for Lua and returns how many results it left, or raises its error.
+/// Runs a native function for Lua and returns the number of its results, or raises its error.
 ///
 /// # Safety
 /// Only as the body of a C function that Lua calls, see [`native!`](super::native).
@@ -47,7 +47,7 @@ pub(super) unsafe fn enter(
     }
 }
 
-/// `None` means that an error is on top of the stack.
+/// Runs a native function; `None` means that an error is on top of the stack.
 ///
 /// # Safety
 /// As [`enter`].
@@ -83,9 +83,9 @@ unsafe fn run(
     results
 }
 
-/// Leaves the error on top.
+/// Pushes an error.
 fn push_error(stack: &mut Stack<'_>, raise: Raise) {
-    // Room for what follows: the function may have filled the stack.
+    // The function may have filled the stack.
     stack.ensure(4);
     match raise {
         Raise::Top => {}

@@ -1,8 +1,8 @@
-//! Numbers as C prints and converts them, which is how Redis and Lua 5.1 do it.
+//! Number formatting and conversion as in C, which Redis and Lua 5.1 use.
 
 use std::io::Write;
 
-/// Appends `value` as C's `%.{precision}g`.
+/// Appends `value` like C's `%.{precision}g`.
 pub(super) fn append_general(out: &mut Vec<u8>, value: f64, precision: usize) {
     const EXACT: [f64; 18] = [
         1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
@@ -10,7 +10,7 @@ pub(super) fn append_general(out: &mut Vec<u8>, value: f64, precision: usize) {
     ];
     let negative_zero = value == 0.0 && value.is_sign_negative();
     if value.trunc() == value && value.abs() < EXACT[precision.min(15)] && !negative_zero {
-        // The common case: a whole number with fewer digits than the precision.
+        // The common case: an integer with fewer digits than the precision.
         let _ = write!(out, "{}", value as i64);
     } else if value.is_finite() {
         append_rounded(out, value, precision);
@@ -39,13 +39,13 @@ fn without_trailing_zeros(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
-/// A C cast to `long long` on x86-64 and elsewhere by decree: out of range is the smallest number.
+/// A C cast to `long long` as on x86-64: out of range gives the smallest number.
 pub(super) fn to_i64(value: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
 }
 
-/// A C cast to `int` by way of `long long`, as `luaL_checkint` does it.
+/// A C cast to `int` via `long long`, like `luaL_checkint`.
 pub(super) fn to_i32(value: f64) -> i32 {
     to_i64(value) as i32
 }

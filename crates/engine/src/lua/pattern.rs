@@ -1,16 +1,16 @@
 //! Lua's patterns.
 //!
-//! The matcher of stock Lua can backtrack for years, where no hook sees it, and recurse until the process
-//! dies. This one is the same algorithm, but it looks at the time limit every so many steps, and refuses
-//! patterns that nest too deeply. `strings.rs` has the functions that use it.
+//! The matcher of stock Lua can backtrack for years without calling a hook, and recurse until the
+//! process crashes. This matcher uses the same algorithm, but checks the time limit at intervals
+//! and refuses patterns that nest too deeply. `strings.rs` has the functions that use it.
 
 use super::native::Raise;
 use super::stack::Stack;
 use super::state::State;
 
-/// How many captures a pattern may have.
+/// The maximum number of captures of a pattern.
 const MAX_CAPTURES: usize = 32;
-/// How many repetitions and captures may be open at once; every one is a call on our own stack.
+/// The maximum number of open repetitions and captures; each is a call on the Rust stack.
 const MAX_DEPTH: usize = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Extent {
@@ -19,14 +19,14 @@ enum Extent {
     Len(usize),
 }
 
-/// One pattern on one text.
+/// A pattern applied to a text.
 pub(super) struct Matcher<'a> {
     state: &'a State,
     pub(super) source: &'a [u8],
     /// Ends at its first zero byte, as in Lua 5.1.
     pattern: &'a [u8],
     captures: [(usize, Extent); MAX_CAPTURES],
-    /// How many captures there are, finished or not.
+    /// The number of captures, finished or not.
     pub(super) level: usize,
     depth: usize,
 }
@@ -38,14 +38,14 @@ impl<'a> Matcher<'a> {
         Self { state, source, pattern, captures, level: 0, depth: 0 }
     }
 
-    /// Where a match that begins at `from` ends.
+    /// The end of a match that begins at `from`.
     pub(super) fn run(&mut self, from: usize) -> Result<Option<usize>, Raise> {
         self.level = 0;
         self.depth = 0;
         self.matches(from, 0)
     }
 
-    /// Removes `^` from the front and says whether it was there.
+    /// Removes a leading `^`; returns whether there was one.
     pub(super) fn take_anchor(&mut self) -> bool {
         let Some(rest) = self.pattern.strip_prefix(b"^") else { return false };
         self.pattern = rest;
@@ -121,7 +121,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// As many repetitions as possible, then fewer.
+    /// Matches as many repetitions as possible, then fewer.
     fn most(&mut self, s: usize, p: usize, end: usize) -> Result<Option<usize>, Raise> {
         let mut count = 0;
         while self.fits(s + count, p, end) {
@@ -139,7 +139,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// As few repetitions as possible, then more.
+    /// Matches as few repetitions as possible, then more.
     fn fewest(&mut self, mut s: usize, p: usize, end: usize) -> Result<Option<usize>, Raise> {
         loop {
             if let Some(found) = self.matches(s, end + 1)? {
@@ -183,7 +183,7 @@ impl<'a> Matcher<'a> {
         Ok(found)
     }
 
-    /// `%1` to `%9`: the same text as a capture before it.
+    /// `%1` to `%9`: matches the text of an earlier capture.
     fn repeat_capture(&mut self, s: usize, digit: u8) -> Result<Option<usize>, Raise> {
         let index = usize::from(digit).wrapping_sub(usize::from(b'1'));
         match self.captures[..self.level].get(index) {
@@ -191,13 +191,13 @@ impl<'a> Matcher<'a> {
                 let text = &self.source[*start..start + len];
                 Ok(self.source[s..].starts_with(text).then_some(s + len))
             }
-            // The original compares a position's length of -2, which never fits.
+            // The original compares the length -2 of a position capture, which never matches.
             Some((_, Extent::Position)) => Ok(None),
             _ => Err(here("invalid capture index")),
         }
     }
 
-    /// `%bxy`: from an x to the y that belongs to it.
+    /// `%bxy`: matches from an x to its matching y.
     fn balance(&mut self, s: usize, p: usize) -> Result<Option<usize>, Raise> {
         let (open, close) = (self.pattern(p), self.pattern(p + 1));
         if open == 0 || close == 0 {
@@ -222,7 +222,7 @@ impl<'a> Matcher<'a> {
         Ok(None)
     }
 
-    /// Where the single-character item at `p` ends.
+    /// The end of the single-character item at `p`.
     fn class_end(&self, mut p: usize) -> Result<usize, Raise> {
         let first = self.pattern(p);
         p += 1;
@@ -251,7 +251,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Whether the character at `s` is one that the item from `p` to `end` means.
+    /// Whether the character at `s` matches the item from `p` to `end`.
     fn fits(&self, s: usize, p: usize, end: usize) -> bool {
         let Some(&byte) = self.source.get(s) else { return false };
         match self.pattern(p) {
@@ -262,7 +262,7 @@ impl<'a> Matcher<'a> {
         }
     }
 
-    /// Whether a character is in the set whose `[` is at `p` and whose `]` is at `end`.
+    /// Whether a character is in the set with `[` at `p` and `]` at `end`.
     fn in_set(&self, byte: u8, mut p: usize, end: usize) -> bool {
         let mut found = true;
         if self.pattern(p + 1) == b'^' {
@@ -289,7 +289,7 @@ impl<'a> Matcher<'a> {
         !found
     }
 
-    /// How many values a match gives: its captures, or all of it.
+    /// The number of results of a match: its captures, or the whole match.
     fn results(&self) -> usize {
         self.level.max(1)
     }
@@ -333,7 +333,7 @@ fn here(text: &str) -> Raise {
     Raise::Here(text.to_owned())
 }
 
-/// Whether a character is in the class that a letter stands for; a capital one means the others.
+/// Whether a character is in the class of a letter; an upper-case letter negates the class.
 fn in_class(byte: u8, class: u8) -> bool {
     let found = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),

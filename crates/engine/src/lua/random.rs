@@ -1,5 +1,5 @@
-//! `math.random` as Redis has it: the same numbers for the same seed everywhere. Redis 7 no longer seeds
-//! it for every script; the numbers go on where the last script stopped.
+//! `math.random` as in Redis: the same numbers for the same seed on every platform. As in Redis 7,
+//! the generator is not seeded for each script.
 
 use super::native::Raise;
 use super::numeric::to_i32;
@@ -21,7 +21,7 @@ impl Random {
 }
 
 impl Default for Random {
-    /// The state that `drand48` has before it is seeded.
+    /// The state of `drand48` before it is seeded.
     fn default() -> Self {
         Self(0x1234_abcd_330e)
     }

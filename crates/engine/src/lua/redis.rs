@@ -1,4 +1,4 @@
-//! The table `redis` that scripts use: `call`, `pcall` and their small relatives.
+//! The library `redis`: `call`, `pcall` and other functions for scripts.
 
 use bytes::Bytes;
 use sha1::{Digest, Sha1};
@@ -10,7 +10,7 @@ use super::numeric;
 use super::stack::{Kind, Stack};
 use crate::reply::{Protocol, Reply};
 
-/// Pushes the table.
+/// Pushes the library.
 pub(super) fn push_library(stack: &mut Stack<'_>, version: &str) {
     let functions = [
         ("call", native!(call)),
@@ -23,7 +23,7 @@ pub(super) fn push_library(stack: &mut Stack<'_>, version: &str) {
         ("set_repl", native!(set_repl)),
         ("replicate_commands", native!(replicate_commands)),
         ("acl_check_cmd", native!(acl_check_cmd)),
-        // There is no debugger to stop in.
+        // There is no debugger.
         ("breakpoint", native!(breakpoint)),
         ("debug", native!(|_| Ok(0))),
     ];
@@ -52,7 +52,7 @@ pub(super) fn push_library(stack: &mut Stack<'_>, version: &str) {
     stack.raw_set_field(-2, "REDIS_VERSION");
 }
 
-/// `7.0.15` is `0x0007000f`.
+/// Encodes a version: `7.0.15` is `0x0007000f`.
 fn version_number(version: &str) -> u32 {
     version.split('.').take(3).fold(0, |number, part| number << 8 | part.parse().unwrap_or(0))
 }
@@ -67,7 +67,7 @@ fn call(stack: &mut Stack<'_>) -> Result<usize, Raise> {
 fn pcall(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     match perform(stack) {
         Ok(_) => Ok(1),
-        // Its own complaints are answers too, but a stopped script stays stopped.
+        // Errors of `pcall` itself become results too, but a stopped script stays stopped.
         Err(Raise::Reply(text)) if !stack.state().must_stop() => {
             stack.drop_args();
             push_error_table(stack, text.as_bytes());
@@ -77,7 +77,7 @@ fn pcall(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     }
 }
 
-/// Runs the command that the arguments are, and pushes its answer.
+/// Runs the command given by the arguments and pushes its reply.
 fn perform(stack: &mut Stack<'_>) -> Result<Pushed, Raise> {
     let state = stack.state();
     state.check_asked()?;
@@ -149,13 +149,13 @@ fn sha1hex(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     if stack.args() != 1 {
         return Err(Raise::Reply("ERR wrong number of arguments".to_owned()));
     }
-    // Redis hashes nothing for what is neither a string nor a number.
+    // Redis hashes an empty text for a value that is neither a string nor a number.
     let text = stack.text(1).unwrap_or_default();
     stack.push_bytes(sha1_hex(text).as_bytes());
     Ok(1)
 }
 
-/// The SHA-1 of some text in lower-case hexadecimal.
+/// The SHA-1 of a text in lower-case hexadecimal.
 pub(super) fn sha1_hex(text: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
@@ -199,7 +199,7 @@ fn setresp(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     Ok(0)
 }
 
-/// Effects are always journalled, so this only checks its argument.
+/// Effects are always recorded, so this only checks its argument.
 fn set_repl(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     if stack.args() != 1 {
         return Err(Raise::Reply("ERR redis.set_repl() requires two arguments.".to_owned()));

@@ -1,21 +1,22 @@
-//! What scripts see: the globals of Redis 7.0, and tables that nobody can change.
+//! The globals of scripts: those of Redis 7.0, all read-only.
 //!
-//! Redis patches Lua so that a table can be read-only. We use Lua as it is and put an empty table in
-//! front of every shared one, with a metatable that reads through and refuses to write:
+//! Redis patches Lua so that a table can be read-only. This crate uses stock Lua and puts an empty
+//! *proxy* table before every shared table, with a metatable that reads through and refuses writes:
 //!
 //! ```text
-//!   script ─▶ front of _G (empty) ─__index─▶ globals ─__index─▶ "nonexistent global variable"
-//!                  │ __newindex                 ├─ string ─▶ front ─__index─▶ string library
-//!                  ▼                            ├─ redis  ─▶ front ─__index─▶ …
+//!   script ─▶ proxy of _G (empty) ─__index─▶ globals ─__index─▶ "nonexistent global variable"
+//!                  │ __newindex                 ├─ string ─▶ proxy ─__index─▶ string library
+//!                  ▼                            ├─ redis  ─▶ proxy ─__index─▶ …
 //!      "Attempt to modify a readonly table"     └─ KEYS, ARGV (plain tables, new for every run)
 //! ```
 //!
-//! The few functions of Lua that do not ask metatables (`rawset`, `next`, `table.insert`, …) are
-//! replaced by ones that know the fronts (`builtins.rs`). Others are replaced because stock Lua 5.1 is unsafe or
-//! unbounded there: `load` and `loadstring` (bytecode; chunk names that the parser does not keep alive,
-//! CVE-2025-49844), `unpack` (overflow, CVE-2025-46817), `string.rep` and `table.insert` (loops of 2^31
-//! steps that no time limit sees), `collectgarbage` (which could be turned off for everyone), `xpcall`
-//! (whose handler could not be stopped), and patterns (see `pattern.rs`). `pcall` gives the text of a Redis error, as Redis's does.
+//! Functions that bypass metatables (`rawset`, `next`, `table.insert`, …) are replaced by functions that
+//! know proxies (`builtins.rs`). Others are replaced because stock Lua 5.1 is unsafe or unbounded there:
+//! `load` and `loadstring` (bytecode; chunk names that the parser does not keep alive, CVE-2025-49844),
+//! `unpack` (overflow, CVE-2025-46817), `string.rep` and `table.insert` (loops of 2^31 steps that no time
+//! limit interrupts), `collectgarbage` (a script could turn it off for all scripts), `xpcall` (its handler
+//! could not be stopped), and patterns (see `pattern.rs`). `pcall` returns the text of a Redis error, as
+//! in Redis.
 
 use std::ffi::{c_int, c_void};
 
@@ -26,19 +27,19 @@ use super::stack::Stack;
 use super::state::State;
 use super::{bits, builtins, json, msgpack, random, redis, strings, structs};
 
-/// The error for every attempt to change a shared table.
+/// The error for an attempt to change a shared table.
 pub(super) const READ_ONLY: &str = "Attempt to modify a readonly table";
 
-/// What stock Lua has and Redis does not.
+/// Globals of stock Lua that Redis does not have.
 const REMOVED: [&str; 11] = [
     "dofile", "getfenv", "loadfile", "module", "newproxy", "package", "print", "require",
     "setfenv", "os", "io",
 ];
 
-/// Its address marks the metatables of fronts.
+/// Its address is a key that only the metatables of proxies have.
 static MARK: u8 = 0;
 
-/// Fills a new Lua state and returns registry references to the real globals and the error handler.
+/// Sets up a new Lua state; returns registry references to the real globals and the error handler.
 ///
 /// # Safety
 /// `lua` is new, belongs to `state`, and its allocator is lenient.
@@ -90,7 +91,7 @@ pub(super) unsafe fn furnish(
             stack.pop(1);
         }
         protect_strings(lua, &mut stack);
-        // The globals themselves: what is missing raises, and the front becomes everybody's `_G`.
+        // The globals themselves: a missing global raises, and the proxy becomes `_G`.
         stack.push_table(0, 1);
         stack.push_function(native!(missing_global));
         stack.raw_set_field(-2, "__index");
@@ -105,10 +106,10 @@ pub(super) unsafe fn furnish(
     }
 }
 
-/// Pushes a front for the table on top, which stays below it.
+/// Pushes a proxy of the table on top, which stays below it.
 ///
 /// # Safety
-/// As [`furnish`].
+/// As [`set_up_globals`].
 #[allow(unsafe_code)]
 unsafe fn push_front(lua: *mut ffi::lua_State) {
     // SAFETY: the caller's promise; at most five slots are used.
@@ -126,15 +127,15 @@ unsafe fn push_front(lua: *mut ffi::lua_State) {
     }
 }
 
-/// What only the metatables of fronts have as a key.
+/// The key that only the metatables of proxies have.
 pub(super) fn mark() -> *mut c_void {
     (&raw const MARK).cast_mut().cast()
 }
 
-/// Scripts reach the metatable of strings with `getmetatable("")`: they get a front of it.
+/// Protects the metatable of strings: `getmetatable("")` returns a proxy of it.
 ///
 /// # Safety
-/// As [`furnish`].
+/// As [`set_up_globals`].
 #[allow(unsafe_code)]
 unsafe fn protect_strings(lua: *mut ffi::lua_State, stack: &mut Stack<'_>) {
     // SAFETY: the caller's promise; at most eight slots are used.
@@ -151,7 +152,7 @@ unsafe fn protect_strings(lua: *mut ffi::lua_State, stack: &mut Stack<'_>) {
 }
 
 /// # Safety
-/// As [`furnish`].
+/// As [`set_up_globals`].
 #[allow(unsafe_code)]
 unsafe fn replace_builtins(lua: *mut ffi::lua_State, stack: &mut Stack<'_>) {
     let replaced: [(Option<&str>, &str, ffi::lua_CFunction); 18] = [
@@ -174,7 +175,7 @@ unsafe fn replace_builtins(lua: *mut ffi::lua_State, stack: &mut Stack<'_>) {
         (Some("math"), "random", native!(random::random)),
         (Some("math"), "randomseed", native!(random::randomseed)),
     ];
-    // `pairs` walks with stock `next` where it can, and with ours through a front.
+    // `pairs` uses stock `next` for plain tables, and ours for proxies.
     stack.raw_get_field(1, "next");
     stack.push_function(builtins::next);
     stack.push_copy(-1);
@@ -187,14 +188,14 @@ unsafe fn replace_builtins(lua: *mut ffi::lua_State, stack: &mut Stack<'_>) {
             Some(library) => stack.raw_get_field(1, library),
             None => stack.push_copy(1),
         }
-        // What is replaced is the upvalue of what replaces it.
+        // The replaced function is the upvalue of its replacement.
         stack.raw_get_field(-1, name);
         // SAFETY: the caller's promise; the upvalue is on top.
         unsafe { ffi::lua_pushcclosure(lua, function, 1) };
         stack.raw_set_field(-2, name);
         stack.pop(1);
     }
-    // Its old name.
+    // `string.gfind` is the old name of `string.gmatch`.
     stack.raw_get_field(1, "string");
     stack.raw_get_field(-1, "gmatch");
     stack.raw_set_field(-2, "gfind");

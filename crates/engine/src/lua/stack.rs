@@ -28,7 +28,7 @@ use super::native::Raise;
 use super::numeric;
 use super::state::State;
 
-/// What a value is.
+/// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     None,
@@ -44,7 +44,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Lua's name for it.
+    /// Lua's name of the type.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::None => "no value",
@@ -60,7 +60,7 @@ impl Kind {
     }
 }
 
-/// The values of one call.
+/// The stack of one call.
 pub(super) struct Stack<'a> {
     lua: *mut ffi::lua_State,
     state: &'a State,
@@ -70,7 +70,7 @@ pub(super) struct Stack<'a> {
 
 #[allow(unsafe_code)]
 impl<'a> Stack<'a> {
-    /// The stack of the running native function; what is on it now are its arguments.
+    /// The stack of the running native function; the values on it now are its arguments.
     ///
     /// # Safety
     /// `lua` is a live state of the VM that `state` belongs to, and the allocator is lenient for `'a`.
@@ -80,29 +80,29 @@ impl<'a> Stack<'a> {
         Self { lua, state, args, lent: false }
     }
 
-    /// What all native functions share.
+    /// The state shared by all native functions.
     pub(super) fn state(&self) -> &'a State {
         self.state
     }
 
-    /// How many arguments there are.
+    /// The number of arguments.
     pub(super) fn args(&self) -> usize {
         self.args as usize
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub(super) fn top(&self) -> usize {
         // SAFETY: reads a counter.
         unsafe { ffi::lua_gettop(self.lua) as usize }
     }
 
-    /// Makes room for `slots` pushes; `false` when Lua's limit of 8,000 is reached.
+    /// Makes room for `slots` pushes; `false` at Lua's limit of 8,000.
     pub(super) fn ensure(&mut self, slots: usize) -> bool {
         // SAFETY: reports the limit instead of raising; growing cannot fail (fact 1).
         slots < 8000 && unsafe { ffi::lua_checkstack(self.lua, slots as c_int) != 0 }
     }
 
-    /// What the value is.
+    /// The type of the value.
     pub(super) fn kind(&self, index: c_int) -> Kind {
         // SAFETY: `lua_type` takes every index and only reads.
         match unsafe { ffi::lua_type(self.lua, index) } {
@@ -119,7 +119,7 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// The number, also one that is written in a string.
+    /// The number, also from a numeric string.
     pub(super) fn number(&self, index: c_int) -> Option<f64> {
         // SAFETY: both only read.
         unsafe {
@@ -127,7 +127,7 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// Whether the value counts as true.
+    /// Whether the value is true in Lua's sense.
     pub(super) fn truth(&self, index: c_int) -> bool {
         // SAFETY: only reads.
         unsafe { ffi::lua_toboolean(self.lua, index) != 0 }
@@ -140,13 +140,13 @@ impl<'a> Stack<'a> {
             && unsafe { ffi::lua_touserdata(self.lua, index).is_null() }
     }
 
-    /// An address that tells this table, function or thread from others.
+    /// An address that identifies this table, function or thread.
     pub(super) fn address(&self, index: c_int) -> *const c_void {
         // SAFETY: only reads.
         unsafe { ffi::lua_topointer(self.lua, index) }
     }
 
-    /// The bytes of a string, for as long as nothing is pushed or popped.
+    /// The bytes of a string, valid until the next push or pop.
     pub(super) fn bytes(&self, index: c_int) -> Option<&[u8]> {
         if self.kind(index) != Kind::String {
             return None;
@@ -160,7 +160,7 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// Argument `index` as a string, for the whole call; a number becomes one, as in Lua.
+    /// Argument `index` as a string, valid for the whole call; a number is converted, as in Lua.
     pub(super) fn text(&mut self, index: usize) -> Result<&'a [u8], Raise> {
         let slot = index as c_int;
         if slot > self.args || !matches!(self.kind(slot), Kind::String | Kind::Number) {
@@ -181,12 +181,12 @@ impl<'a> Stack<'a> {
         self.number(index as c_int).ok_or_else(|| self.wrong_type(index, "number"))
     }
 
-    /// Argument `index` as an integer, cut like C does it.
+    /// Argument `index` as an integer, truncated like in C.
     pub(super) fn check_integer(&self, index: usize) -> Result<i64, Raise> {
         self.check_number(index).map(numeric::to_i64)
     }
 
-    /// Argument `index` as an integer, or `default` when it is missing.
+    /// Argument `index` as an integer, or `default` if it is missing.
     pub(super) fn optional_integer(&self, index: usize, default: i64) -> Result<i64, Raise> {
         match self.kind(index as c_int) {
             Kind::None | Kind::Nil => Ok(default),
@@ -194,7 +194,7 @@ impl<'a> Stack<'a> {
         }
     }
 
-    /// The error for an argument of another type.
+    /// The error for an argument of a wrong type.
     pub(super) fn wrong_type(&self, index: usize, expected: &str) -> Raise {
         let found = self.kind(index as c_int).name();
         Raise::Argument(index, format!("{expected} expected, got {found}"))
@@ -237,13 +237,14 @@ impl<'a> Stack<'a> {
         unsafe { ffi::lua_pushcclosure(self.lua, function, 0) }
     }
 
-    /// Pops `upvalues` values and pushes a native function that keeps them.
+    /// Pops `upvalues` values and pushes a native closure over them.
     pub(super) fn push_closure(&mut self, function: ffi::lua_CFunction, upvalues: c_int) {
         // SAFETY: callers have pushed the values; allocating cannot fail (fact 1).
         unsafe { ffi::lua_pushcclosure(self.lua, function, upvalues) }
     }
 
-    /// An upvalue of the running function as a string, for the whole call; empty if it is not one.
+    /// An upvalue of the running function as a string, valid for the whole call; empty if it is not
+    /// one.
     pub(super) fn upvalue_text(&self, n: c_int) -> &'a [u8] {
         let index = ffi::lua_upvalueindex(n);
         let mut len = 0;
@@ -262,7 +263,7 @@ impl<'a> Stack<'a> {
         self.number(ffi::lua_upvalueindex(n)).unwrap_or_default()
     }
 
-    /// Replaces an upvalue of the running function that is a number.
+    /// Replaces a numeric upvalue of the running function.
     pub(super) fn set_upvalue_number(&mut self, n: c_int, value: f64) {
         assert_eq!(self.kind(ffi::lua_upvalueindex(n)), Kind::Number, "only numbers are replaced");
         self.push_number(value);
@@ -270,7 +271,7 @@ impl<'a> Stack<'a> {
         unsafe { ffi::lua_replace(self.lua, ffi::lua_upvalueindex(n)) }
     }
 
-    /// Removes `count` values that this call has pushed.
+    /// Pops `count` values that this call has pushed.
     pub(super) fn pop(&mut self, count: usize) {
         let top = self.top();
         assert!(count <= top && top - count >= self.args(), "a native function pops its arguments");
@@ -278,7 +279,7 @@ impl<'a> Stack<'a> {
         unsafe { ffi::lua_settop(self.lua, (top - count) as c_int) }
     }
 
-    /// Makes the last argument a value like any other, which can be popped.
+    /// Turns the last argument into an ordinary value, which can be popped.
     pub(super) fn own_top(&mut self) {
         assert!(
             !self.lent && self.args > 0,
@@ -297,7 +298,7 @@ impl<'a> Stack<'a> {
         unsafe { ffi::lua_replace(self.lua, slot as c_int) }
     }
 
-    /// Removes the arguments, to have room for results.
+    /// Removes the arguments, to make room for results.
     pub(super) fn drop_args(&mut self) {
         assert!(!self.lent, "a native function drops arguments that it has lent out");
         self.args = 0;

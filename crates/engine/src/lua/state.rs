@@ -1,4 +1,5 @@
-//! What the native functions of one VM share: limits, the host of the running script, reused buffers.
+//! State shared by the native functions of one VM: limits, the host of the running script, reused
+//! buffers.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -18,29 +19,29 @@ use super::native::Raise;
 use super::random::Random;
 use crate::reply::{Protocol, Reply};
 
-/// Garbage that is left to Lua's own pace.
+/// The amount of garbage that is left to Lua's incremental collector.
 const GARBAGE: usize = 32 << 20;
-/// How many steps a native function takes between two looks at the clock.
+/// The number of steps of a native function between two checks of the time limit.
 const STEPS_PER_LOOK: u32 = 1 << 14;
-/// What a stopped script answers.
+/// The error of a stopped script.
 const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
 
-/// What native functions share. Only ever used through shared references, as Lua holds its address.
+/// The shared state. Lua holds its address, so it is only used through shared references.
 #[repr(C)]
 pub(super) struct State {
-    /// First, because the allocator gets the same address.
+    /// The first field, because the allocator gets the same address.
     pub(super) memory: Memory,
-    /// More than this in use between two scripts is taken for garbage.
+    /// Memory use above this between two scripts triggers a collection.
     collect_above: Cell<usize>,
     pub(super) interrupt: Interrupt,
     pub(super) json: Cell<JsonConfig>,
     pub(super) random: Cell<Random>,
-    /// The protocol that commands answer in, `redis.setresp`.
+    /// The protocol of commands' replies, set by `redis.setresp`.
     pub(super) protocol: Cell<Protocol>,
-    /// Reused by every `redis.call`.
+    /// A buffer reused by every `redis.call`.
     pub(super) command: RefCell<Vec<Bytes>>,
     pub(super) reply: RefCell<Reply>,
-    /// Reused by encoders.
+    /// A buffer reused by encoders.
     pub(super) scratch: RefCell<Vec<u8>>,
     host: Cell<Option<NonNull<dyn Host>>>,
     wrote: Cell<bool>,
@@ -52,7 +53,7 @@ pub(super) struct State {
 
 #[allow(unsafe_code)]
 impl State {
-    /// A state that no script has used.
+    /// The state of a new VM.
     pub(super) fn new(interrupt: Interrupt, random: Random) -> Self {
         Self {
             memory: Memory::new(),
@@ -86,7 +87,7 @@ impl State {
         }
     }
 
-    /// Makes it ready for the next script.
+    /// Resets the state for the next script.
     pub(super) fn prepare(&self, limits: Limits) {
         self.wrote.set(false);
         self.stopping.set(false);
@@ -97,12 +98,12 @@ impl State {
         }
     }
 
-    /// Stores the host of the running script, or that there is none.
+    /// Stores the host of the running script, or removes it.
     pub(super) fn set_host(&self, host: Option<NonNull<dyn Host>>) {
         self.host.set(host);
     }
 
-    /// Lets `act` use the host, unless no script runs or one of its calls is under way.
+    /// Calls `act` with the host; `None` if no script runs or the host is already in use.
     pub(super) fn with_host<T>(&self, act: impl FnOnce(&mut dyn Host) -> T) -> Option<T> {
         // Taken while in use, so that there is never a second reference.
         let mut host = self.host.take()?;
@@ -117,7 +118,7 @@ impl State {
         Some(act(unsafe { host.as_mut() }))
     }
 
-    /// Remembers that the script has written; from then on it cannot be stopped.
+    /// Notes that the script has written; from then on it cannot be stopped.
     pub(super) fn note_write(&self, host: &dyn Host) {
         if !self.wrote.get() && host.has_written() {
             self.wrote.set(true);
@@ -130,12 +131,12 @@ impl State {
         *self.panic.borrow_mut() = Some(panic);
     }
 
-    /// The panic that was kept, if a native function has panicked.
+    /// Takes the panic of a native function, if there was one.
     pub(super) fn take_panic(&self) -> Option<Box<dyn Any + Send>> {
         self.panic.take()
     }
 
-    /// Whether the script must not go on: it is to be stopped, or a native function has panicked.
+    /// Whether the script must stop: it was asked to, or a native function has panicked.
     pub(super) fn must_stop(&self) -> bool {
         let stop = self.stopping.get()
             || self.panic.borrow().is_some()
@@ -144,7 +145,7 @@ impl State {
         stop
     }
 
-    /// To be called before every command: fails when the script was asked to stop.
+    /// Fails if the script was asked to stop; called before every command.
     pub(super) fn check_asked(&self) -> Result<(), Raise> {
         if self.is_stopping() || (self.interrupt.is_asked() && self.must_stop()) {
             return Err(Self::killed());
@@ -152,7 +153,8 @@ impl State {
         Ok(())
     }
 
-    /// To be called by loops in native functions, which no hook sees: fails when the script must stop.
+    /// Fails if the script must stop; called by loops of native functions, which no hook
+    /// interrupts.
     pub(super) fn step(&self) -> Result<(), Raise> {
         let steps = self.steps.get().wrapping_add(1);
         self.steps.set(steps);
@@ -162,7 +164,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether the error that is under way stops the script.
+    /// Whether the current error stops the script.
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.get()
     }
@@ -172,15 +174,15 @@ impl State {
         Raise::Reply(KILLED.to_owned())
     }
 
-    /// Collects all garbage and says whether the limit is kept now.
+    /// Collects all garbage; returns whether memory use is within the limit now.
     pub(super) fn collect(&self, lua: *mut ffi::lua_State) -> bool {
         // SAFETY: `lua` is live; collecting raises nothing, as there are no finalizers.
         unsafe { ffi::lua_gc(lua, ffi::LUA_GCCOLLECT, 0) };
         !self.memory.is_over()
     }
 
-    /// Collects garbage when there is much of it. Lua collects a little at each allocation, however
-    /// large that is: scripts that handle few but large strings outrun it.
+    /// Collects garbage if there is much. Lua's collector works a little at each allocation,
+    /// regardless of its size, so scripts with few but large strings outrun it.
     pub(super) fn collect_if_much(&self, lua: *mut ffi::lua_State) {
         if self.memory.used() > self.collect_above.get() {
             self.collect(lua);

@@ -1,7 +1,7 @@
 //! The functions of `string` that differ from stock Lua: those with patterns, and `rep`.
 //!
-//! `gsub` calls functions of the script in between, so its loop is a C function without destructors,
-//! and every step of it one native function.
+//! `gsub` calls functions of the script in between, so its loop is a C function without
+//! destructors, and every step of it is a native function.
 
 use std::ffi::c_int;
 
@@ -13,7 +13,7 @@ use super::numeric;
 use super::pattern::Matcher;
 use super::stack::{Kind, Stack};
 
-/// Characters that make a pattern more than a plain text.
+/// The special characters of patterns.
 const SPECIALS: &[u8] = b"^$*+?.([%-";
 
 /// `string.rep(text, count)`.
@@ -73,7 +73,7 @@ pub(super) fn find_captures(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     }
 }
 
-/// Argument 3, where to begin, as an offset; a negative one counts from the end.
+/// Argument 3, the start position, as an offset; a negative position counts from the end.
 fn start(stack: &Stack<'_>, text: &[u8]) -> Result<usize, Raise> {
     let from = stack.optional_integer(3, 1)?;
     let from = if from < 0 { (from + text.len() as i64 + 1).max(0) } else { from };
@@ -94,7 +94,7 @@ fn search(matcher: &mut Matcher<'_>, from: usize) -> Result<Option<(usize, usize
     Ok(None)
 }
 
-/// `string.gmatch(text, pattern)`: a closure over both and where to go on.
+/// `string.gmatch(text, pattern)`: a closure over both and the current offset.
 pub(super) fn gmatch(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     stack.text(1)?;
     stack.text(2)?;
@@ -118,23 +118,23 @@ fn next_match(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     Ok(0)
 }
 
-/// Where a `gsub` is. It lives in a frame that errors jump over, so it owns nothing.
+/// The progress of a `gsub`. It lives in a frame that errors jump over, so it owns nothing.
 #[derive(Debug, Clone, Copy)]
 struct Progress {
-    /// The next character to look at.
+    /// The offset of the next character.
     at: usize,
-    /// Up to here everything is in the pieces.
+    /// The end of the text that is already in the pieces.
     copied: usize,
     matches: i32,
     most: i32,
     pieces: usize,
-    /// The last match.
+    /// The start of the last match.
     from: usize,
     to: usize,
     done: bool,
 }
 
-/// The table of pieces in `gsub`.
+/// The stack index of the table of pieces in `gsub`.
 const PIECES: c_int = 4;
 
 /// `string.gsub(text, pattern, replacement [, most])`.
@@ -145,9 +145,9 @@ const PIECES: c_int = 4;
 pub(super) unsafe extern "C-unwind" fn gsub(lua: *mut ffi::lua_State) -> c_int {
     let mut progress =
         Progress { at: 0, copied: 0, matches: 0, most: 0, pieces: 0, from: 0, to: 0, done: false };
-    // SAFETY: what is written in Rust runs inside `enter` and is gone when it returns or raises; this
-    // frame owns nothing. The stack holds text, pattern, replacement and pieces, then what `next_captures`
-    // left, which gives way to the value to put in.
+    // SAFETY: Rust code runs inside `enter` and is done when `enter` returns or raises; this frame
+    // owns nothing. The stack holds text, pattern, replacement and pieces, then the captures, which
+    // the replacement value takes the place of.
     unsafe {
         enter(lua, |stack| begin_gsub(stack, &mut progress));
         ffi::lua_replace(lua, PIECES);
@@ -180,7 +180,7 @@ fn begin_gsub(stack: &mut Stack<'_>, progress: &mut Progress) -> Result<usize, R
     if !matches!(stack.kind(3), Kind::Number | Kind::String | Kind::Function | Kind::Table) {
         return Err(Raise::Argument(3, "string/function/table expected".to_owned()));
     }
-    // The table goes to the place of the fourth argument, which may be missing.
+    // The table takes the slot of the fourth argument, which may be missing.
     while stack.top() < PIECES as usize {
         stack.push_nil();
     }
@@ -188,8 +188,8 @@ fn begin_gsub(stack: &mut Stack<'_>, progress: &mut Progress) -> Result<usize, R
     Ok(1)
 }
 
-/// Goes on to the next match. Text is replaced here and everything done at once; for a function or a
-/// table it pushes the captures of one match, and adds what is before it to the pieces.
+/// Finds the next match. A text replacement is completed here for all matches. For a function or a
+/// table, pushes the captures of one match and adds the text before it to the pieces.
 fn next_replaced(stack: &mut Stack<'_>, progress: &mut Progress) -> Result<usize, Raise> {
     let (text, pattern) = (stack.text(1)?, stack.text(2)?);
     let is_text = matches!(stack.kind(3), Kind::Number | Kind::String);
@@ -266,7 +266,7 @@ fn append_replacement(
     Ok(())
 }
 
-/// Takes what the function or the table gave for the last match, which is on top.
+/// Takes the replacement that the function or table gave for the last match, which is on top.
 fn add_replacement(stack: &mut Stack<'_>, progress: &mut Progress) -> Result<usize, Raise> {
     let text = stack.text(1)?;
     let top = stack.args();
@@ -292,7 +292,7 @@ fn add_piece(stack: &mut Stack<'_>, progress: &mut Progress, piece: &[u8]) {
     }
 }
 
-/// Joins the pieces and what is after the last match.
+/// Joins the pieces and the text after the last match.
 fn end_gsub(stack: &mut Stack<'_>, progress: &Progress) -> Result<usize, Raise> {
     let text = stack.text(1)?;
     let limit = stack.state().memory.budget();

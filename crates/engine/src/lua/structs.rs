@@ -1,11 +1,11 @@
-//! The library `struct`: values as C structures, by a format.
+//! The library `struct`: packing values as C structures by a format.
 
 use super::native::{Raise, native};
 use super::stack::Stack;
 
-/// The largest integer, in bytes.
+/// The maximum size of an integer, in bytes.
 const MAX_INTEGER: usize = 32;
-/// `!` without a number.
+/// The alignment of `!` without a number.
 const MAX_ALIGN: usize = 8;
 
 /// Pushes the library.
@@ -18,7 +18,7 @@ pub(super) fn push_library(stack: &mut Stack<'_>) {
     }
 }
 
-/// A format that is being read.
+/// A format being parsed.
 struct Format<'a> {
     rest: &'a [u8],
     big_endian: bool,
@@ -75,7 +75,7 @@ impl<'a> Format<'a> {
         Ok(value as usize)
     }
 
-    /// How many bytes an item at `at` needs before it.
+    /// The number of padding bytes before an item at `at`.
     fn padding(&self, at: usize, item: &Item) -> usize {
         if item.size == 0 || item.option == b'c' {
             return 0;
@@ -84,7 +84,7 @@ impl<'a> Format<'a> {
         size.wrapping_sub(at & (size - 1)) & (size - 1)
     }
 
-    /// Byte order and alignment, which are no values.
+    /// Handles byte order and alignment, which are no values.
     fn control(&mut self, item: &Item) -> Result<(), Raise> {
         match item.option {
             b' ' => {}
@@ -105,7 +105,7 @@ impl<'a> Format<'a> {
         Ok(())
     }
 
-    /// Bytes in the order of the format, from or to least significant first.
+    /// Converts between the byte order of the format and little endian.
     fn ordered(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         if self.big_endian {
             bytes.reverse();
@@ -160,7 +160,7 @@ fn pack(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     Ok(1)
 }
 
-/// A number as an integer of `size` bytes, least significant first.
+/// A number as an integer of `size` bytes, little endian.
 fn integer_bytes(value: f64, size: usize) -> Vec<u8> {
     // C converts a negative number to signed and any other to unsigned.
     let value = if value < 0.0 { super::numeric::to_i64(value) as u64 } else { to_u64(value) };
@@ -169,7 +169,7 @@ fn integer_bytes(value: f64, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// A C cast to `unsigned long` on x86-64.
+/// A C cast to `unsigned long` as on x86-64.
 fn to_u64(value: f64) -> u64 {
     const HALF: f64 = 9_223_372_036_854_775_808.0;
     if value < HALF {
@@ -179,7 +179,7 @@ fn to_u64(value: f64) -> u64 {
     }
 }
 
-/// `struct.unpack(format, data [, from])`: the values and where the next one begins.
+/// `struct.unpack(format, data [, from])`: the values and the next position.
 fn unpack(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     let mut format = Format::new(stack.text(1)?);
     let data = stack.text(2)?;
@@ -215,7 +215,7 @@ fn unpack(stack: &mut Stack<'_>) -> Result<usize, Raise> {
                 stack.push_number(f64::from_le_bytes(bytes));
             }
             b'c' if item.size == 0 => {
-                // The number before it is its length, and no result.
+                // The value before it is its length and not a result.
                 let len = (stack.top() > before).then(|| stack.number(-1)).flatten();
                 let Some(len) = len else {
                     return Err(Raise::Here("format 'c0' needs a previous size".to_owned()));
@@ -242,7 +242,7 @@ fn unpack(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     Ok(stack.top() - before)
 }
 
-/// An integer from bytes, least significant first; only the lowest eight count.
+/// An integer from little-endian bytes; only the lowest eight count.
 fn integer(bytes: &[u8], signed: bool) -> f64 {
     let value = bytes.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
     if !signed {

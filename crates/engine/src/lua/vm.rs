@@ -1,7 +1,7 @@
 //! The Lua VM: one state, its limits, and running a compiled script in it.
 //!
-//! Errors of Lua jump, so everything that can raise happens below a `lua_pcall`; what runs outside of
-//! one uses the lenient allocator and raw access, which do not raise (see `stack.rs`).
+//! Lua errors jump (`longjmp`), so everything that can raise runs inside a `lua_pcall`. Code
+//! outside of one uses the lenient allocator and raw access, which do not raise (see `stack.rs`).
 
 use std::ffi::c_int;
 use std::panic::resume_unwind;
@@ -21,9 +21,9 @@ use super::stack::{Kind, Stack};
 use super::state::State;
 use crate::reply::Reply;
 
-/// The chunk name that error messages of Redis 7 carry.
+/// The chunk name in error messages of Redis 7.
 const CHUNK: &std::ffi::CStr = c"@user_script";
-/// How many instructions run between two looks at the clock.
+/// The number of instructions between two checks of the time limit.
 const INSTRUCTIONS_PER_LOOK: c_int = 100_000;
 
 /// A compiled script in a [`Vm`]: a reference in Lua's registry.
@@ -36,7 +36,7 @@ pub(super) struct Run<'a> {
     pub(super) call: Call<'a>,
     /// The number of this run, for the [`Interrupt`].
     pub(super) number: u64,
-    /// What errors call the script.
+    /// The SHA-1 that error messages show.
     pub(super) sha: &'a str,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Run<'a> {
 pub(super) struct Vm {
     lua: *mut ffi::lua_State,
     state: NonNull<State>,
-    /// The real table of globals, which scripts only see through a read-only one.
+    /// The real table of globals, which scripts reach only through a read-only proxy.
     globals: c_int,
     handler: c_int,
 }
@@ -56,7 +56,7 @@ unsafe impl Send for Vm {}
 
 #[allow(unsafe_code)]
 impl Vm {
-    /// A VM that says `version` when scripts ask.
+    /// A VM that reports `version` to scripts.
     pub(super) fn new(interrupt: Interrupt, version: &str, random: Random) -> Self {
         let state = Box::new(State::new(interrupt, random));
         let state = NonNull::from(Box::leak(state));
@@ -67,19 +67,19 @@ impl Vm {
             assert!(!lua.is_null(), "Lua does not start");
             let (globals, handler) =
                 sandbox::furnish(lua, state.as_ref(), native!(annotate), version);
-            // The parser does not keep the chunk's name alive by itself.
+            // The parser does not keep the chunk name alive; this reference does.
             ffi::lua_pushstring_(lua, CHUNK.as_ptr());
             ffi::luaL_ref(lua, ffi::LUA_REGISTRYINDEX);
             Self { lua, state, globals, handler }
         }
     }
 
-    /// Bytes that the VM uses.
+    /// The number of bytes used by the VM.
     pub(super) fn memory(&self) -> usize {
         self.state().memory.used()
     }
 
-    /// Where `math.random` goes on.
+    /// The state of `math.random`.
     pub(super) fn random(&self) -> Random {
         self.state().random.get()
     }
@@ -88,7 +88,7 @@ impl Vm {
     pub(super) fn compile(&mut self, text: &[u8], memory_limit: usize) -> Result<Compiled, String> {
         let memory = &self.state().memory;
         memory.set_limit(memory_limit.max(memory.used() + text.len() * 64));
-        // The first byte of compiled code would make Lua skip its parser, and trust the rest.
+        // A leading bytecode mark would make Lua skip its parser and trust the rest.
         let spaced: Vec<u8>;
         let text = if text.first() == Some(&ffi::LUA_SIGNATURE[0]) {
             spaced = [b" ", text].concat();
@@ -114,13 +114,13 @@ impl Vm {
         Err(text)
     }
 
-    /// Forgets a compiled script.
+    /// Frees a compiled script.
     pub(super) fn forget(&mut self, script: Compiled) {
         // SAFETY: frees a place in the registry.
         unsafe { ffi::luaL_unref(self.lua, ffi::LUA_REGISTRYINDEX, script.0) }
     }
 
-    /// Runs a script and writes its answer.
+    /// Runs a script and writes its reply.
     pub(super) fn run(
         &mut self,
         script: Compiled,
@@ -215,7 +215,8 @@ impl Drop for Vm {
     }
 }
 
-/// Lua's hook: from time to time, and after a stop at every instruction, so that `pcall` cannot hide it.
+/// Lua's hook: runs at intervals, and after a stop at every instruction, so that `pcall` cannot
+/// hide it.
 ///
 /// # Safety
 /// Only for `lua_sethook`.
@@ -230,7 +231,7 @@ unsafe extern "C-unwind" fn look(lua: *mut ffi::lua_State, _: *mut ffi::lua_Debu
     }
 }
 
-/// The error handler: makes an error a table with the place where it happened, as Redis 7 does.
+/// The error handler: turns an error into a table with its location, as in Redis 7.
 fn annotate(stack: &mut Stack<'_>) -> Result<usize, Raise> {
     let place = match stack.place(1) {
         Some(place) if place.is_native => stack.place(2).or(Some(place)),

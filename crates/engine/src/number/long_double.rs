@@ -1,17 +1,17 @@
 //! The 80-bit `long double` that `INCRBYFLOAT` and `HINCRBYFLOAT` compute with.
 //!
-//! Adding 0.1 ten times must print what Redis prints, and Redis adds with a mantissa of 64 bits and
-//! prints with 17 decimals. The three steps (read, add, print) are done exactly on large integers
-//! and rounded to 64 bits, half to even; speed does not matter here.
+//! Adding 0.1 ten times must print the same as Redis, which adds with a mantissa of 64 bits and prints
+//! 17 decimals. The three steps (parse, add, print) are exact on big integers and then rounded to 64
+//! bits, half to even. Speed does not matter here.
 
 use num_bigint::{BigInt, BigUint, Sign};
 
 const MANTISSA_BITS: u64 = 64;
-/// Beyond this power of two a number is infinite.
+/// Numbers of this power of two or more are infinite.
 const MAX_EXPONENT: i64 = 16384;
-/// The last bit of the smallest number.
+/// The exponent of the last bit of the smallest number.
 const MIN_EXPONENT: i64 = -16445;
-/// Redis reads at most this many characters.
+/// The maximum length of a number in Redis.
 const MAX_CHARS: usize = 5 * 1024;
 
 /// A finite number `mantissa × 2^exponent`.
@@ -21,7 +21,7 @@ pub struct LongDouble {
     exponent: i64,
 }
 
-/// What a text stands for.
+/// The result of parsing a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed {
     /// A number.
@@ -44,7 +44,7 @@ impl LongDouble {
         round(left + right, BigUint::from(1_u8), exponent)
     }
 
-    /// The text with up to 17 decimals and no trailing zeros.
+    /// Formats with up to 17 decimals, without trailing zeros.
     pub fn to_text(&self) -> String {
         const DECIMALS: u32 = 17;
         let scaled = self.mantissa.magnitude() * BigUint::from(10_u8).pow(DECIMALS);
@@ -62,7 +62,7 @@ impl LongDouble {
     }
 }
 
-/// Reads a number as `strtold` does if it consumes all of the text and stays in range.
+/// Parses a number as `strtold` does; `None` if text is left over or the number is out of range.
 pub fn parse(text: &[u8]) -> Option<Parsed> {
     if text.len() >= MAX_CHARS {
         return None;
@@ -115,7 +115,7 @@ fn read_exponent(text: &str) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // Far out of range either way; the caller sees that.
+    // Far out of range; the caller detects it.
     Some(text.parse().unwrap_or(if text.starts_with('-') { -100_000 } else { 100_000 }))
         .map(|exponent: i64| exponent.clamp(-100_000, 100_000))
 }
@@ -126,7 +126,7 @@ fn round(numerator: BigInt, denominator: BigUint, exponent: i64) -> Option<LongD
     if sign == Sign::NoSign {
         return Some(LongDouble::zero());
     }
-    // Scale so that the quotient has 64 or 65 bits, then drop what is too much.
+    // Scale so that the quotient has 64 or 65 bits, then round.
     let bits = magnitude.bits() as i64 - denominator.bits() as i64;
     let mut drop = bits - MANTISSA_BITS as i64;
     loop {

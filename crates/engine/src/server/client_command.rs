@@ -1,4 +1,4 @@
-//! `AUTH`, `HELLO` and `CLIENT`: who a client is, how it speaks, and who else is there.
+//! `AUTH`, `HELLO` and `CLIENT`: authentication, protocol version, and the list of clients.
 
 use bytes::Bytes;
 
@@ -38,7 +38,7 @@ impl Executor {
 
     fn log_in(&mut self, client: ClientId, user: &[u8], password: &[u8]) -> Result {
         let known = user == b"default";
-        // Without a password everything is accepted, as the default user of Redis does.
+        // Without a configured password, every password is accepted, as for Redis's default user.
         let right =
             self.settings.password.as_ref().is_none_or(|own| same(own.as_bytes(), password));
         if !(known && right) {
@@ -69,7 +69,7 @@ impl Executor {
             }
         };
         let mut options = args.get(2..).unwrap_or_default();
-        // Each option counts at once, also when a later one is wrong.
+        // Each option takes effect at once, even if a later option is wrong.
         loop {
             options = match options {
                 [] => break,
@@ -166,7 +166,7 @@ impl Executor {
             }
             (b"GETREDIR", []) => reply.int(-1),
             (b"NO-EVICT" | b"NO-TOUCH", _) => return Err(SYNTAX),
-            // The table has checked what there is, and with how many arguments.
+            // `subcommands.rs` has already checked names and argument counts.
             _ => return Err(error::subcommand_syntax("client", &args[1])),
         }
         Ok(Next::Go)
@@ -265,7 +265,8 @@ impl Executor {
                 && let Some(session) = self.sessions.get(id)
             {
                 self.kick(session);
-                // It gets and does nothing any more, whatever comes before its loop reads the mail.
+                // The session ends now, so that the client runs nothing before its loop reads the
+                // message.
                 self.disconnect(*id);
             }
         }
@@ -299,7 +300,7 @@ impl Executor {
     }
 }
 
-/// Compares without telling by time how much was right.
+/// Compares in constant time, so that timing does not reveal how much of the password matched.
 fn same(own: &[u8], given: &[u8]) -> bool {
     let difference = own.iter().zip(given).fold(0, |all, (own, given)| all | (own ^ given));
     own.len() == given.len() && difference == 0

@@ -1,4 +1,4 @@
-//! Compaction: the journal is replayed beside the living keyspace and written down as a snapshot.
+//! Compaction: replays the journal into a second keyspace and writes that as the new snapshot.
 //!
 //! ```text
 //!   executor         compactor's thread                                    journal's threads
@@ -6,10 +6,16 @@
 //!   goes on          its keys, as commands ──────────────────────────────▶ new snapshot ─▶ installed
 //! ```
 //!
-//! The living keyspace is not touched: no command waits for it, writes need no second look, and no
-//! value is too large for a slice. Every compaction proves that the journal can be read. The price is
-//! memory for a second keyspace and the time of a start-up, on another core, each time the log has
-//! outgrown the snapshot. Without that much free memory it is put off.
+//! ```text
+//!   states:  idle ──log outgrew snapshot, or BGREWRITEAOF──▶ running ──installed──▶ idle
+//!              ▲                                               │ failed, or too little memory
+//!              └──── 30 s later, at the earliest ◀── paused ◀──┘
+//! ```
+//!
+//! The live keyspace is not touched: no command waits for compaction, writes need no copy-on-write, and
+//! large values need no slicing. Every compaction also proves that the journal can be replayed. The cost
+//! is memory for a second keyspace, and CPU time of one replay on another core, each time the log has
+//! outgrown the snapshot. Compaction is postponed while that much memory is not free.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,12 +32,12 @@ use crate::dump::dump;
 use crate::journal::{self, BoxError, Compaction, Replayed, should_compact};
 use crate::reply::Reply;
 
-/// After a failure, the next attempt by itself is not before this.
+/// After a failed compaction, the earliest time of the next automatic attempt.
 const PAUSE: Duration = Duration::from_secs(30);
-/// How far the compaction stands back from those who serve clients.
+/// The `nice` value of the compactor's thread: threads that serve clients come first.
 const NICE: i32 = 15;
 
-/// The compaction that runs, and how the last one ended.
+/// The running compaction, and the result of the last one.
 #[derive(Debug, Default)]
 pub(super) struct Compactor {
     running: Option<JoinHandle<Result<(), String>>>,
@@ -49,7 +55,7 @@ impl Compactor {
         self.failed
     }
 
-    /// Gives up what runs and waits for its thread.
+    /// Cancels the running compaction and waits for its thread.
     pub(super) fn stop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.running.take() {
@@ -75,7 +81,7 @@ impl Executor {
         }
     }
 
-    /// `BGREWRITEAOF`.
+    /// `BGREWRITEAOF`: starts a compaction now.
     pub(super) fn compact_now(&mut self, reply: &mut Reply) {
         self.reap_compaction();
         if self.compactor.is_running() {
@@ -96,8 +102,8 @@ impl Executor {
         let thread = thread::Builder::new()
             .name("engine-compactor".to_owned())
             .spawn(move || {
-                // Clients come first. Linux keeps priorities by thread, and this is the calling one; a
-                // system that refuses only lets the compaction compete.
+                // Clients come first. Linux keeps priorities per thread, so this affects only this
+                // thread. If the system refuses, the compaction competes with clients.
                 let _ = rustix::process::setpriority_process(None, NICE);
                 run(compaction, &stop)
             })
@@ -122,7 +128,7 @@ impl Executor {
     }
 }
 
-/// Puts one thing of a replay into a keyspace whose clock stands at 0 and which records nothing.
+/// Applies one item of a replay to a keyspace whose clock is 0 and whose effects are paused.
 pub(super) fn apply(db: &mut Db, replayed: Replayed<'_>) -> Result<(), BoxError> {
     let (Replayed::Item(bytes) | Replayed::Record(_, bytes)) = replayed;
     Ok(command::replay(db, &Bytes::copy_from_slice(bytes))?)
@@ -168,7 +174,7 @@ fn run(mut compaction: Compaction, stop: &AtomicBool) -> Result<(), String> {
     if stop.load(Ordering::Relaxed) {
         return Err("the server stops".to_owned());
     }
-    // The keyspace goes before the wait for the disk.
+    // The second keyspace is freed before waiting for the disk.
     drop(db);
     let watch = compaction.finish();
     loop {
@@ -190,7 +196,8 @@ fn run(mut compaction: Compaction, stop: &AtomicBool) -> Result<(), String> {
     }
 }
 
-/// A second keyspace must fit: the process is at least as large as the first.
+/// Checks that a second keyspace fits into free memory: the process is at least as large as the
+/// first.
 fn check_memory() -> Result<(), String> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let system = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();

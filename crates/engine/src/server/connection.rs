@@ -1,8 +1,17 @@
-//! One client's socket, and the bytes on their way in and out of it.
+//! One client's socket with its input and output buffers.
 //!
-//! An idle connection keeps no buffers: input is read into a buffer of its event loop, and only what is
-//! left of a request that has not arrived whole is kept here; output is kept only when the socket does
-//! not take it, or when the journal has not yet made durable what it tells of.
+//! An idle connection keeps no buffers. Input is read into a buffer of the event loop; only an
+//! incomplete request is kept here. Output is kept here only if the socket is full, or if the reply
+//! depends on records that the journal has not synced yet (`appendfsync always`).
+//!
+//! ```text
+//!              command blocks                     reply or timeout
+//!   Running ──────────────────▶ Blocked ──────────────────────────▶ Running
+//!      │  ▲
+//!      │  └── the journal accepts writes again ──┐
+//!      ├── a write while the journal is full ──▶ Held(command)
+//!      └── QUIT, CLIENT KILL, protocol error ──▶ Closing ──all output sent──▶ closed
+//! ```
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -17,7 +26,7 @@ use super::mail::ClientId;
 use super::request::{Reader, Trust};
 use super::shared::Tells;
 
-/// A socket of either kind.
+/// A TCP or unix stream.
 #[derive(Debug)]
 pub(super) enum Stream {
     Tcp(TcpStream),
@@ -58,7 +67,7 @@ impl Stream {
         }
     }
 
-    /// The addresses of both ends, as `CLIENT LIST` shows them.
+    /// The peer and local addresses, as `CLIENT LIST` shows them.
     pub(super) fn addresses(&self) -> (String, String) {
         match self {
             Self::Tcp(stream) => {
@@ -77,24 +86,25 @@ impl Stream {
     }
 }
 
-/// Why a connection runs no commands, if so.
+/// Whether a connection runs commands, and if not, why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// It runs what arrives.
+    /// Runs requests as they arrive.
     Running,
-    /// Its command waits for a key; mail will say when it goes on.
+    /// Blocked on a key (`BLPOP` and others) until a
+    /// [`LoopMessage`](super::loop_queue::LoopMessage) resumes it.
     Waiting,
-    /// This command waits for room in the journal.
+    /// This write command waits until the journal has room.
     Held(Vec<Bytes>),
-    /// It runs nothing more, and ends when everything is sent.
+    /// Runs nothing more; closes when all output is sent.
     Leaving,
 }
 
-/// What the kernel has said about a socket and nobody has acted on.
+/// Readiness reported by the kernel and not handled yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Readiness {
     pub(super) readable: bool,
-    /// The other end has closed its half: nothing comes after what can still be read.
+    /// The peer has closed its writing half: no bytes follow those already in the socket.
     pub(super) read_closed: bool,
     pub(super) writable: bool,
 }
@@ -107,27 +117,27 @@ impl Readiness {
     }
 }
 
-/// A connected client, as its event loop sees it.
+/// A client's connection, owned by its event loop.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) stream: Stream,
     pub(super) client: ClientId,
     pub(super) reader: Reader,
-    /// The beginning of a request that has not arrived whole, or requests that may not run yet.
+    /// An incomplete request, or requests that may not run yet.
     pub(super) input: BytesMut,
     pub(super) pace: Pace,
     pub(super) trust: Trust,
-    /// Whether the executor knows it.
+    /// Whether the executor has a session for this client.
     pub(super) introduced: bool,
-    /// Whether a command was answered with `BUSY`, which spoils a transaction.
+    /// Whether a command was answered with `BUSY`, which aborts an open transaction.
     pub(super) told_busy: bool,
     pub(super) ready: Readiness,
-    /// Bytes that the socket has not taken.
+    /// Bytes that the socket has not accepted yet.
     output: BytesMut,
-    /// Bytes that may not be sent before the journal is durable up to what they tell of.
+    /// Replies that wait until the journal has synced the records they depend on.
     held: VecDeque<(Tells, Bytes)>,
     held_bytes: usize,
-    /// Whether the kernel was asked to say when the socket takes more.
+    /// Whether the socket is registered for write readiness.
     watches_writable: bool,
 }
 
@@ -150,31 +160,31 @@ impl Connection {
         }
     }
 
-    /// Whether there is more to read that may run.
+    /// Whether the socket has more input that may run now.
     pub(super) fn has_more(&self) -> bool {
         self.ready.readable && self.pace == Pace::Running && self.pending() < PAUSE_BYTES
     }
 
-    /// Bytes that wait to be sent.
+    /// The number of bytes that wait to be sent.
     pub(super) fn pending(&self) -> usize {
         self.output.len() + self.held_bytes
     }
 
-    /// Whether some of them wait for the journal.
+    /// Whether some replies wait for the journal.
     pub(super) fn awaits_journal(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Adds bytes that wait for the journal.
+    /// Queues a reply that waits for the journal.
     pub(super) fn hold(&mut self, tells: Tells, bytes: Bytes) {
         self.held_bytes += bytes.len();
         self.held.push_back((tells, bytes));
     }
 
-    /// Sends bytes, or keeps what the socket does not take now.
+    /// Sends bytes; keeps those that the socket does not accept.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         if !self.held.is_empty() {
-            // Never overtake what waits.
+            // Replies stay in order.
             let (last, _) = self.held[self.held.len() - 1];
             self.hold(last, Bytes::copy_from_slice(bytes));
             return Ok(());
@@ -194,7 +204,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what waited, as far as the socket and the journal, by `may_send`, allow.
+    /// Sends queued output as far as the socket and `may_send` (the journal) allow.
     pub(super) fn flush(&mut self, may_send: impl Fn(Tells) -> bool) -> io::Result<()> {
         loop {
             while !self.output.is_empty() {
@@ -219,7 +229,7 @@ impl Connection {
         }
     }
 
-    /// Asks the kernel to say when the socket takes more, or no longer to.
+    /// Registers or deregisters the socket for write readiness.
     pub(super) fn watch_writable(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let wanted = !self.output.is_empty();
         if wanted != self.watches_writable {

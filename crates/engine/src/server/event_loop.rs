@@ -1,22 +1,22 @@
-//! An event loop: the thread that reads requests, takes the executor's lock to run them, and answers.
+//! An event loop: a thread that reads requests, runs them under the executor's lock, and replies.
 //!
 //! ```text
-//!   sleep ─▶ who is ready? ─▶ for each: read ─▶ run its requests (executor's lock) ─▶ write ─┐
-//!     ▲                                                                                     │
-//!     └── what is due by time ◀── mail from other loops and from commands ◀─────────────────┘
+//!   poll ─▶ ready sockets ─▶ for each: read ─▶ run its requests (executor's lock) ─▶ write ─┐
+//!     ▲                                                                                    │
+//!     └── timers ◀── messages from other loops and from commands ◀─────────────────────────┘
 //! ```
 //!
-//! A loop's state is behind a lock that its thread gives up while it works for one connection. So
-//! when a script runs too long, the watchdog (`watchdog.rs`) can take the loop's turn and tell the
-//! others: the connection that is being worked for is *away*, and all else is there. While it does,
-//! it is a *visitor*: the loop's own thread waits until it has gone, which is soon. Loops that only
-//! wait for the executor do not wait for ever either; they tell their clients themselves.
+//! A loop's state is behind a lock, which the loop's thread releases while it serves one connection.
+//! That connection is then *in use*; all others can be served by another thread. So when a script runs
+//! too long, the watchdog (`watchdog.rs`) can drive the loop and answer its other clients. While it
+//! does (`watchdog_active`), the loop's own thread waits; a watchdog turn is short. A loop that waits for
+//! the executor times out when a script runs too long, and answers its clients `BUSY` itself.
 //!
-//! The kernel reports readiness once (edge-triggered): what is not acted on at once is remembered in
-//! [`Readiness`](super::connection::Readiness), also for a connection that is away.
+//! The kernel reports readiness once (edge-triggered). Readiness that cannot be handled at once is kept
+//! in [`Readiness`](super::connection::Readiness), also for a connection that is in use.
 //!
-//! - `event_loop/places.rs` the loop's state · `arrivals.rs` connections come and go · `post.rs` mail
-//! - `event_loop/serving.rs` what is done for one connection
+//! - `event_loop/loop_state.rs` sockets and slots · `accept.rs` opens and closes connections
+//! - `event_loop/messages.rs` handles messages from other threads · `serve.rs` serves one connection
 
 mod arrivals;
 mod places;
@@ -37,32 +37,32 @@ use crate::reply::{Protocol, Reply};
 
 pub(super) use self::places::{Listener, LoopState};
 
-/// The loop is woken through this token.
+/// The token of the loop's waker.
 pub(super) const WAKE: Token = Token(0);
 
-/// How much is read from a socket at once.
+/// The number of bytes read from a socket at once.
 const READ_BYTES: usize = 64 << 10;
-/// A client with more than this to be sent runs nothing until it has taken some.
+/// A client with more pending output than this runs no commands until it has read some.
 pub(super) const PAUSE_BYTES: usize = 1 << 20;
-/// A subscriber with more than this to be sent is disconnected, as Redis does.
+/// A subscriber with more pending output than this is disconnected, as Redis does.
 pub(super) const MAX_MESSAGE_BYTES: usize = 32 << 20;
-/// Whoever waits for the executor looks this often whether a script keeps it for too long.
+/// A thread that waits for the executor checks at this interval for a script that runs too long.
 const EXECUTOR_PAUSE: Duration = Duration::from_millis(20);
-/// Whoever waits for the journal looks at least this often.
+/// Connections that wait for the journal are checked at least this often.
 const JOURNAL_PAUSE: Duration = Duration::from_millis(5);
-/// After the system has refused a connection, for want of files say, it is asked again after this.
+/// The retry interval after `accept` failed, for instance for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Who takes a loop's turn.
+/// Which thread drives a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Its own thread.
+    /// The loop's own thread.
     Own,
-    /// The watchdog, while a script keeps the executor.
+    /// The watchdog, while a script runs too long.
     Watchdog,
 }
 
-/// A loop, and the buffers of the thread that takes its turn.
+/// A loop and the buffers of the thread that drives it.
 pub(super) struct EventLoop {
     shared: Arc<Shared>,
     index: usize,
@@ -73,7 +73,7 @@ pub(super) struct EventLoop {
     inbox: BytesMut,
     reply: Reply,
     args: Vec<Bytes>,
-    /// What the answers in `reply` tell of.
+    /// The journal positions that the replies in `reply` depend on.
     tells: Tells,
 }
 
@@ -96,15 +96,15 @@ impl EventLoop {
         }
     }
 
-    /// The loop's thread: turns until the server stops.
+    /// The loop's thread: iterates until the server stops.
     pub(super) fn run(mut self, shared: &Shared) -> io::Result<()> {
         let mut timeout = None;
         while !shared.is_stopping() {
             let mut state = self.enter(shared);
-            // Looked at under the lock: the watchdog may have been here and taken the kernel's news.
+            // Computed under the lock: the watchdog may have polled and received events meanwhile.
             timeout = [timeout, self.next_look(shared, &state)].into_iter().flatten().min();
             state.poll(timeout)?;
-            // Not with the state locked: the executor may be taken for long.
+            // The state is not locked here: waiting for the executor can take long.
             drop(self.work(shared, state));
             timeout = match self.executor() {
                 Some(mut executor) => executor.tick(),
@@ -114,7 +114,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// How long the loop may sleep for all that it knows of; `None` if until it is woken.
+    /// The longest time the loop may sleep for its own reasons; `None`: until it is woken.
     fn next_look(&self, shared: &Shared, state: &LoopState) -> Option<Duration> {
         if !state.ready.is_empty() || !self.mailbox.is_empty() || shared.is_stopping() {
             return Some(Duration::ZERO);
@@ -124,7 +124,7 @@ impl EventLoop {
         [journal, accept].into_iter().flatten().min()
     }
 
-    /// The watchdog's turn: answers those who can be answered without the executor.
+    /// One iteration by the watchdog: serves clients that need no executor.
     pub(super) fn stand_in(
         &mut self,
         shared: &Shared,
@@ -137,7 +137,7 @@ impl EventLoop {
         polled
     }
 
-    /// The loop's state, once the watchdog has gone.
+    /// Locks the loop's state, once the watchdog is done with it.
     fn enter<'s>(&self, shared: &'s Shared) -> State<'s> {
         loop {
             let state = shared.loops[self.index].lock();
@@ -149,14 +149,14 @@ impl EventLoop {
         }
     }
 
-    /// Accepts, reads mail and does for each connection what can be done now.
+    /// Accepts connections, handles messages, and serves each ready connection once.
     fn work<'s>(&mut self, shared: &'s Shared, mut state: State<'s>) -> State<'s> {
         if state.accepts {
             self.accept(&mut state);
         }
         self.read_mail(&mut state);
         for _ in 0..state.ready.len() {
-            // What is left is the own thread's again.
+            // The script has ended: the loop's own thread does the rest.
             if self.turn == Turn::Watchdog && !shared.is_busy() {
                 return state;
             }
@@ -180,8 +180,8 @@ impl EventLoop {
         state
     }
 
-    /// The executor; `None` while a script keeps it for too long, and always for the watchdog, who
-    /// must not run anything: nobody would watch over that.
+    /// Locks the executor. `None` while a script runs too long, and always for the watchdog: it
+    /// must not run commands, because no other thread would watch them.
     fn executor(&self) -> Option<ExecutorGuard<'_>> {
         self.shared.executor_for(self.index, self.turn, EXECUTOR_PAUSE)
     }

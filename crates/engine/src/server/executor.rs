@@ -1,16 +1,16 @@
-//! The one place where commands run: keyspace, scripts, journal, and what is known of each client.
+//! The executor: keyspace, scripts, journal and sessions, behind one lock.
 //!
-//! Whoever has read a request takes the executor's lock and runs it here, so commands are serial and
-//! never change threads (see `server.rs` for why). [`Executor::run`] is one command of one client, from
-//! the checks that Redis makes, in its order, to the effects:
+//! The thread that read a request locks the executor and runs it here, so commands are serial and stay
+//! on one thread (`server.rs` says why). [`Executor::run`] runs one command of one client. It makes
+//! Redis's checks in Redis's order:
 //!
 //! ```text
-//!   run ─▶ known? arity? password? subscriber? room on disk? ─▶ in MULTI: queue
+//!   run ─▶ known? arity? password? subscriber? journal writable? ─▶ in MULTI: queue
 //!            └▶ call ─▶ keyspace command (crate::command)  or  connection command (connection_commands.rs)
-//!                 └▶ settle: effects → journal · waiting clients served · messages posted
+//!                 └▶ settle: effects → journal · blocked clients served · messages sent to loops
 //! ```
 //!
-//! It must not block: sockets belong to the event loops, the disk to the journal's threads.
+//! The executor must not block: sockets belong to the event loops, the disk to the journal's threads.
 
 mod connection_commands;
 
@@ -36,35 +36,35 @@ use crate::journal::{self, Journal, Position};
 use crate::lua::Scripts;
 use crate::reply::Reply;
 
-/// How many keys are expired at a time before clients are served again.
+/// The number of keys expired in one go before clients are served again.
 const EXPIRED_AT_ONCE: usize = 500;
-/// How often due keys are looked for; nobody sees them in between.
+/// The interval of active expiry; between runs, lazy expiry hides expired keys.
 const EXPIRY_PERIOD: Duration = Duration::from_millis(100);
 
 /// What the event loop does with the client next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Its next command.
+    /// Run the client's next command.
     Go,
-    /// Nothing until mail says that it may resume.
+    /// Run nothing until a message unblocks the client.
     Wait,
-    /// The same command again, when the journal has room.
+    /// Run this command again when the journal has room.
     Hold,
-    /// Send what was written and close.
+    /// Send the pending output and close.
     Close,
 }
 
-/// Whether the journal takes writes now.
+/// Whether the journal accepts writes now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Gate {
     Open,
-    /// In a moment.
+    /// Not now, but soon: the command is held back.
     Busy,
-    /// Not now; the text is the error to answer.
+    /// No; the text is the error reply.
     Refused(String),
 }
 
-/// All state behind the lock.
+/// All state behind the executor's lock.
 pub(super) struct Executor {
     pub(super) db: Db,
     pub(super) scripts: Scripts,
@@ -78,13 +78,13 @@ pub(super) struct Executor {
     pub(super) journal: Option<Journal>,
     pub(super) compactor: Compactor,
     pub(super) on_shutdown: Option<OnShutdown>,
-    /// The last record that was appended.
+    /// The position of the last appended record.
     pub(super) position: Position,
     /// The event loop whose thread holds the lock.
     pub(super) turn_of: Option<usize>,
-    /// Whether commands may wait: not in a transaction.
+    /// Whether commands may block; they may not inside a transaction.
     patience: Waiting,
-    /// A record that the journal did not take; from then on there are no more writes.
+    /// Why a record could not be appended; from then on all writes are refused.
     lost: Option<String>,
     next_expiry: Instant,
 }
@@ -118,7 +118,7 @@ impl Executor {
         }
     }
 
-    /// Gets to know a client.
+    /// Creates a session for a new client.
     pub(super) fn connect(
         &mut self,
         mailbox: &Arc<Mailbox>,
@@ -132,13 +132,13 @@ impl Executor {
         self.sessions.insert(slot.client, session);
     }
 
-    /// Whether a client has given the password, if one is needed.
+    /// Whether the client is authenticated, or needs no password.
     pub(super) fn trust(&self, client: ClientId) -> Trust {
         let session = self.sessions.get(&client);
         if session.is_some_and(|one| one.authenticated) { Trust::Known } else { Trust::Stranger }
     }
 
-    /// Forgets a client that has gone.
+    /// Ends a client's session: blocked command, watches and subscriptions included.
     pub(super) fn disconnect(&mut self, client: ClientId) {
         self.end_wait(client);
         self.unwatch(client);
@@ -146,7 +146,7 @@ impl Executor {
         self.sessions.remove(&client);
     }
 
-    /// Asks a client's event loop to disconnect it.
+    /// Asks a client's event loop to close its connection.
     pub(super) fn kick(&self, session: &Session) {
         let to = session.address.slot;
         session.address.mailbox.post(Mail::Close { to }, self.turn_of);
@@ -221,7 +221,7 @@ impl Executor {
         self.call(client, command, args, reply)
     }
 
-    /// Runs a command that was checked.
+    /// Runs a command that has passed all checks.
     pub(super) fn call(
         &mut self,
         client: ClientId,
@@ -235,7 +235,7 @@ impl Executor {
         } else {
             self.keyspace_command(client, command, args, reply)
         };
-        // `EXEC` is the sum of its parts, which are noted themselves.
+        // The commands inside `EXEC` are logged one by one.
         if command.name != "exec" {
             let spent = began.elapsed();
             if self.slowlog.is_slow(spent)
@@ -274,7 +274,7 @@ impl Executor {
         Next::Go
     }
 
-    /// May a command write now?
+    /// Whether a write command may run now.
     pub(super) fn gate(&self) -> Gate {
         if let Some(reason) = &self.lost {
             return Gate::Refused(misconf(reason));
@@ -288,7 +288,7 @@ impl Executor {
         }
     }
 
-    /// Ends a command, transaction or script: its effects go to the journal and to others.
+    /// Ends a command, transaction or script: appends its effects, then serves other clients.
     fn settle(&mut self) {
         self.commit();
         for client in self.counters.take_gone() {
@@ -300,7 +300,7 @@ impl Executor {
         self.post_messages();
     }
 
-    /// Appends the effects since the last call to the journal, as one record.
+    /// Appends all effects since the last call to the journal, as one record.
     pub(super) fn commit(&mut self) {
         let effects = self.db.effects();
         if effects.is_empty() {
@@ -311,7 +311,8 @@ impl Executor {
             match journal.append(effects.as_bytes()) {
                 Ok(position) => self.position = position,
                 Err(error) => {
-                    // The keyspace has it and the journal never will: nothing may build on it.
+                    // The keyspace holds a write that the journal lacks, so later writes must not
+                    // depend on it.
                     tracing::error!(%error, "a write was not recorded; there will be no more writes");
                     self.lost.get_or_insert(error.to_string());
                 }
@@ -320,7 +321,8 @@ impl Executor {
         effects.clear();
     }
 
-    /// Does what is due by time; returns how long it can wait for the next time.
+    /// Runs timers: timeouts of blocked clients, expiry, compaction. Returns the time until the
+    /// next.
     pub(super) fn tick(&mut self) -> Option<Duration> {
         self.set_clock();
         let now_ms = self.db.now_ms();

@@ -1,4 +1,4 @@
-//! `INFO`: the figures that clients, Bull Board and people look at; and `DEBUG`, for tests only.
+//! `INFO`, and `DEBUG` for tests.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,7 +12,7 @@ use crate::error::{self, Error, Result};
 use crate::journal::{Fsync, State};
 use crate::reply::Reply;
 
-/// Sections in the order in which they are shown.
+/// The sections, in the order of the reply.
 const SECTIONS: [&str; 9] = [
     "server",
     "clients",
@@ -72,7 +72,7 @@ impl Executor {
             "memory" => {
                 let (resident, peak) = memory();
                 let total = total_memory();
-                // The share of the whole process: commands do not count bytes.
+                // The memory of the whole process: the keyspace does not count its bytes.
                 line("used_memory", &resident);
                 line("used_memory_human", &human(resident));
                 line("used_memory_rss", &resident);
@@ -156,7 +156,7 @@ impl Executor {
         }
     }
 
-    /// `DEBUG SLEEP`, where it is allowed: for tests of clients that meet a slow server.
+    /// `DEBUG SLEEP`, if allowed: for tests of clients with a slow server.
     pub(super) fn debug_command(&mut self, args: &[Bytes], reply: &mut Reply) -> Result {
         if !self.settings.allow_debug {
             return Err(Error::Fixed(
@@ -175,20 +175,20 @@ impl Executor {
     }
 }
 
-/// Resident memory of the process and its peak, in bytes.
+/// The resident memory of the process and its peak, in bytes.
 fn memory() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     (kilobytes(&status, "VmRSS:"), kilobytes(&status, "VmHWM:"))
 }
 
-/// Processor time of the process, in user and in system mode.
+/// CPU seconds of the process, in user and in system mode.
 fn cpu_seconds() -> (f64, f64) {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program, in parentheses, may contain anything; the numbers come behind it.
+    // The program's name, in parentheses, may contain anything; the numbers follow it.
     let numbers = stat.rsplit(')').next().unwrap_or_default();
     let ticks: Vec<f64> = numbers.split(' ').filter_map(|text| text.parse().ok()).collect();
     let second = rustix::param::clock_ticks_per_second() as f64;
-    // The state is no number, so user time is the 11th and system time the 12th.
+    // The state is not a number, so user time is the 11th and system time the 12th.
     (ticks.get(10).copied().unwrap_or(0.0) / second, ticks.get(11).copied().unwrap_or(0.0) / second)
 }
 
@@ -196,7 +196,7 @@ fn total_memory() -> u64 {
     kilobytes(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default(), "MemTotal:")
 }
 
-/// A figure such as `VmRSS:   1234 kB`, in bytes.
+/// Reads a figure such as `VmRSS:   1234 kB`, in bytes.
 pub(super) fn kilobytes(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|line| line.trim().split(' ').next()?.parse::<u64>().ok());

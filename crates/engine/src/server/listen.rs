@@ -1,4 +1,4 @@
-//! Where the server listens, and that it does not listen where strangers reach it.
+//! Listening addresses, and the rule that only loopback may do without a password.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,39 +10,39 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use super::Config;
 use super::event_loop::Listener;
 
-/// Files that are not clients: journal, polls, listeners, whatever else the process has open.
+/// File descriptors reserved for the journal, polls, listeners and the embedding program.
 const OTHER_FILES: usize = 128;
 
 /// Why the server cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// There would be no way to reach it.
+    /// No address is given, or more than 32.
     #[error("the engine needs an address or a socket file to listen on, and at most 32 addresses")]
     Nowhere,
-    /// Other machines could reach it without a password.
+    /// The address is reachable from other machines and no password is set.
     #[error(
         "the engine does not listen on {0} without a password: other machines may reach it; set a \
          password, or listen on 127.0.0.1"
     )]
     Open(SocketAddr),
-    /// The system refused.
+    /// The operating system refused to bind.
     #[error("the engine cannot listen on {place}: {source}")]
     Refused {
-        /// The address or file.
+        /// The address or socket file.
         place: String,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// Somebody answers on the socket file.
+    /// Another process listens on the socket file.
     #[error("the engine cannot listen on {0}: another process does")]
     Taken(String),
 }
 
-/// More listeners than anybody needs; event loops number them.
+/// The limit of listening addresses: poll tokens are reserved for them.
 const MAX_ADDRESSES: usize = 32;
 
-/// Where to listen, checked but not begun.
+/// Addresses that are checked and not bound yet.
 pub(super) struct Plan {
     tcp: Vec<SocketAddr>,
     unix: Option<PathBuf>,
@@ -84,7 +84,7 @@ impl Plan {
 }
 
 fn bind_file(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
-    // Nobody answers there: it is left over from a process that was killed.
+    // No process answers on the socket file: a killed process left it behind.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -95,7 +95,7 @@ fn bind_file(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
     Ok(listener)
 }
 
-/// Where the server listens; the socket file is removed with it.
+/// The bound addresses; dropping them removes the socket file.
 #[derive(Debug)]
 pub(super) struct Bound {
     tcp: Vec<(SocketAddr, std::net::TcpListener)>,
@@ -111,7 +111,7 @@ impl Bound {
         self.unix.as_ref().map(|(path, _)| path.as_path())
     }
 
-    /// The listeners, for an event loop.
+    /// Clones of the listeners, for an event loop.
     pub(super) fn listeners(&self) -> io::Result<Vec<Listener>> {
         let mut listeners = Vec::new();
         for (_, listener) in &self.tcp {
@@ -132,7 +132,7 @@ impl Drop for Bound {
     }
 }
 
-/// Makes room for so many clients; returns how many there is room for.
+/// Raises the limit of open files for `clients` clients; returns how many clients it allows.
 pub(super) fn raise_file_limit(clients: usize) -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     let wanted = (clients + OTHER_FILES) as u64;

@@ -1,8 +1,8 @@
-//! Mail for the threads that talk to clients.
+//! The queue of messages for an event loop.
 //!
-//! A command may have something for another client: an answer it waits for, a message it subscribed
-//! to, the end of its connection. The executor posts that to the mailbox of the event loop which has
-//! the client; a loop looks into its own mailbox before it sleeps and is woken by others' mail.
+//! A command may produce output for another client: a reply to a blocked command, a pub/sub message, a
+//! request to close its connection. The executor pushes it onto the queue of that client's event loop.
+//! A loop reads its own queue before it sleeps; a push from another thread wakes it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,43 +12,43 @@ use mio::Waker;
 use super::connection::Stream;
 use crate::journal::Position;
 
-/// A client's number, never used twice; what `CLIENT ID` answers.
+/// A client's id, never reused; `CLIENT ID` returns it.
 pub(super) type ClientId = u64;
 
-/// Something for an event loop.
+/// A message for an event loop.
 #[derive(Debug)]
 pub(super) enum Mail {
-    /// A new client is this loop's.
+    /// A new connection that this loop owns from now on.
     Connected(Stream),
-    /// Bytes for a client, to be sent once the journal is durable up to the position.
+    /// Bytes for a client, sent once the journal is durable up to `position`.
     Bytes { to: Slot, bytes: Bytes, position: Position, then: Then },
-    /// The client is to be disconnected.
+    /// A request to disconnect the client.
     Close { to: Slot },
 }
 
-/// What a client does after it got bytes.
+/// What the bytes for a client are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
-    /// What it did before: they were a message.
+    /// A pub/sub message: the client's state does not change.
     GoOn,
-    /// Its next command: they were the answer it waited for.
+    /// The reply to its blocked command: the client runs its next command.
     Resume,
 }
 
-/// A client's place in its loop; the number tells whether the place has a new owner.
+/// A client's slot in its loop; the client id detects a slot that was reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) index: usize,
     pub(super) client: ClientId,
 }
 
-/// The mailbox of one event loop.
+/// The message queue of one event loop.
 #[derive(Debug)]
 pub(super) struct Mailbox {
-    /// Which loop.
+    /// The index of the loop that reads this queue.
     pub(super) owner: usize,
     mail: Mutex<Vec<Mail>>,
-    /// Connections that cannot go on before the journal does.
+    /// Slots of connections that wait for the journal.
     awaiting: Mutex<Vec<usize>>,
     waker: Waker,
 }
@@ -58,7 +58,7 @@ impl Mailbox {
         Self { owner, mail: Mutex::default(), awaiting: Mutex::default(), waker }
     }
 
-    /// Posts mail from loop `sender`; the owner looks into its own mailbox without being woken.
+    /// Pushes a message from loop `sender`; the owner reads its own queue without being woken.
     pub(super) fn post(&self, mail: Mail, sender: Option<usize>) {
         let mut all = self.mail.lock().unwrap_or_else(PoisonError::into_inner);
         let first = all.is_empty();
@@ -76,22 +76,22 @@ impl Mailbox {
         }
     }
 
-    /// Notes that a connection cannot go on before the journal does.
+    /// Notes that a connection waits for the journal.
     pub(super) fn await_journal(&self, index: usize) {
         self.awaiting().push(index);
     }
 
-    /// The connections that may try again.
+    /// Takes the slots of connections that waited for the journal, to try them again.
     pub(super) fn take_awaiting(&self) -> Vec<usize> {
         std::mem::take(&mut *self.awaiting())
     }
 
-    /// Whether a connection cannot go on before the journal does.
+    /// Whether a connection waits for the journal.
     pub(super) fn has_awaiting(&self) -> bool {
         !self.awaiting().is_empty()
     }
 
-    /// The journal has gone on.
+    /// Wakes the loop if one of its connections waits for the journal.
     pub(super) fn wake_if_awaiting(&self) {
         if self.has_awaiting() {
             self.wake();
@@ -102,18 +102,18 @@ impl Mailbox {
         self.awaiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is no mail.
+    /// Whether the queue is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Takes all mail.
+    /// Takes all messages.
     pub(super) fn take(&self) -> Vec<Mail> {
         std::mem::take(&mut *self.mail.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Where a client lives.
+/// The loop and slot of a client.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
     pub(super) mailbox: Arc<Mailbox>,

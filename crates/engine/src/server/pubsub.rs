@@ -1,7 +1,8 @@
-//! Channels and patterns: who has subscribed, and messages on their way.
+//! Pub/sub: subscriptions to channels and patterns, and messages to subscribers.
 //!
-//! Messages are gathered while a command runs, for a script or a transaction may publish many, and are
-//! posted after it. They are not kept for anybody who is not there.
+//! Messages are collected while a command runs, because a script or transaction may publish many. They
+//! are sent to the subscribers' loops when the command has ended. A message is not stored for clients
+//! that subscribe later.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,13 +16,13 @@ use crate::error::{self, Result};
 use crate::glob;
 use crate::reply::{Protocol, Reply};
 
-/// Who listens to what, and what they have not been sent yet.
+/// Subscriptions, and published messages that are not sent yet.
 #[derive(Debug, Default)]
 pub(super) struct Pubsub {
     channels: BTreeMap<Blob, Vec<ClientId>>,
     patterns: BTreeMap<Blob, Vec<ClientId>>,
     outgoing: Vec<Message>,
-    /// How many bytes of them are for whom.
+    /// The total size of those messages for each subscriber.
     outgoing_bytes: HashMap<ClientId, usize>,
 }
 
@@ -34,7 +35,7 @@ struct Message {
 }
 
 impl Pubsub {
-    /// Publishes a message; returns how many get it.
+    /// Publishes a message; returns the number of receivers.
     pub(super) fn publish(&mut self, channel: &[u8], text: &[u8]) -> usize {
         let text = Bytes::copy_from_slice(text);
         let mut heard = 0;
@@ -42,7 +43,7 @@ impl Pubsub {
             heard += 1;
             let bytes = self.outgoing_bytes.entry(*to).or_default();
             *bytes += channel.len() + text.len();
-            // More than any client may leave unread: it will be disconnected instead.
+            // The subscriber exceeds the limit of unread messages and will be disconnected instead.
             if *bytes > MAX_MESSAGE_BYTES {
                 return;
             }
@@ -94,7 +95,7 @@ impl Pubsub {
         Ok(())
     }
 
-    /// How many channels and patterns somebody has subscribed to.
+    /// The number of channels and patterns with subscribers.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.channels.len(), self.patterns.len())
     }
@@ -117,7 +118,7 @@ impl Pubsub {
     }
 }
 
-/// What is subscribed to.
+/// Whether a subscription names a channel or a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Channel,
@@ -159,7 +160,7 @@ impl Executor {
         }
     }
 
-    /// `UNSUBSCRIBE` and `PUNSUBSCRIBE`; from everything if there are no names.
+    /// `UNSUBSCRIBE` and `PUNSUBSCRIBE`; without names, removes all subscriptions of that kind.
     pub(super) fn unsubscribe(
         &mut self,
         client: ClientId,
@@ -197,7 +198,7 @@ impl Executor {
         }
     }
 
-    /// Forgets all subscriptions of a client.
+    /// Removes all subscriptions of a client.
     pub(super) fn forget_subscriptions(&mut self, client: ClientId) {
         let Some(session) = self.sessions.get_mut(&client) else { return };
         for name in std::mem::take(&mut session.channels) {
@@ -208,7 +209,7 @@ impl Executor {
         }
     }
 
-    /// Posts the messages that the last command published.
+    /// Sends the messages that the last command published to the subscribers' loops.
     pub(super) fn post_messages(&mut self) {
         if self.pubsub.outgoing_bytes.is_empty() {
             return;

@@ -1,52 +1,52 @@
-//! Reading requests from a client's bytes: arrays of bulk strings, or inline lines for people with `nc`.
+//! Parsing requests: arrays of bulk strings, or inline commands for people with `nc`.
 //!
 //! ```text
 //!   start ──'*' count──▶ arguments ──'$' length──▶ bytes ──▶ … ──▶ request
 //!     └──── any other byte ──▶ inline line ──▶ request
 //! ```
 //!
-//! The reader remembers how far it is in a request that has not arrived whole, so no argument is looked
-//! at twice, and believes no number: memory grows with what has arrived, never with what was announced.
-//! Limits and error texts are those of Redis 7; after an error the connection is of no use any more.
+//! The reader keeps its position in an incomplete request, so no argument is parsed twice. Announced
+//! counts and lengths reserve no memory: memory grows only with bytes that have arrived. Limits and error
+//! texts are those of Redis 7. After a protocol error the connection is closed.
 
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-/// The longest line: an inline request, a count, a length.
+/// The maximum length of a line: an inline request, a count, a length.
 const MAX_LINE: usize = 64 << 10;
-/// The longest argument.
+/// The maximum length of an argument.
 pub(super) const MAX_BULK: usize = 512 << 20;
-/// What a client may send before it has given the password.
+/// Limits of a request before authentication.
 const MAX_STRANGER_ARGS: i64 = 10;
 const MAX_STRANGER_BULK: i64 = 16 << 10;
 
-/// Bytes that are not a request; the text is what the client is told.
+/// A protocol error; the text is the error reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ERR Protocol error: {0}")]
 pub(super) struct BadRequest(String);
 
-/// Whether the client has given the password, if one is needed.
+/// Whether a client is authenticated, or needs no password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
     Stranger,
     Known,
 }
 
-/// How far the reader is in a request that began at the first byte of the buffer.
+/// The position in an incomplete request that begins at the first byte of the buffer.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// Where to go on.
+    /// The offset of the next byte to parse.
     at: usize,
-    /// How many arguments are still to come; 0 between requests.
+    /// The number of arguments still missing; 0 between requests.
     missing: i64,
-    /// How long the argument that begins at `at` is.
+    /// The length of the argument that begins at `at`, once known.
     bulk: Option<usize>,
     args: Vec<Range<usize>>,
 }
 
 impl Reader {
-    /// Takes the next whole request out of `buffer` and into `args`; false if it has not arrived.
+    /// Takes the next complete request out of `buffer` into `args`; `false` if it is incomplete.
     pub(super) fn next(
         &mut self,
         buffer: &mut BytesMut,
@@ -89,7 +89,7 @@ impl Reader {
         }
     }
 
-    /// Finds the arguments that are missing; false if they have not arrived.
+    /// Parses the missing arguments; `false` if they have not arrived.
     fn arguments(&mut self, buffer: &BytesMut, trust: Trust) -> Result<bool, BadRequest> {
         while self.missing > 0 {
             let len = match self.bulk {
@@ -127,7 +127,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// The line that begins at `start`, without its end; moves behind it.
+    /// The line that begins at `start`, without its line end; moves `at` behind it.
     fn line(
         &mut self,
         buffer: &BytesMut,
@@ -182,7 +182,7 @@ fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
                 [space, ..] if is_space(*space) || *space == 0 => break,
                 [quote @ (b'"' | b'\''), tail @ ..] => {
                     rest = quoted(*quote, tail, &mut word)?;
-                    // A closing quote must be followed by a space or nothing at all.
+                    // A closing quote must be followed by a space or the end of the line.
                     if rest.first().is_some_and(|byte| !is_space(*byte)) {
                         return None;
                     }
@@ -194,7 +194,7 @@ fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
                 }
             }
         }
-        // A NUL ends a line for Redis; it must not loop here.
+        // For Redis a NUL ends the line; without this the loop would not end.
         if let [0, ..] = rest {
             rest = &[];
         }
@@ -202,12 +202,12 @@ fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// As C's `isspace`.
+/// Like C's `isspace`.
 fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0b
 }
 
-/// Reads up to the closing quote; returns what is behind it.
+/// Reads up to the closing quote; returns the rest behind it.
 fn quoted<'a>(quote: u8, mut rest: &'a [u8], word: &mut Vec<u8>) -> Option<&'a [u8]> {
     loop {
         rest = match rest {
@@ -246,7 +246,7 @@ fn hex(digit: u8) -> u8 {
     char::from(digit).to_digit(16).unwrap_or_default() as u8
 }
 
-/// A decimal number up to `most`, without leading zeros or a plus.
+/// A decimal number up to `most`, without leading zeros or a plus sign.
 fn number(text: &[u8], most: i64) -> Option<i64> {
     crate::number::parse_int(text).filter(|value| *value <= most)
 }

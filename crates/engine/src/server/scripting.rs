@@ -1,4 +1,4 @@
-//! `EVAL` and its kin: scripts over the keyspace of the client that called.
+//! `EVAL`, `EVALSHA` and their read-only forms: running scripts on the caller's database.
 
 use bytes::Bytes;
 
@@ -10,15 +10,15 @@ use crate::host::ScriptHost;
 use crate::lua::{Access, Host, WRITE_REFUSED};
 use crate::reply::Reply;
 
-/// After this many bytes of effects a script may not write on: they must fit into one record of the journal.
+/// The limit of a script's effects: all of them must fit into one record of the journal.
 const MAX_EFFECT_BYTES: usize = crate::journal::MAX_RECORD / 2;
 
-/// What a script reaches: the keyspace, and subscribers.
+/// What a script can reach: the keyspace and pub/sub.
 struct ServerHost<'a> {
     keyspace: ScriptHost<'a>,
     pubsub: &'a mut Pubsub,
     access: Access,
-    /// Why nothing can be written now, if so.
+    /// The error reply for writes, while the journal refuses them.
     refusal: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Executor {
     pub(super) fn eval(&mut self, client: ClientId, args: &[Bytes], reply: &mut Reply) -> Next {
         let refusal = match self.gate() {
             Gate::Open => None,
-            // A script in a transaction goes on: `EXEC` has let it through.
+            // Inside a transaction the script runs on: `EXEC` has already passed the check.
             Gate::Busy if self.in_transaction() => None,
             Gate::Busy => return Next::Hold,
             Gate::Refused(reason) => Some(reason),

@@ -1,4 +1,4 @@
-//! What the executor knows of a client: who it is, how it speaks, and what it is in the middle of.
+//! A client's session: identity, protocol, transaction, watches, subscriptions, blocked command.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,10 +13,10 @@ use crate::command::{self, Command, NO_AUTH, SUBCOMMANDS, WHILE_SUBSCRIBED};
 use crate::db::{Db, Watch};
 use crate::reply::Protocol;
 
-/// All clients, by number.
+/// All sessions, by client id.
 pub(super) type Sessions = HashMap<ClientId, Session, BuildHasherDefault<ByNumber>>;
 
-/// Spreads client numbers, which the server chose itself, over a table.
+/// Hashes client ids; the server chose them, so they need no keyed hash.
 #[derive(Debug, Default)]
 pub(super) struct ByNumber(u64);
 
@@ -34,34 +34,34 @@ impl Hasher for ByNumber {
     }
 }
 
-/// Whether replies are wanted, as `CLIENT REPLY` says.
+/// The mode of `CLIENT REPLY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum ReplyMode {
     #[default]
     On,
     Off,
-    /// Not to the next command.
+    /// Skips the reply to the next command.
     SkipNext,
-    /// Not to this one, which comes after `CLIENT REPLY SKIP`.
+    /// Skips the reply to this command, which follows `CLIENT REPLY SKIP`.
     Skip,
 }
 
-/// The commands between `MULTI` and `EXEC`.
+/// The commands queued between `MULTI` and `EXEC`.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     pub(super) queue: Vec<(&'static Command, Vec<Bytes>)>,
-    /// How large that is.
+    /// The size of the queued arguments.
     pub(super) bytes: usize,
-    /// A command could not be queued, so `EXEC` will run none.
+    /// Whether a command could not be queued, so that `EXEC` runs none of them.
     pub(super) spoiled: bool,
 }
 
-/// A connected client.
+/// The executor's state of a connected client.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) id: ClientId,
     pub(super) address: Address,
-    /// As `CLIENT LIST` shows them.
+    /// The peer address, as `CLIENT LIST` shows it.
     pub(super) peer: String,
     pub(super) local: String,
     pub(super) since: Instant,
@@ -73,7 +73,7 @@ pub(super) struct Session {
     pub(super) db: usize,
     pub(super) reply_mode: ReplyMode,
     last_command: &'static str,
-    /// Of a command such as `CLIENT LIST`.
+    /// The subcommand of the last command, such as `|list` of `CLIENT LIST`.
     last_subcommand: String,
     pub(super) transaction: Option<Transaction>,
     pub(super) watches: Vec<Watch>,
@@ -108,17 +108,17 @@ impl Session {
         }
     }
 
-    /// How many channels and patterns it has subscribed to.
+    /// The number of channels and patterns the client has subscribed to.
     pub(super) fn subscriptions(&self) -> usize {
         self.channels.len() + self.patterns.len()
     }
 
-    /// Whether it may only manage its subscriptions now.
+    /// Whether the client may only manage its subscriptions (RESP 2).
     pub(super) fn is_subscriber(&self) -> bool {
         self.protocol == Protocol::Resp2 && self.subscriptions() > 0
     }
 
-    /// Why a command may not be called now, if so.
+    /// The error reply if the client may not call the command now.
     pub(super) fn refusal(&self, command: &Command, args: &[Bytes]) -> Option<String> {
         if !self.authenticated && !command.flags.has(NO_AUTH) {
             return Some("NOAUTH Authentication required.".to_owned());
@@ -133,7 +133,7 @@ impl Session {
         None
     }
 
-    /// Remembers what it called last, for `CLIENT LIST`.
+    /// Remembers the last command, for `CLIENT LIST`.
     pub(super) fn note_command(&mut self, command: &Command, args: &[Bytes]) {
         self.last_command = command.name;
         self.last_subcommand.clear();
@@ -144,7 +144,7 @@ impl Session {
         }
     }
 
-    /// Remembers a command that was refused: one that does not exist is none.
+    /// Remembers a refused command; an unknown command is shown as `NULL`.
     pub(super) fn note_refused(&mut self, args: &[Bytes]) {
         let known = command::knows(args).then(|| args.first().and_then(|name| command::find(name)));
         match known.flatten() {
@@ -156,19 +156,19 @@ impl Session {
         }
     }
 
-    /// A command of its transaction could not be queued.
+    /// Marks the open transaction as failed: a command could not be queued.
     pub(super) fn spoil_transaction(&mut self) {
         if let Some(transaction) = &mut self.transaction {
             transaction.spoiled = true;
         }
     }
 
-    /// Whether `EXEC` would find that a watched key has changed.
+    /// Whether a watched key has changed, so that `EXEC` will fail.
     pub(super) fn has_stale_watch(&self, db: &Db) -> bool {
         self.watches.iter().any(|watch| db.is_stale(watch))
     }
 
-    /// Its line in `CLIENT LIST`.
+    /// The client's line in `CLIENT LIST`.
     pub(super) fn describe(&self, db: &Db) -> String {
         let mut flags = String::new();
         for (flag, on) in [

@@ -1,7 +1,7 @@
-//! Settings that clients may read and, some of them, change: `CONFIG GET` and `CONFIG SET`.
+//! `CONFIG GET` and `CONFIG SET`.
 //!
-//! Only what clients and tools ask for is here; a name that Redis has and this server does not is
-//! answered as an unknown one.
+//! Only parameters that clients and tools use are supported. Other parameters of Redis are unknown
+//! here.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use crate::lua::Limits;
 use crate::number::parse_int;
 use crate::reply::Reply;
 
-/// What the server is configured with and may be changed while it runs.
+/// The configuration that `CONFIG` shows and may change.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) password: Option<String>,
     pub(super) port: u16,
     pub(super) dir: String,
     pub(super) fsync: Option<Fsync>,
-    /// After this long a script that has not written is stopped.
+    /// After this time a script that has not written is stopped.
     pub(super) script_time: Duration,
     pub(super) script_memory: usize,
     pub(super) allow_debug: bool,
@@ -52,7 +52,7 @@ impl Executor {
                                 .iter()
                                 .any(|(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
                         {
-                            // A name is answered as it was written.
+                            // A name without wildcards is returned as the client spelled it.
                             let shown = if is_glob { name.as_bytes() } else { pattern };
                             found.push((shown, value));
                         }
@@ -65,7 +65,7 @@ impl Executor {
                 }
             }
             (b"SET", pairs) if !pairs.is_empty() && pairs.len() % 2 == 0 => {
-                // All or nothing: the first pass only looks.
+                // All or nothing: the first pass only validates.
                 for pair in pairs.chunks(2) {
                     self.change(&pair[0], &pair[1], Change::Check)?;
                 }
@@ -81,7 +81,8 @@ impl Executor {
                 self.stats.expired = 0;
                 reply.ok();
             }
-            // The table has checked what there is; what is left is a `SET` with half a pair.
+            // `subcommands.rs` has checked the rest; only a `SET` with an incomplete pair gets
+            // here.
             _ => return Err(error::SYNTAX),
         }
         Ok(())
@@ -165,7 +166,7 @@ impl Executor {
                     self.counters.holds_answers.store(fsync == Fsync::Always, Relaxed);
                 }
             }
-            // What tools set before a test or a benchmark, and what is so already.
+            // Values that tools set before a test or benchmark and that already hold here.
             ("save" | "notify-keyspace-events", _) if value.is_empty() => {}
             ("maxmemory" | "timeout", Some(0)) => {}
             ("maxmemory-policy", _) if value.eq_ignore_ascii_case(b"noeviction") => {}

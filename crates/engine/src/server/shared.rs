@@ -1,5 +1,5 @@
-//! What the threads of a server share: the executor behind its lock, the loops, and a few numbers
-//! that can be read without any lock.
+//! State shared by all threads of a server: the executor behind its lock, the event loops, and
+//! atomic counters that need no lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,30 +17,30 @@ use crate::journal::{self, Position};
 use crate::lua::{BUSY, Interrupt};
 use crate::reply::Reply;
 
-/// Numbers that both the loops and the executor use.
+/// Counters used by both the loops and the executor.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) clients: AtomicUsize,
     pub(super) max_clients: AtomicUsize,
     pub(super) rejected: AtomicU64,
-    /// After this many milliseconds others are told that a script keeps them waiting.
+    /// After this many milliseconds of one script, other clients are answered `BUSY`.
     pub(super) busy_threshold_ms: AtomicU64,
-    /// Whether answers wait until what they tell of is durable.
+    /// Whether replies wait until the journal has synced (`appendfsync always`).
     pub(super) holds_answers: AtomicBool,
-    /// Whether the journal is being closed, and is right to refuse writes.
+    /// Whether the journal is being closed and rightly refuses writes.
     pub(super) closing: AtomicBool,
     gone: Mutex<Vec<ClientId>>,
     any_gone: AtomicBool,
 }
 
 impl Counters {
-    /// Notes that a client has gone while the executor was busy.
+    /// Notes a client that disconnected while the executor was busy.
     pub(super) fn note_gone(&self, client: ClientId) {
         self.gone.lock().unwrap_or_else(PoisonError::into_inner).push(client);
         self.any_gone.store(true, Ordering::Release);
     }
 
-    /// Those who have gone while the executor was busy.
+    /// Takes the clients that disconnected while the executor was busy.
     pub(super) fn take_gone(&self) -> Vec<ClientId> {
         if !self.any_gone.swap(false, Ordering::AcqRel) {
             return Vec::new();
@@ -49,22 +49,22 @@ impl Counters {
     }
 }
 
-/// What an answer tells of, in positions of the journal.
+/// The journal positions that a reply depends on.
 ///
-/// Normally both must be durable before it is sent. While the disk takes nothing, though, reads go on:
-/// then only what the client itself has written holds its answers back.
+/// Normally both must be durable before the reply is sent. While the journal refuses writes, reads
+/// go on: then only the client's own writes hold its replies back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Tells {
-    /// What the client has written.
+    /// The last record that the client itself has written.
     pub(super) written: Position,
-    /// What it may have seen.
+    /// The last record that the reply may reveal.
     pub(super) seen: Position,
 }
 
-/// The executor, while one thread has it.
+/// The locked executor.
 pub(super) type ExecutorGuard<'a> = parking_lot::MutexGuard<'a, Executor>;
 
-/// An event loop, as others see it.
+/// An event loop, as other threads see it.
 #[derive(Debug)]
 pub(super) struct Loop {
     pub(super) state: Mutex<LoopState>,
@@ -78,7 +78,7 @@ impl Loop {
 }
 
 pub(super) struct Shared {
-    /// A lock that can be waited for with a limit; its waiters have their turn even when it is contended.
+    /// `parking_lot`: its lock can be waited for with a timeout, and it is fair under contention.
     pub(super) executor: parking_lot::Mutex<Executor>,
     pub(super) loops: Vec<Loop>,
     pub(super) counters: Arc<Counters>,
@@ -100,12 +100,12 @@ impl Shared {
     /// Asks all threads to end.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
-        // A script that has written goes on to its end.
+        // A script that has written is not killed; it runs to its end.
         let _ = self.interrupt.kill();
         self.loops.iter().for_each(|one| one.mailbox.wake());
     }
 
-    /// A thread cannot go on, so the server cannot.
+    /// Stops the server because one of its threads failed.
     pub(super) fn fail(&self, reason: &str) {
         tracing::error!(reason, "the engine has stopped");
         self.stop();
@@ -114,7 +114,7 @@ impl Shared {
         }
     }
 
-    /// The loop that gets the next client.
+    /// The loop that gets the next client, round robin.
     pub(super) fn next_loop(&self) -> usize {
         self.turn.fetch_add(1, Ordering::Relaxed) % self.loops.len()
     }
@@ -128,12 +128,12 @@ impl Shared {
         self.journal.as_ref().map_or(Position(u64::MAX), journal::Watch::durable)
     }
 
-    /// Whether an answer must wait for the journal.
+    /// Whether a reply must wait for the journal.
     pub(super) fn must_hold(&self, tells: Tells) -> bool {
         self.counters.holds_answers.load(Ordering::Relaxed) && !self.may_send(tells)
     }
 
-    /// Whether what an answer tells of is durable, or must be told all the same.
+    /// Whether the records that a reply depends on are durable, or will not be while reads go on.
     pub(super) fn may_send(&self, tells: Tells) -> bool {
         let durable = self.durable();
         tells.seen <= durable || (tells.written <= durable && self.refuses_writes())
@@ -144,8 +144,8 @@ impl Shared {
         matches!(state, Some(journal::State::Refusing(_) | journal::State::Failed(_)))
     }
 
-    /// The executor for a thread of a loop; `None` if a script keeps it for too long, and always for the
-    /// watchdog.
+    /// Locks the executor for a thread of loop `index`. `None` while a script runs too long, and
+    /// always for the watchdog.
     pub(super) fn executor_for(
         &self,
         index: usize,
@@ -168,14 +168,14 @@ impl Shared {
         }
     }
 
-    /// How long the running script has kept everybody waiting, if too long.
+    /// Whether the running script has exceeded the busy threshold.
     pub(super) fn is_busy(&self) -> bool {
         let threshold = self.counters.busy_threshold_ms.load(Ordering::Relaxed);
         let threshold = Duration::from_millis(threshold);
         self.interrupt.running_for().is_some_and(|spent| spent > threshold)
     }
 
-    /// Answers a request while a script keeps the executor: little can be done, and all else is told so.
+    /// Answers a request while a script runs too long: few commands work, all others get `BUSY`.
     pub(super) fn answer_busy(
         &self,
         connection: &mut Connection,
@@ -192,7 +192,8 @@ impl Shared {
             ([b"auth", user], Some(password)) if args.len() == 2 || args.len() == 3 => {
                 let known = args.len() == 2 || *user == b"default";
                 if known && args[args.len() - 1] == password.as_bytes() {
-                    // To be introduced anew; a stranger's session has nothing to keep.
+                    // The session is created again as authenticated; an unauthenticated session has
+                    // no state to keep.
                     connection.introduced = connection.trust == Trust::Known;
                     connection.trust = Trust::Known;
                     reply.ok();
@@ -208,7 +209,8 @@ impl Shared {
                 Err(error) => reply.error(&error.to_string()),
             },
             ([b"shutdown", b"nosave"], _) if self.on_shutdown.is_some() => {
-                // The script cannot be stopped and holds everything: this is `kill -9`, asked for.
+                // The script cannot be stopped and holds the lock, so the process exits as
+                // requested.
                 tracing::error!("SHUTDOWN NOSAVE while a script runs: the process ends at once");
                 std::process::exit(1);
             }

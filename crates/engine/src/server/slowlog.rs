@@ -1,4 +1,4 @@
-//! `SLOWLOG`: the commands that took longest lately.
+//! `SLOWLOG`: recent commands that exceeded the time threshold.
 
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,12 +13,12 @@ use crate::reply::Reply;
 const MAX_ARGS: usize = 32;
 const MAX_TEXT: usize = 128;
 
-/// Commands that were slow, newest first.
+/// Slow commands, newest first.
 #[derive(Debug)]
 pub(super) struct Slowlog {
     entries: VecDeque<Entry>,
     next_id: i64,
-    /// `slowlog-log-slower-than`, in microseconds; negative for never.
+    /// `slowlog-log-slower-than`, in microseconds; negative disables the log.
     pub(super) threshold_us: i64,
     /// `slowlog-max-len`.
     pub(super) max_len: usize,

@@ -3,20 +3,20 @@
 use std::hash::BuildHasher;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// What has happened since the start.
+/// Counters since the server started.
 #[derive(Debug)]
 pub(super) struct Stats {
     pub(super) started: Instant,
-    /// Another one for every start, 40 hexadecimal digits.
+    /// A random id of this run, 40 hexadecimal digits.
     pub(super) run_id: String,
     pub(super) commands: u64,
     pub(super) connections: u64,
     pub(super) expired: u64,
-    /// Commands a second, over the last moments.
+    /// Commands per second, over the last half second or more.
     pub(super) rate: u64,
-    /// When the last snapshot was complete, in seconds since 1970.
+    /// The completion time of the last snapshot, in seconds since 1970.
     pub(super) last_save: i64,
-    /// Commands, transactions and scripts that changed something since then.
+    /// Commands, transactions and scripts that have written since then.
     pub(super) changes: u64,
     sampled: (Instant, u64),
 }
@@ -37,7 +37,7 @@ impl Stats {
         }
     }
 
-    /// Takes a sample of the rate, if the last one is old enough to say something.
+    /// Updates the rate if the last sample is at least half a second old.
     pub(super) fn sample(&mut self) {
         let (at, commands) = self.sampled;
         let spent = at.elapsed().as_secs_f64();
@@ -47,7 +47,7 @@ impl Stats {
         }
     }
 
-    /// A snapshot is complete.
+    /// Notes that a snapshot is complete.
     pub(super) fn saved(&mut self) {
         self.last_save = unix_seconds();
         self.changes = 0;

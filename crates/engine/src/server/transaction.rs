@@ -1,8 +1,8 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH` and `UNWATCH`.
 //!
-//! Commands are checked when they are queued; one that is refused then spoils the transaction, and
-//! `EXEC` runs none. Nothing else gets in between when `EXEC` runs them, nobody waits inside, and all
-//! their effects are one record of the journal.
+//! Commands are checked when they are queued. A refused command aborts the transaction: `EXEC` then
+//! runs none. `EXEC` runs all commands without interruption and without blocking. Their effects are
+//! one record of the journal.
 
 use bytes::Bytes;
 
@@ -12,11 +12,11 @@ use super::session::Transaction;
 use crate::command::{Command, WRITE};
 use crate::reply::Reply;
 
-/// A transaction may have this many bytes: its effects must fit into one record of the journal.
+/// The size limit of a transaction: its effects must fit into one record of the journal.
 const MAX_QUEUED_BYTES: usize = crate::journal::MAX_RECORD / 2;
 
 impl Executor {
-    /// Puts a command into the client's transaction.
+    /// Queues a command in the client's transaction.
     pub(super) fn queue(
         &mut self,
         client: ClientId,
@@ -34,9 +34,10 @@ impl Executor {
             transaction.queue = Vec::new();
             return reply.error("ERR the transaction is too large: it must have less than 512 MB");
         }
-        // What will never run is not kept.
+        // An aborted transaction keeps no commands.
         if !transaction.spoiled {
-            // Copied: the arguments are slices of a buffer that would be kept for as long.
+            // Copied, because the arguments are slices of a network buffer that they would keep
+            // alive.
             let args = args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
             transaction.queue.push((command, args));
         }
@@ -92,7 +93,7 @@ impl Executor {
             if let Some(session) = self.sessions.get(&client) {
                 reply.set_protocol(session.protocol);
             }
-            // A client that kills itself is answered, and then gone.
+            // A client that kills itself gets its reply first.
             if self.call(client, command, args, reply) == Next::Close {
                 next = Next::Close;
             }
@@ -100,7 +101,7 @@ impl Executor {
         next
     }
 
-    /// `EXEC` itself was refused: that ends the transaction, and watches even without one.
+    /// Aborts the transaction because `EXEC` itself was refused; watches end in any case.
     pub(super) fn abort_transaction(&mut self, client: ClientId, why: &[u8], reply: &mut Reply) {
         self.end_transaction(client);
         self.unwatch(client);

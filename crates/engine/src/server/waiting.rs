@@ -1,15 +1,15 @@
-//! Clients that wait for a key: who is first, until when, and how they are served.
+//! Blocked clients: clients whose command (`BLPOP`, `XREAD BLOCK` …) waits for a key.
 //!
 //! ```text
-//!   BLPOP q 5 ──nothing there──▶ waits (queue of `q`, deadline) ──q changed──▶ run again ──▶ answer
-//!                                        ├── deadline ──▶ nil                    └─ still nothing: waits on
-//!                                        └── disconnect ──▶ forgotten
+//!   BLPOP q 5 ──key empty──▶ blocked (queue of `q`, deadline) ──q changed──▶ run again ──▶ reply
+//!                                    ├── deadline ──▶ nil                       └─ still empty: stays blocked
+//!                                    └── disconnect ──▶ removed
 //! ```
 //!
-//! Keys become ready while a command, script or transaction runs, and clients are served after the
-//! whole of it, in the order in which they began to wait. A client is run again only if the key holds
-//! what its command wants: `BLPOP` sleeps on while somebody puts a hash there. Of several keys it gets
-//! the one that became ready, as in Redis 7.0.
+//! Keys become ready while a command, script or transaction runs. Blocked clients are served after the
+//! whole of it, in the order in which they blocked. A command is run again only if the key holds the type
+//! it wants: `BLPOP` stays blocked while the key is a hash. A client that waits for several keys is served
+//! from the key that became ready, as in Redis 7.0.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -26,18 +26,18 @@ use crate::reply::{Protocol, Reply};
 const ZERO: Bytes = Bytes::from_static(b"0");
 const ONE: Bytes = Bytes::from_static(b"1");
 
-/// What a client waits for.
+/// A blocked command and the keys it waits for.
 #[derive(Debug)]
 pub(super) struct Waiter {
     args: Vec<Bytes>,
     db: usize,
     keys: Vec<Blob>,
     deadline_ms: Option<i64>,
-    /// The type of value that its command takes from.
+    /// The type of value that the command takes from.
     wants: &'static str,
 }
 
-/// All who wait.
+/// The blocked clients, by key and by deadline.
 #[derive(Debug, Default)]
 pub(super) struct WaitingRoom {
     queues: HashMap<(usize, Blob), VecDeque<ClientId>>,
@@ -46,19 +46,19 @@ pub(super) struct WaitingRoom {
 }
 
 impl WaitingRoom {
-    /// How many clients wait.
+    /// The number of blocked clients.
     pub(super) fn len(&self) -> usize {
         self.clients
     }
 
-    /// When the next client gives up.
+    /// The earliest deadline.
     pub(super) fn next_deadline_ms(&self) -> Option<i64> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 }
 
 impl Executor {
-    /// Makes a client wait.
+    /// Blocks a client.
     pub(super) fn begin_wait(&mut self, client: ClientId, wait: Wait) {
         let Some(session) = self.sessions.get_mut(&client) else { return };
         let db = session.db;
@@ -76,13 +76,13 @@ impl Executor {
             self.waiting.deadlines.insert((deadline, client));
         }
         self.waiting.clients += 1;
-        // Copied: the arguments are slices of a buffer that would be kept for as long.
+        // Copied, because the arguments are slices of a network buffer that they would keep alive.
         let args: Vec<Bytes> = wait.args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
         let wants = wanted_type(&args[0]);
         session.wait = Some(Waiter { args, db, keys, deadline_ms: wait.deadline_ms, wants });
     }
 
-    /// Ends a client's wait without an answer; false if it did not wait.
+    /// Unblocks a client without a reply; `false` if it was not blocked.
     pub(super) fn end_wait(&mut self, client: ClientId) -> bool {
         let session = self.sessions.get_mut(&client);
         let Some(waiter) = session.and_then(|session| session.wait.take()) else { return false };
@@ -103,7 +103,7 @@ impl Executor {
         true
     }
 
-    /// Serves those who wait for keys that have become ready, and for keys that this makes ready.
+    /// Serves clients blocked on ready keys, and on keys that become ready thereby.
     pub(super) fn serve_ready(&mut self) {
         while self.db.has_ready() {
             for (db, key) in self.db.take_ready() {
@@ -134,18 +134,19 @@ impl Executor {
         }
     }
 
-    /// Answers those whose time is up.
+    /// Replies to blocked clients whose deadline has passed.
     pub(super) fn give_up_waits(&mut self, now_ms: i64) {
         while let Some((deadline, client)) = self.waiting.deadlines.first().copied()
             && deadline <= now_ms
         {
             self.answer_with(client, Reply::nil_array);
-            // Whoever has gone would be looked at for ever.
+            // Also removes the deadline of a client that has disconnected; otherwise the loop would
+            // not end.
             self.waiting.deadlines.remove(&(deadline, client));
         }
     }
 
-    /// Ends a wait with an answer; false if the client did not wait.
+    /// Unblocks a client with a reply; `false` if it was not blocked.
     pub(super) fn answer_with(&mut self, client: ClientId, write: impl FnOnce(&mut Reply)) -> bool {
         let protocol = self.sessions.get(&client).map_or(Protocol::Resp2, |one| one.protocol);
         let mut reply = Reply::new(protocol);
@@ -167,8 +168,8 @@ impl Executor {
     }
 }
 
-/// The command of one that waits for several keys, for that key alone which is ready: the others are
-/// not looked at, not even for their type.
+/// The blocked command restricted to the ready key; the other keys are not looked at, not even for
+/// their type.
 fn narrowed(args: &[Bytes], key: &[u8]) -> Vec<Bytes> {
     let (name, key) = (args[0].clone(), Bytes::copy_from_slice(key));
     let rest = match args[0].to_ascii_lowercase().as_slice() {
@@ -185,13 +186,13 @@ fn narrowed(args: &[Bytes], key: &[u8]) -> Vec<Bytes> {
             let found = keys.iter().zip(ids).find(|(other, _)| **other == key);
             [&head[1..], &[key], &[found.map_or(ZERO, |(_, id)| id.clone())]].concat()
         }
-        // They wait for one key only.
+        // The other commands wait for one key only.
         _ => args[1..].to_vec(),
     };
     [vec![name], rest].concat()
 }
 
-/// The type that a waiting command takes from.
+/// The type that a blocking command takes from.
 fn wanted_type(command: &[u8]) -> &'static str {
     match command.first().zip(command.get(1)) {
         Some((_, b'z' | b'Z')) => "zset",

@@ -1,8 +1,8 @@
-//! The watchdog: answers clients while a script keeps the executor.
+//! The watchdog: answers clients while a script runs too long.
 //!
-//! Scripts run on the thread of the loop that read them, so a script that does not end keeps that
-//! loop, and others that need the executor. Past the threshold the watchdog takes the turns of loops
-//! whose threads are stuck, tells everybody `BUSY`, and lets `SCRIPT KILL` through.
+//! A script runs on the thread of the loop that read it, under the executor's lock. A script that
+//! does not end blocks that loop and all others. Past the busy threshold the watchdog drives the
+//! loops whose threads are stuck. It answers `BUSY` and lets `SCRIPT KILL` through.
 
 use std::sync::Arc;
 use std::sync::TryLockError;
@@ -13,12 +13,12 @@ use mio::Registry;
 use super::event_loop::{EventLoop, Turn};
 use super::shared::Shared;
 
-/// How often it looks whether a script takes too long.
+/// The interval of checks for a script that runs too long.
 const PERIOD: Duration = Duration::from_millis(50);
-/// How long it listens for clients of a stuck loop at a time.
+/// The poll timeout for one stuck loop.
 const LISTEN: Duration = Duration::from_millis(5);
 
-/// Watches until the server stops.
+/// Runs until the server stops.
 pub(super) fn run(shared: &Arc<Shared>, registries: Vec<Registry>) {
     let mut loops: Vec<EventLoop> = registries
         .into_iter()
@@ -43,7 +43,7 @@ pub(super) fn run(shared: &Arc<Shared>, registries: Vec<Registry>) {
             let state = match shared.loops[index].state.try_lock() {
                 Ok(state) => state,
                 Err(TryLockError::Poisoned(state)) => state.into_inner(),
-                // Its own thread is there.
+                // Its own thread drives it.
                 Err(TryLockError::WouldBlock) => continue,
             };
             stuck = true;

@@ -1,15 +1,15 @@
-//! Hashes: fields and values, packed into one buffer while they are few.
+//! Hashes: fields and values, packed into one buffer while there are few.
 //!
 //! Most hashes are records of a dozen fields; a map of strings would cost a hundred bytes per field.
-//! The packed form is one buffer, searched from the front, in order of insertion:
+//! The packed form is one buffer in insertion order, searched from the front:
 //!
 //! ```text
 //!   len field len value len field len value …     see `packed.rs`
 //! ```
 //!
-//! Redis packs hashes of up to 512 fields with no field or value over 64 bytes. That limit decides
-//! what clients see (`OBJECT ENCODING`, whether `HSCAN` heeds `COUNT`) and is kept as `redis_packed`;
-//! hashes of a few fields with long values stay packed here all the same.
+//! Redis packs hashes of up to 512 fields with no field or value over 64 bytes. That limit is visible to
+//! clients (`OBJECT ENCODING`, whether `HSCAN` obeys `COUNT`) and is tracked as `redis_packed`. Hashes
+//! of a few fields with long values stay packed here nevertheless.
 
 use super::packed::{append, head_of, text_at};
 use crate::blob::Blob;
@@ -17,7 +17,7 @@ use crate::dict::Dict;
 
 const MAX_PACKED: usize = 512;
 const MAX_PACKED_LEN: usize = 64;
-/// How many fields stay packed when some of them are long.
+/// The number of fields that stay packed if some are long.
 const MAX_PACKED_LONG: usize = 32;
 
 /// A map from fields to values.
@@ -40,7 +40,7 @@ impl Default for Hash {
 }
 
 impl Hash {
-    /// How many fields there are.
+    /// The number of fields.
     pub fn len(&self) -> usize {
         match &self.form {
             Form::Packed { count, .. } => *count,
@@ -48,12 +48,12 @@ impl Hash {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the hash is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The name Redis has for its form.
+    /// The name of Redis's encoding.
     pub fn encoding(&self) -> &'static str {
         if self.redis_packed { "listpack" } else { "hashtable" }
     }
@@ -68,14 +68,14 @@ impl Hash {
         }
     }
 
-    /// Makes room for fields and values of so many bytes that are about to be set.
+    /// Reserves memory for `texts` fields and values of `len` bytes that are about to be set.
     pub fn reserve(&mut self, texts: usize, len: usize) {
         if let Form::Packed { bytes, .. } = &mut self.form {
             bytes.reserve_exact(len + texts);
         }
     }
 
-    /// Sets a field; true if it is new.
+    /// Sets a field; `true` if it is new.
     pub fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
         self.reshape_for(field.len().max(value.len()));
         let new = match &mut self.form {
@@ -87,7 +87,7 @@ impl Hash {
                     false
                 }
                 None => {
-                    // Exact below a cache line or two: most hashes never grow again.
+                    // Exact: most hashes never grow again.
                     bytes.reserve_exact(field.len() + value.len() + 10);
                     append(bytes, field);
                     append(bytes, value);
@@ -109,7 +109,7 @@ impl Hash {
         new
     }
 
-    /// Removes a field; true if it was there.
+    /// Removes a field; `true` if it existed.
     pub fn remove(&mut self, field: &[u8]) -> bool {
         match &mut self.form {
             Form::Packed { bytes, count } => match find(bytes, field) {
@@ -124,7 +124,7 @@ impl Hash {
         }
     }
 
-    /// Fields and values, in order of insertion while packed.
+    /// Fields and values; in insertion order while packed.
     pub fn iter(&self) -> Iter<'_> {
         match &self.form {
             Form::Packed { bytes, .. } => Iter::Packed { bytes, at: 0 },
@@ -132,7 +132,7 @@ impl Hash {
         }
     }
 
-    /// The field and value at a position below `len()`, whatever the order is.
+    /// The field and value at an index below `len()`, in no particular order.
     pub fn at(&self, index: usize) -> Option<(&[u8], &[u8])> {
         match &self.form {
             Form::Packed { .. } => self.iter().nth(index),
@@ -153,7 +153,7 @@ impl Hash {
         }
     }
 
-    /// About how many bytes it takes beside its own width.
+    /// The approximate number of bytes on the heap.
     pub fn heap_size(&self) -> usize {
         match &self.form {
             Form::Packed { bytes, .. } => bytes.capacity(),
@@ -164,7 +164,8 @@ impl Hash {
         }
     }
 
-    /// Leaves the packed form when the hash, or a text about to be stored in it, is too large.
+    /// Converts the hash to a table if it, or a text about to be stored, is too large for the
+    /// packed form.
     fn reshape_for(&mut self, longest: usize) {
         let len = self.len();
         if longest > MAX_PACKED_LEN || len > MAX_PACKED {
@@ -181,14 +182,14 @@ impl Hash {
     }
 }
 
-/// Fields and values of a hash.
+/// An iterator over fields and values.
 #[derive(Debug)]
 pub enum Iter<'a> {
-    /// In order of insertion.
+    /// In insertion order.
     Packed {
-        /// The buffer.
+        /// The packed buffer.
         bytes: &'a [u8],
-        /// Where the next field begins.
+        /// The offset of the next field.
         at: usize,
     },
     /// In the order of the table.

@@ -1,7 +1,7 @@
 //! Lists: a ring buffer of strings.
 //!
-//! Both ends and any index are reached in constant time; an edit in the middle moves the shorter
-//! side, 24 bytes per element, which a search for the place to edit costs anyway.
+//! Both ends and any index are reached in constant time. An edit in the middle moves the shorter
+//! side, 24 bytes per element; finding the place to edit costs as much.
 
 use std::collections::VecDeque;
 
@@ -21,17 +21,17 @@ pub enum End {
 pub struct List(VecDeque<Blob>);
 
 impl List {
-    /// How many elements there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds an element at an end.
+    /// Adds an element at one end.
     pub fn push(&mut self, end: End, element: Blob) {
         match end {
             End::Left => self.0.push_front(element),
@@ -39,7 +39,7 @@ impl List {
         }
     }
 
-    /// Takes an element from an end.
+    /// Removes and returns the element at one end.
     pub fn pop(&mut self, end: End) -> Option<Blob> {
         let element = match end {
             End::Left => self.0.pop_front(),
@@ -49,28 +49,28 @@ impl List {
         element
     }
 
-    /// The element at an index that counts from the end when negative.
+    /// The element at an index; negative indexes count from the tail.
     pub fn get(&self, index: i64) -> Option<&Blob> {
         self.0.get(self.position(index)?)
     }
 
-    /// The element at an index that counts from the end when negative, to change.
+    /// The element at an index, mutable; negative indexes count from the tail.
     pub fn get_mut(&mut self, index: i64) -> Option<&mut Blob> {
         let position = self.position(index)?;
         self.0.get_mut(position)
     }
 
-    /// All elements from the head on.
+    /// All elements from head to tail.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Blob> + ExactSizeIterator {
         self.0.iter()
     }
 
-    /// The elements of a range of positions, which must lie within the list.
+    /// The elements at a range of positions within the list.
     pub fn range(&self, range: std::ops::Range<usize>) -> impl ExactSizeIterator<Item = &Blob> {
         self.0.range(range)
     }
 
-    /// Keeps only a range of positions, which must lie within the list.
+    /// Keeps only a range of positions within the list.
     pub fn keep(&mut self, range: std::ops::Range<usize>) {
         self.0.truncate(range.end);
         self.0.drain(..range.start);
@@ -82,7 +82,7 @@ impl List {
         self.0.insert(position, element);
     }
 
-    /// Removes up to `most` elements equal to `element`, searched from an end.
+    /// Removes up to `most` elements equal to `element`, searching from one end.
     pub fn remove_equal(&mut self, element: &[u8], from: End, most: usize) -> usize {
         let equal =
             |(position, candidate): (usize, &Blob)| (**candidate == *element).then_some(position);
@@ -92,7 +92,7 @@ impl List {
         };
         match positions[..] {
             [] => {}
-            // The usual case moves only the shorter side.
+            // The usual case: one match, so only the shorter side moves.
             [position] => drop(self.0.remove(position)),
             _ => {
                 positions.sort_unstable();
@@ -108,7 +108,7 @@ impl List {
         positions.len()
     }
 
-    /// About how many bytes it takes beside its own width.
+    /// The approximate number of bytes on the heap.
     pub fn heap_size(&self) -> usize {
         self.0.capacity() * size_of::<Blob>() + self.0.iter().map(Blob::heap_size).sum::<usize>()
     }
@@ -118,7 +118,7 @@ impl List {
         usize::try_from(index).ok()
     }
 
-    /// Returns memory once a long list has become short.
+    /// Frees memory once a long list has become short.
     fn give_back(&mut self) {
         if self.0.capacity() > 64 && self.0.len() * 8 < self.0.capacity() {
             self.0.shrink_to(self.0.len() * 2);

@@ -1,4 +1,4 @@
-//! Texts one after the other in one buffer, each behind its length.
+//! Length-prefixed texts in one buffer.
 //!
 //! ```text
 //!   len text len text …        len: one byte, or 255 and four bytes (little endian)
@@ -6,7 +6,7 @@
 
 const WIDE: u8 = 255;
 
-/// Where the text whose length stands at `at` begins and ends.
+/// The start and end of the text whose length is stored at `at`.
 pub(super) fn text_at(bytes: &[u8], at: usize) -> (usize, usize) {
     if bytes[at] < WIDE {
         return (at + 1, at + 1 + usize::from(bytes[at]));
@@ -16,7 +16,7 @@ pub(super) fn text_at(bytes: &[u8], at: usize) -> (usize, usize) {
     (at + 5, at + 5 + u32::from_le_bytes(len) as usize)
 }
 
-/// The bytes that announce a text of `len` bytes, and how many of them count.
+/// The length prefix of a text of `len` bytes, and its width.
 pub(super) fn head_of(len: usize) -> ([u8; 5], usize) {
     let mut head = [0; 5];
     if len < usize::from(WIDE) {
@@ -28,7 +28,7 @@ pub(super) fn head_of(len: usize) -> ([u8; 5], usize) {
     (head, 5)
 }
 
-/// Adds a text.
+/// Appends a text.
 pub(super) fn append(bytes: &mut Vec<u8>, text: &[u8]) {
     let (head, width) = head_of(text.len());
     bytes.extend_from_slice(&head[..width]);

@@ -1,8 +1,8 @@
-//! A sequence with fast ranks: a B+ tree that counts, used by large sorted sets.
+//! A counted B+ tree: a sequence with O(log n) access by rank, used by large sorted sets.
 //!
-//! Every inner node knows how many items each child holds, so the item at a rank, insertion at a
-//! rank and removal at a rank take O(log n). Order is the business of the caller, who finds ranks
-//! with [`Ranked::partition_point`]; a range by score or by text is then a range of ranks.
+//! Every inner node stores the number of items below each child, so access, insertion and removal at a
+//! rank take O(log n). The caller keeps the order and finds ranks with [`Ranked::partition_point`]; a
+//! range by score or by text is then a range of ranks.
 //!
 //! ```text
 //!            inner [3 | 2 | 3]           count per child
@@ -41,12 +41,12 @@ impl<T> Default for Ranked<T> {
 }
 
 impl<T> Ranked<T> {
-    /// How many items there are.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the sequence is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -57,7 +57,7 @@ impl<T> Ranked<T> {
         leaf.get(rank - start)
     }
 
-    /// How many leading items satisfy `before`, which must hold for a prefix only.
+    /// The number of leading items that satisfy `before`, which must hold for a prefix only.
     pub fn partition_point(&self, before: impl Fn(&T) -> bool) -> usize {
         let (mut node, mut rank) = (&self.root, 0);
         loop {
@@ -74,7 +74,7 @@ impl<T> Ranked<T> {
         }
     }
 
-    /// Inserts an item so that it has this rank, at most `len()`.
+    /// Inserts an item at a rank, at most `len()`.
     pub fn insert(&mut self, rank: usize, item: T) {
         self.len += 1;
         if let Some(right) = self.root.insert(rank, item) {
@@ -98,18 +98,18 @@ impl<T> Ranked<T> {
         Some(item)
     }
 
-    /// The items of a range of ranks, from either end.
+    /// The items of a range of ranks, as a double-ended iterator.
     pub fn range(&self, range: Range<usize>) -> Iter<'_, T> {
         let end = range.end.min(self.len);
         Iter { tree: self, front: range.start.min(end), back: end, head: (&[], 0), tail: (&[], 0) }
     }
 
-    /// Bytes of all leaves, items' own allocations apart.
+    /// The size of all leaves in bytes, without the items' own allocations.
     pub fn table_size(&self) -> usize {
         self.len * size_of::<T>() * 5 / 4
     }
 
-    /// The leaf that holds a rank and the rank of its first item.
+    /// The leaf that holds a rank, and the rank of its first item.
     fn leaf_at(&self, rank: usize) -> Option<(&[T], usize)> {
         if rank >= self.len {
             return None;
@@ -152,12 +152,12 @@ impl<T> Node<T> {
         }
     }
 
-    /// Inserts, and returns the right half of itself if it had to split.
+    /// Inserts an item; returns the right half if the node had to split.
     fn insert(&mut self, rank: usize, item: T) -> Option<Self> {
         match self {
             Self::Leaf(items) => {
                 items.insert(rank, item);
-                // Items that arrive in order leave full leaves behind.
+                // Items inserted in order leave full leaves.
                 let cut = if rank + 1 == items.len() { items.len() - 1 } else { items.len() / 2 };
                 (items.len() > LEAF).then(|| Self::Leaf(items.split_off(cut)))
             }
@@ -205,13 +205,13 @@ impl<T> Node<T> {
         match (self, other) {
             (Self::Leaf(items), Self::Leaf(mut more)) => items.append(&mut more),
             (Self::Inner(children), Self::Inner(mut more)) => children.append(&mut more),
-            // Siblings are of one kind: all leaves have the same depth.
+            // Siblings are of one kind, because all leaves have the same depth.
             _ => {}
         }
     }
 }
 
-/// Drops a child that became empty, or joins one that became small with its neighbour.
+/// Removes a child that became empty, or merges one that became small with its neighbour.
 fn tidy<T>(children: &mut Vec<Child<T>>, at: usize) {
     if children[at].count == 0 {
         children.remove(at);
@@ -229,13 +229,13 @@ fn tidy<T>(children: &mut Vec<Child<T>>, at: usize) {
     }
 }
 
-/// The items of a range of ranks.
+/// An iterator over a range of ranks.
 #[derive(Debug)]
 pub struct Iter<'a, T> {
     tree: &'a Ranked<T>,
     front: usize,
     back: usize,
-    /// The leaf under each end and the rank it begins with.
+    /// The leaf at each end and the rank of its first item.
     head: (&'a [T], usize),
     tail: (&'a [T], usize),
 }

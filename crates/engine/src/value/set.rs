@@ -1,7 +1,7 @@
-//! Sets: sorted integers while all members are integers and few, else a hash table.
+//! Sets: sorted integers while all members are integers and there are few, else a hash table.
 //!
-//! As in Redis 7.0, a set of up to 512 integers is returned in numeric order and never goes back to
-//! that form once it has left it.
+//! As in Redis 7.0, a set of up to 512 integers is returned in numeric order. A set that became a
+//! table stays one.
 
 use crate::blob::Blob;
 use crate::dict::Dict;
@@ -14,7 +14,7 @@ const MAX_INTS: usize = 512;
 pub enum Set {
     /// Integers in ascending order.
     Ints(Vec<i64>),
-    /// Anything.
+    /// Members of any kind.
     Table(Dict<()>),
 }
 
@@ -25,7 +25,7 @@ impl Default for Set {
 }
 
 impl Set {
-    /// How many members there are.
+    /// The number of members.
     pub fn len(&self) -> usize {
         match self {
             Self::Ints(ints) => ints.len(),
@@ -33,12 +33,12 @@ impl Set {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The name Redis has for its form.
+    /// The name of Redis's encoding.
     pub fn encoding(&self) -> &'static str {
         match self {
             Self::Ints(_) => "intset",
@@ -46,7 +46,7 @@ impl Set {
         }
     }
 
-    /// Adds a member; true if it is new.
+    /// Adds a member; `true` if it is new.
     pub fn add(&mut self, member: &[u8]) -> bool {
         match self {
             Self::Ints(ints) => match parse_int(member) {
@@ -71,7 +71,7 @@ impl Set {
         }
     }
 
-    /// Removes a member; true if it was there.
+    /// Removes a member; `true` if it existed.
     pub fn remove(&mut self, member: &[u8]) -> bool {
         match self {
             Self::Ints(ints) => {
@@ -82,7 +82,7 @@ impl Set {
         }
     }
 
-    /// Whether a member is there.
+    /// Whether the set contains a member.
     pub fn contains(&self, member: &[u8]) -> bool {
         match self {
             Self::Ints(ints) => {
@@ -92,7 +92,7 @@ impl Set {
         }
     }
 
-    /// The member at a position below `len()`.
+    /// The member at an index below `len()`.
     pub fn at(&self, index: usize) -> Blob {
         match self {
             Self::Ints(ints) => Blob::from_int(ints[index]),
@@ -100,12 +100,12 @@ impl Set {
         }
     }
 
-    /// All members, integers in numeric order.
+    /// All members; integers in numeric order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Blob> {
         (0..self.len()).map(|index| self.at(index))
     }
 
-    /// Visits some members and returns the next cursor; sets of integers are visited whole.
+    /// Visits some members and returns the next cursor; integer sets are visited whole.
     pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob)) -> u64 {
         match self {
             Self::Ints(_) => {
@@ -116,7 +116,7 @@ impl Set {
         }
     }
 
-    /// About how many bytes it takes beside its own width.
+    /// The approximate number of bytes on the heap.
     pub fn heap_size(&self) -> usize {
         match self {
             Self::Ints(ints) => ints.capacity() * 8,

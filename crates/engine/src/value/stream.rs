@@ -1,9 +1,9 @@
 //! Streams: an append-only log of entries with ascending ids.
 //!
-//! Entries lie in blocks, as in Redis: up to 100 entries or about 4096 bytes each. An entry with the
-//! same fields as its block's first one stores only values. Blocks are also what `MAXLEN ~` removes,
-//! so when a block is full must be decided as Redis does it; `stream/listpack.rs` computes the size that
-//! Redis's form of a block would have.
+//! Entries are stored in blocks, as in Redis: up to 100 entries or about 4096 bytes each. An entry
+//! with the same fields as the first of its block stores only values. `MAXLEN ~` removes whole
+//! blocks, so a block must be full exactly when Redis's is. `stream/listpack.rs` computes the size
+//! of a block in Redis's form.
 
 mod listpack;
 
@@ -17,12 +17,12 @@ use crate::number::parse_uint;
 const BLOCK_ENTRIES: usize = 100;
 const BLOCK_BYTES: usize = 4096;
 
-/// The id of an entry: milliseconds, and a number within them.
+/// The id of an entry: milliseconds and a sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Id {
-    /// Milliseconds since 1970, unless a client chose its own.
+    /// Milliseconds since 1970, or a number chosen by the client.
     pub ms: u64,
-    /// The number within the millisecond.
+    /// The sequence number within the millisecond.
     pub seq: u64,
 }
 
@@ -32,7 +32,7 @@ impl Id {
     /// The highest id.
     pub const MAX: Self = Self { ms: u64::MAX, seq: u64::MAX };
 
-    /// Reads `ms` or `ms-seq`; `missing_seq` stands for a sequence that is not given.
+    /// Parses `ms` or `ms-seq`; `missing_seq` replaces a missing sequence number.
     pub fn parse(text: &[u8], missing_seq: u64) -> Option<Self> {
         match text.iter().position(|byte| *byte == b'-') {
             None => Some(Self { ms: parse_uint(text)?, seq: missing_seq }),
@@ -42,7 +42,7 @@ impl Id {
         }
     }
 
-    /// The id after this one.
+    /// The next higher id.
     pub fn next(self) -> Option<Self> {
         match self.seq.checked_add(1) {
             Some(seq) => Some(Self { seq, ..self }),
@@ -50,7 +50,7 @@ impl Id {
         }
     }
 
-    /// The id before this one.
+    /// The next lower id.
     pub fn previous(self) -> Option<Self> {
         match self.seq.checked_sub(1) {
             Some(seq) => Some(Self { seq, ..self }),
@@ -65,21 +65,21 @@ impl fmt::Display for Id {
     }
 }
 
-/// What to trim a stream to.
+/// The limit to trim a stream to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// At most so many entries.
+    /// At most this many entries.
     MaxLen(usize),
-    /// No entry before this id.
+    /// No entry below this id.
     MinId(Id),
 }
 
-/// How exactly to trim.
+/// The precision of a trim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// To the entry.
+    /// Exact to the entry.
     Exact,
-    /// Whole blocks only, and not more than so many entries (0 for any number).
+    /// Whole blocks only, and at most this many entries (0: any number).
     Blocks(usize),
 }
 
@@ -88,11 +88,11 @@ pub enum Precision {
 pub struct Stream {
     blocks: VecDeque<Block>,
     len: usize,
-    /// The highest id ever given, which no later entry may repeat.
+    /// The highest id ever assigned; later entries must have a higher one.
     pub last_id: Id,
-    /// The highest id ever deleted by name.
+    /// The highest id ever removed by `XDEL`.
     pub max_deleted_id: Id,
-    /// How many entries were ever added.
+    /// The number of entries ever added.
     pub entries_added: u64,
 }
 
@@ -109,7 +109,7 @@ struct Block {
 #[derive(Debug, Clone)]
 struct Stored {
     id: Id,
-    /// Values if the fields are the block's, else fields and values by turns.
+    /// Values if the fields are those of the block, else alternating fields and values.
     texts: Box<[u8]>,
     own_fields: bool,
 }
@@ -117,14 +117,14 @@ struct Stored {
 /// An entry of a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// Its id.
+    /// The entry's id.
     pub id: Id,
     block: &'a Block,
     stored: &'a Stored,
 }
 
 impl<'a> Entry<'a> {
-    /// Its fields and values by turns.
+    /// The entry's alternating fields and values.
     pub fn texts(&self) -> Vec<&'a [u8]> {
         let texts = packed::texts(&self.stored.texts);
         if self.stored.own_fields {
@@ -135,32 +135,32 @@ impl<'a> Entry<'a> {
 }
 
 impl Stream {
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether the stream is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many blocks there are (keys of Redis's radix tree).
+    /// The number of blocks (keys of Redis's radix tree).
     pub fn blocks(&self) -> usize {
         self.blocks.len()
     }
 
-    /// The first entry's id, or zero.
+    /// The id of the first entry, or zero.
     pub fn first_id(&self) -> Id {
         self.range(Id::MIN, Id::MAX).next().map_or(Id::MIN, |entry| entry.id)
     }
 
-    /// The id of an entry added at `now_ms`: never before the last one, whatever the clock does.
+    /// The id for an entry added at `now_ms`; it ascends even if the clock goes back.
     pub fn next_id(&self, now_ms: u64) -> Option<Id> {
         if now_ms > self.last_id.ms { Some(Id { ms: now_ms, seq: 0 }) } else { self.last_id.next() }
     }
 
-    /// Appends an entry, whose id must be higher than the last one.
+    /// Appends an entry; its id must be higher than the last one.
     pub fn add<T: AsRef<[u8]>>(&mut self, id: Id, texts: &[T]) {
         let raw: usize = texts.iter().map(|text| text.as_ref().len()).sum();
         let full = |block: &Block| {
@@ -178,7 +178,7 @@ impl Stream {
         self.entries_added += 1;
     }
 
-    /// Removes an entry; true if it was there.
+    /// Removes an entry; `true` if it existed.
     pub fn remove(&mut self, id: Id) -> bool {
         let at = self.blocks.partition_point(|block| block.last < id);
         let Some(block) = self.blocks.get_mut(at) else { return false };
@@ -195,7 +195,7 @@ impl Stream {
         true
     }
 
-    /// Removes entries from the front and returns how many.
+    /// Removes entries from the front and returns their number.
     pub fn trim(&mut self, limit: Limit, precision: Precision) -> usize {
         let mut removed = 0;
         while let Some(block) = self.blocks.front_mut() {
@@ -228,7 +228,7 @@ impl Stream {
         removed
     }
 
-    /// The entries from `start` to `end`, both inclusive, from either end.
+    /// The entries from `start` to `end`, both inclusive, as a double-ended iterator.
     pub fn range(&self, start: Id, end: Id) -> impl DoubleEndedIterator<Item = Entry<'_>> {
         let first = self.blocks.partition_point(|block| block.last < start);
         let after = self.blocks.partition_point(|block| block.first <= end).max(first);
@@ -239,7 +239,7 @@ impl Stream {
         })
     }
 
-    /// About how many bytes it takes beside its own width.
+    /// The approximate number of bytes on the heap.
     pub fn heap_size(&self) -> usize {
         let block = |block: &Block| {
             let texts: usize = block.entries.iter().map(|entry| entry.texts.len()).sum();

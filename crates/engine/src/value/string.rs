@@ -1,13 +1,14 @@
-//! Strings: a [`Blob`](crate::blob::Blob), and the rules for ranges and lengths of it.
+//! Strings: a [`Blob`](crate::blob::Blob), and the rules for ranges and encodings.
 //!
-//! Redis keeps integers as numbers; here they stay text, and the encoding is derived from it.
+//! Redis stores integers as numbers; here they stay text, and the encoding is derived from the
+//! text.
 
 use crate::number::parse_int;
 
-/// The longest string a client may build (Redis's `proto-max-bulk-len`).
+/// The maximum length of a string (Redis's `proto-max-bulk-len`).
 pub const MAX_LEN: usize = 512 * 1024 * 1024;
 
-/// The form Redis would keep this text in.
+/// The encoding Redis would use for this text.
 pub fn encoding(text: &[u8]) -> &'static str {
     if parse_int(text).is_some() {
         "int"
@@ -18,7 +19,7 @@ pub fn encoding(text: &[u8]) -> &'static str {
     }
 }
 
-/// The bytes from `start` to `end`, both inclusive and counted from the end when negative.
+/// The bytes from `start` to `end`, both inclusive; negative positions count from the end.
 pub fn range(text: &[u8], start: i64, end: i64) -> &[u8] {
     let len = text.len() as i64;
     if start < 0 && end < 0 && start > end {
@@ -29,7 +30,7 @@ pub fn range(text: &[u8], start: i64, end: i64) -> &[u8] {
     if start > end || len == 0 { &[] } else { &text[start as usize..=end as usize] }
 }
 
-/// Overwrites bytes at an offset, filling a gap with zeros.
+/// Overwrites bytes at an offset; a gap is filled with zeros.
 pub fn overwrite(text: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     let end = offset + bytes.len();
     if text.len() < end {

@@ -1,8 +1,8 @@
 //! Sorted sets: members ordered by score, then by their bytes.
 //!
-//! Up to 128 members lie in one sorted vector. Larger sets are a [`Ranked`] tree in order, for
-//! ranges and ranks, beside a table from member to score. Every range (by rank, score or text) is
-//! first turned into a range of ranks, see [`ZSet::ranks`].
+//! Up to 128 members are one sorted vector. Larger sets are a [`Ranked`] tree, for ranges and
+//! ranks, and a table from member to score. Every range (by rank, score or text) is first converted
+//! to a range of ranks, see [`ZSet::ranks`].
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -12,22 +12,22 @@ use super::ranked::{self, Ranked};
 use crate::blob::Blob;
 use crate::dict::Dict;
 
-/// How many members the small form holds.
+/// The maximum number of members of the small form.
 pub const MAX_SMALL: usize = 128;
 const MAX_SMALL_LEN: usize = 64;
 
 /// A member with its score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// Never a NaN.
+    /// The score, never NaN.
     pub score: f64,
-    /// Unique in its set.
+    /// The member, unique in its set.
     pub member: Blob,
 }
 
 impl Item {
     fn order(&self, score: f64, member: &[u8]) -> Ordering {
-        // Not `total_cmp`: the two zeros are equal.
+        // Not `total_cmp`: 0 and -0 are equal.
         let by_score = self.score.partial_cmp(&score).unwrap_or(Ordering::Equal);
         by_score.then_with(|| (*self.member).cmp(member))
     }
@@ -49,30 +49,30 @@ impl Default for ZSet {
     }
 }
 
-/// One end of a range.
+/// One bound of a range.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Bound<T> {
-    /// Before everything.
+    /// Below all values.
     Lowest,
-    /// After everything.
+    /// Above all values.
     Highest,
-    /// The value itself belongs to the range.
+    /// The value is part of the range.
     Including(T),
-    /// The value itself does not.
+    /// The value is not part of the range.
     Excluding(T),
 }
 
-/// Which items are asked for.
+/// A range by score or by member.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Span {
     /// By score.
     Score(Bound<f64>, Bound<f64>),
-    /// By the member's bytes, where all scores are the same.
+    /// By the member's bytes; all scores are equal.
     Lex(Bound<Vec<u8>>, Bound<Vec<u8>>),
 }
 
 impl<T> Bound<T> {
-    /// Whether a value lies before a range that begins here.
+    /// Whether a value is below a range with this lower bound.
     fn is_after<V: PartialOrd + ?Sized>(&self, value: &V) -> bool
     where
         T: Borrow<V>,
@@ -85,7 +85,7 @@ impl<T> Bound<T> {
         }
     }
 
-    /// Whether a value lies within a range that ends here.
+    /// Whether a value is not above a range with this upper bound.
     fn is_not_before<V: PartialOrd + ?Sized>(&self, value: &V) -> bool
     where
         T: Borrow<V>,
@@ -100,12 +100,12 @@ impl<T> Bound<T> {
 }
 
 impl ZSet {
-    /// An empty set in its large form, for results of unknown size; see [`ZSet::compact`].
+    /// An empty set in large form, for results of unknown size; see [`ZSet::compact`].
     pub fn large() -> Self {
         Self(Form::Large { order: Ranked::default(), scores: Dict::default() })
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub fn len(&self) -> usize {
         match &self.0 {
             Form::Small(items) => items.len(),
@@ -113,12 +113,12 @@ impl ZSet {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The name Redis has for its form.
+    /// The name of Redis's encoding.
     pub fn encoding(&self) -> &'static str {
         match self.0 {
             Form::Small(_) => "listpack",
@@ -136,7 +136,7 @@ impl ZSet {
         }
     }
 
-    /// Sets a member's score and returns the one it had.
+    /// Sets a member's score and returns the old one.
     pub fn set(&mut self, member: &[u8], score: f64) -> Option<f64> {
         let old = self.score(member);
         if let Some(old) = old {
@@ -150,7 +150,7 @@ impl ZSet {
         let rank = self.partition_point(|item| item.order(score, member) == Ordering::Less);
         let item = Item { score, member: Blob::new(member) };
         match &mut self.0 {
-            // Redis's small form keeps integers, which have one zero only.
+            // Redis's small form stores integers, which have no -0.
             Form::Small(items) => items.insert(rank, Item { score: score + 0.0, ..item }),
             Form::Large { order, scores } => {
                 order.insert(rank, item);
@@ -186,13 +186,13 @@ impl ZSet {
         count
     }
 
-    /// A member's rank, the lowest score being 0.
+    /// A member's rank; the lowest score has rank 0.
     pub fn rank(&self, member: &[u8]) -> Option<usize> {
         let score = self.score(member)?;
         Some(self.partition_point(|item| item.order(score, member) == Ordering::Less))
     }
 
-    /// The ranks of the items in a span; empty if it ends before it begins.
+    /// The ranks of the items in a span; empty if the span is.
     pub fn ranks(&self, span: &Span) -> Range<usize> {
         let (start, end) = match span {
             Span::Score(min, max) => (
@@ -207,7 +207,7 @@ impl ZSet {
         start..end.max(start)
     }
 
-    /// The items of a range of ranks, from either end.
+    /// The items of a range of ranks, as a double-ended iterator.
     pub fn range(&self, ranks: Range<usize>) -> Iter<'_> {
         match &self.0 {
             Form::Small(items) => Iter::Small(items[ranks].iter()),
@@ -233,7 +233,7 @@ impl ZSet {
         }
     }
 
-    /// Makes the set small again where Redis does: in a set that a command has just built.
+    /// Converts a set that a command has just built to the small form, where Redis does.
     pub fn compact(&mut self) {
         let fits = |item: &Item| item.member.len() <= MAX_SMALL_LEN;
         if self.len() <= MAX_SMALL && self.iter().all(fits) {
@@ -242,7 +242,7 @@ impl ZSet {
         }
     }
 
-    /// About how many bytes it takes beside its own width.
+    /// The approximate number of bytes on the heap.
     pub fn heap_size(&self) -> usize {
         let texts: usize = self.iter().map(|item| item.member.heap_size()).sum();
         match &self.0 {
@@ -258,7 +258,7 @@ impl ZSet {
         }
     }
 
-    /// Takes an item out of the order, but not out of the table of scores.
+    /// Removes an item from the order, but not from the table of scores.
     fn take(&mut self, score: f64, member: &[u8]) {
         let rank = self.partition_point(|item| item.order(score, member) == Ordering::Less);
         match &mut self.0 {
@@ -279,12 +279,12 @@ impl ZSet {
     }
 }
 
-/// Items in order of rank.
+/// An iterator in order of rank.
 #[derive(Debug)]
 pub enum Iter<'a> {
-    /// Of a small set.
+    /// Over a small set.
     Small(std::slice::Iter<'a, Item>),
-    /// Of a large one.
+    /// Over a large set.
     Large(ranked::Iter<'a, Item>),
 }
 

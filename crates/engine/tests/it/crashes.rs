@@ -1,14 +1,14 @@
 //! The server is killed with `kill -9` at random moments while clients write in parallel.
 //!
-//! Every client counts 1, 2, 3 … in a way of its own: a counter, a list, a hash, a transaction, a script,
-//! several keys in turn, a pipeline. It notes what was acknowledged and what was sent. After the restart
-//! a client's keys must hold exactly 1 … m for some m, with everything that was acknowledged in it:
+//! Every client counts 1, 2, 3 … with its own kind of write: a counter, a list, a hash, a transaction, a
+//! script, several keys in turn, a pipeline. It notes the last number sent and the last one acknowledged.
+//! After the restart a client's keys must hold exactly 1 … m, where m includes all acknowledged numbers:
 //!
 //! ```text
-//!   acknowledged ≤ m ≤ sent     always          (everysec, never: what is missing is milliseconds old)
+//!   acknowledged ≤ m ≤ sent     always          (everysec, never: missing writes are milliseconds old)
 //! ```
 //!
-//! `STAMPEDE_KILL_RUNS` says how often each policy is killed.
+//! `STAMPEDE_KILL_RUNS` sets the number of kills for each policy.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 use crate::process::{Options, Process};
 use crate::wire::{Value, Wire, from_env, request};
 
-/// Two keys that a script keeps equal.
+/// A script that keeps two keys equal.
 const SCRIPT: &str = "local n = redis.call('incr', KEYS[1]) redis.call('set', KEYS[2], n) \
                       redis.call('hset', KEYS[3], 'n', n) return n";
 const BATCH: u64 = 20;
 
-/// How a client counts.
+/// The kind of write a client counts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Counter,
@@ -33,11 +33,11 @@ enum Way {
     Hash,
     Transaction,
     Script,
-    /// Four keys in turn: what is found must be a prefix of what was sent.
+    /// Four keys in turn: the keys found must be a prefix of those sent.
     Turns,
-    /// Many requests before the first answer is read.
+    /// Many requests before the first reply is read.
     Pipeline,
-    /// From one list to the next: an item is always in exactly one.
+    /// Moves between lists: an item is always in exactly one list.
     Moves,
 }
 
@@ -52,7 +52,7 @@ const WAYS: [Way; 8] = [
     Way::Moves,
 ];
 
-/// What a client knows when the server has died.
+/// A client's knowledge when the server has died.
 #[derive(Debug, Default)]
 struct Notes {
     sent: u64,
@@ -98,7 +98,7 @@ impl Way {
         }
     }
 
-    /// Counts on from `start` until the server dies.
+    /// Counts from `start` until the server dies.
     fn write(self, address: SocketAddr, start: u64) -> Notes {
         let mut notes = Notes { sent: start, acknowledged: Vec::new() };
         let Ok(mut client) = Wire::try_connect(address) else { return notes };
@@ -129,7 +129,7 @@ impl Way {
         client.call(&["get", &self.key(part)]).int()
     }
 
-    /// The length of a list that must be 1, 2, 3 …
+    /// The length of a list, which must be 1, 2, 3 …
     fn list(self, client: &mut Wire, part: &str) -> u64 {
         let items = items(client.call(&["lrange", &self.key(part), "0", "-1"]));
         let whole: Vec<i64> = (1..=items.len() as i64).collect();
@@ -137,7 +137,7 @@ impl Way {
         items.len() as u64
     }
 
-    /// How far it has counted, after checking that nothing is missing in between.
+    /// The last number found, after checking that none before it is missing.
     fn found(self, client: &mut Wire) -> u64 {
         match self {
             Self::Counter => self.number(client, "n") as u64,
@@ -172,7 +172,8 @@ impl Way {
                 let moved = self.list(client, "to");
                 let left = client.call(&["llen", &self.key("from")]).int() as u64;
                 assert!(left <= 1, "{left} items were left behind");
-                // One that was pushed and not moved is moved now, so that counting goes on.
+                // An item that was pushed and not moved is moved now, so that counting can
+                // continue.
                 if left == 1 {
                     client.call(&["lmove", &self.key("from"), &self.key("to"), "left", "right"]);
                 }
@@ -187,7 +188,7 @@ fn items(reply: Value) -> Vec<i64> {
     items.iter().map(Value::int).collect()
 }
 
-/// Asks for compactions without end.
+/// Requests compactions continuously.
 fn compact(address: SocketAddr, stop: Arc<AtomicBool>) -> JoinHandle<u64> {
     thread::spawn(move || {
         let Ok(mut client) = Wire::try_connect(address) else { return 0 };

@@ -1,12 +1,12 @@
-//! The same commands to the engine and to a real redis-server; every reply must be the same bytes.
+//! Runs the same commands on the engine and on a real redis-server; every reply must be the same bytes.
 //!
 //! Sequences are generated from a seed (see `generate.rs`); `rules.rs` lists the exceptions with their
-//! reasons. Redis runs a batch first; a command whose reply depends on the clock (`XADD *`) then runs
-//! in the engine at Redis's moment. After each case the recorded effects are replayed into an empty
-//! engine, which must then hold the same keys.
+//! reasons. Redis runs a batch first. A command whose reply depends on the clock (`XADD *`) then runs in
+//! the engine at Redis's time. After each case the recorded effects are replayed into an empty engine,
+//! which must then hold the same keys.
 //!
-//! A short run belongs to the tests. A long one: `STAMPEDE_DIFF_COMMANDS=1000000 cargo nextest run
-//! --release differential --no-capture`, with `STAMPEDE_DIFF_SEED` to begin elsewhere.
+//! The normal run is short. A long run: `STAMPEDE_DIFF_COMMANDS=1000000 cargo nextest run --release
+//! differential --no-capture`, with `STAMPEDE_DIFF_SEED` for another first seed.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,11 +26,11 @@ const CASE: usize = 4000;
 const BATCH: usize = 100;
 const MAX_REPORTS: usize = 12;
 
-/// One text per command that differs.
+/// One report for each command that differs.
 type Reports = BTreeMap<Vec<u8>, String>;
 
 struct Difference {
-    /// How many steps were run, the one that differs included.
+    /// The number of steps run, including the one that differs.
     steps: usize,
     what: String,
 }
@@ -63,7 +63,7 @@ fn now_us() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as i64
 }
 
-/// Runs steps on both, from empty; commands that are known to differ are not compared.
+/// Runs steps on both servers, from empty; commands that are known to differ are not compared.
 fn run(
     client: &mut Client,
     protocol: Protocol,
@@ -98,7 +98,7 @@ fn run(
             if step.pause {
                 std::thread::sleep(Duration::from_millis(8));
                 engine.db.set_time_us(now_us());
-                // Redis may not have noticed yet, and `DBSIZE` would count what is gone.
+                // Redis may not have expired the keys yet, and `DBSIZE` would count them.
                 let look = all_keys();
                 client.call_all([&look].into_iter());
                 engine.call(&look);
@@ -108,7 +108,7 @@ fn run(
     Ok(engine)
 }
 
-/// Two replies from a little before the first byte that differs.
+/// Both replies, from shortly before the first byte that differs.
 pub(crate) fn difference(theirs: &[u8], ours: &[u8]) -> String {
     let same = theirs.iter().zip(ours).take_while(|(theirs, ours)| theirs == ours).count();
     let part = |reply: &[u8]| {
@@ -118,14 +118,14 @@ pub(crate) fn difference(theirs: &[u8], ours: &[u8]) -> String {
     format!("redis:  {}\nengine: {}", part(theirs), part(ours))
 }
 
-/// A look at every key there may be.
+/// A command that accesses every key.
 fn all_keys() -> Vec<Vec<u8>> {
     let kinds = ["s", "h", "l", "t", "z", "x"].into_iter();
     let keys = kinds.flat_map(|kind| ["1", "2", "big"].map(|suffix| format!("{kind}{suffix}")));
     ["EXISTS".to_owned()].into_iter().chain(keys).map(String::into_bytes).collect()
 }
 
-/// The moment at which Redis chose the id of an entry.
+/// The time at which Redis chose the id of an entry.
 fn clock_of(args: &[Vec<u8>], reply: &[u8]) -> Option<i64> {
     let auto = args[0].eq_ignore_ascii_case(b"XADD") && args.iter().any(|arg| arg == b"*");
     match auto.then(|| rules::parse(reply))? {
@@ -187,12 +187,12 @@ fn compare(first_seed: u64, commands: usize) {
     let server = Server::start();
     let mut client = Client::connect(server.port);
     let (mut seed, mut covered) = (first_seed, 0);
-    // One report per command, and not too many: the first differences are fixed first.
+    // One report per command, and a limited number: the first differences are fixed first.
     let mut reports = Reports::new();
     while covered < commands && reports.len() < MAX_REPORTS {
         let mut generator = Generator::new(seed);
         let steps: Vec<Step> = (0..CASE).map(|_| generator.step()).collect();
-        // Both protocols by turns.
+        // Both protocols in turn.
         let protocol = if seed % 2 == 0 { Protocol::Resp3 } else { Protocol::Resp2 };
         match run(&mut client, protocol, &steps, &reports) {
             Ok(engine) => check_replay(engine, seed),
@@ -246,10 +246,10 @@ fn the_engine_answers_as_redis_does() {
 #[test]
 fn every_command_is_generated() {
     let known: Vec<&str> = templates().map(|text| text.split(' ').next().unwrap_or(text)).collect();
-    // It describes our own table, which is shorter than Redis's.
+    // `COMMAND` describes our own table, which is shorter than Redis's.
     let missing: Vec<&str> = command::COMMANDS
         .iter()
-        // What needs a connection is compared through one, in `sessions.rs`.
+        // Commands that need a connection are compared over one, in `sessions.rs`.
         .filter(|row| !row.flags.has(command::CONNECTION))
         .map(|row| row.name)
         .filter(|name| *name != "command" && !known.contains(&name.to_uppercase().as_str()))

@@ -1,4 +1,4 @@
-//! The directory: full, taken by another process, torn, damaged.
+//! The journal's directory: a full disk, a lock held by another process, a torn tail, damage.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use stampede_engine::server::{Config, Server};
 use crate::process::{Options, Process};
 use crate::wire::{Running, Value, Wire, eventually};
 
-/// A server whose disk has this many megabytes, most of them taken by a file that can be removed.
+/// A server on a disk of this many megabytes, mostly filled by a file that can be removed.
 struct SmallDisk {
     server: Process,
     ballast: PathBuf,
@@ -32,7 +32,7 @@ impl SmallDisk {
         let server = Process::try_start(&options).unwrap_or_else(|reason| {
             panic!("this test needs namespaces (`unshare --map-root-user --mount true`): {reason}")
         });
-        // The mount is the child's; this is the way to it from outside.
+        // The mount belongs to the child; this is its path from outside.
         let root = PathBuf::from(format!("/proc/{}/root", server.pid()));
         let ballast = root.join(dir.path().strip_prefix("/").unwrap()).join("ballast");
         Self { server, ballast, _dir: dir }
@@ -47,10 +47,10 @@ impl SmallDisk {
     }
 }
 
-/// Writes until the disk is full; returns how many writes were acknowledged.
+/// Writes until the disk is full; returns the number of acknowledged writes.
 fn fill(client: &mut Wire, policy: &str, value: &str) -> (u64, String) {
-    // Under always, an answer that waits for a full disk does not come. Any other does, however busy the
-    // machine is.
+    // Under always, a reply that waits for a full disk does not come. All other replies come, even
+    // on a busy machine.
     let patience = Duration::from_secs(if policy == "always" { 4 } else { 60 });
     client.stream.set_read_timeout(Some(patience)).unwrap();
     for n in 0.. {
@@ -73,7 +73,7 @@ fn full_disk(policy: &str) {
         assert!(told.starts_with("MISCONF Errors writing to the journal: "), "{told}");
         assert!(told.contains("No space left on device"), "{told}");
     }
-    // Everybody else is told, in time, and may read.
+    // Other clients get the error too, and may read.
     let mut other = disk.server.connect();
     other.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let misconf = |reply: Value| {
@@ -92,7 +92,7 @@ fn full_disk(policy: &str) {
     assert_eq!(other.say("ping").text(), "PONG");
     let compaction = other.say("bgrewriteaof");
     assert!(matches!(compaction, Value::Error(_)), "{compaction:?}");
-    // Service resumes by itself.
+    // Writing resumes by itself.
     disk.make_room();
     eventually("writes are taken", || other.say("set x 2").text() == "OK");
     let mut again = disk.server.connect();
@@ -100,7 +100,7 @@ fn full_disk(policy: &str) {
     for n in 0..acknowledged {
         assert_eq!(again.call(&["strlen", &format!("k{n}")]).int(), 20_000, "k{n}");
     }
-    // And what was acknowledged is on the disk, or soon will be: another process finds it, from a copy.
+    // Acknowledged writes are on disk, or soon will be: another process finds them in a copy.
     let found = || {
         let copy = tempfile::tempdir().unwrap();
         copy_files(&disk.data(), copy.path());
@@ -140,7 +140,7 @@ fn a_full_disk_refuses_writes_serves_reads_and_is_got_over_under_always() {
 fn a_compaction_without_room_fails_and_the_log_goes_on() {
     let disk = SmallDisk::start("everysec", 16, 7);
     let mut client = disk.server.connect();
-    // 6 MB that do not get smaller: log and snapshot do not fit beside each other.
+    // 6 MB that do not shrink: log and snapshot do not fit on the disk together.
     for n in 0..300 {
         let value: String = (0..20_000).map(|_| fastrand::alphanumeric()).collect();
         assert_eq!(client.call(&["set", &format!("k{n}"), &value]).text(), "OK");
@@ -162,7 +162,7 @@ fn a_compaction_without_room_fails_and_the_log_goes_on() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     assert!(!files.iter().any(|name| name.contains("snapshot")), "left behind: {files:?}");
-    // With room it succeeds.
+    // With enough space the compaction succeeds.
     disk.make_room();
     assert!(client.say("bgrewriteaof").text().contains("started"));
     eventually("the compaction has ended", || {
@@ -192,7 +192,7 @@ fn a_second_process_is_told_who_has_the_directory() {
     assert!(refused.contains(&owner) && refused.contains("in use"), "{refused}");
     let refused = start_on(dir.path()).unwrap_err();
     assert!(refused.contains(&owner), "{refused}");
-    // The first does not notice, and a dead owner keeps nobody out.
+    // The first process is not affected, and a dead owner does not keep the lock.
     assert_eq!(first.connect().say("get k").text(), "v");
     eventually("written", || std::fs::metadata(newest_log(dir.path())).unwrap().len() > 80);
     thread::sleep(Duration::from_millis(50));
@@ -219,7 +219,8 @@ fn killed_after_a_thousand_writes() -> tempfile::TempDir {
     }
     client.stream.write_all(&batch).unwrap();
     (0..1000).for_each(|_| drop(client.read().unwrap()));
-    // Its record says that those before it were synced: only then is a hole in them damage.
+    // Its record carries a watermark over the records before it: only then is a hole in them
+    // damage.
     client.say("set last 1");
     server.kill();
     dir
@@ -237,7 +238,7 @@ fn a_torn_tail_is_cut_and_told() {
     let left = Wire::connect(server.tcp_addr().unwrap()).say("llen list").int();
     assert_eq!(left, 1000);
     server.stop().unwrap();
-    // Only once.
+    // The tail is cut only once.
     let server = start_on(dir.path()).unwrap();
     assert_eq!(server.opened().unwrap().contents.torn, None);
 }
@@ -257,7 +258,7 @@ fn damage_in_the_middle_stops_the_start_and_can_be_repaired() {
         told.split("at byte ").nth(1).unwrap().split(':').next().unwrap().parse().unwrap();
     assert!(offset <= at && at - offset < 200, "{offset} for a bit at {at}");
     assert!(told.contains(&format!("stampede engine repair --dir {}", dir.path().display())));
-    // Nothing was changed, and the next attempt says the same.
+    // Nothing was changed, and the next attempt gives the same error.
     assert_eq!(std::fs::read(&log).unwrap(), bytes);
     assert_eq!(start_on(dir.path()).unwrap_err(), told);
     journal::repair(dir.path()).unwrap();

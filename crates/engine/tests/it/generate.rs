@@ -1,9 +1,10 @@
-//! Commands made up from a seed.
+//! Generates random commands from a seed.
 //!
-//! [`TEMPLATES`] are a small language: words stand for themselves, `<x>` for something made up by
-//! [`Generator::thing`], `[a b]` for an option, `{a|b}` for a choice, and `+` repeats the group before
-//! it a few times, `*` many times. There are few keys and values, so that they meet; one key in twenty belongs to another type; one
-//! command in twelve is then damaged: an argument is lost, doubled or replaced by something odd.
+//! [`TEMPLATES`] use a small language: words are literal, `<x>` is a random value made by
+//! [`Generator::thing`], `[a b]` is optional, `{a|b}` is a choice, `+` repeats the group before it a few
+//! times, `*` many times. There are few keys and values, so that commands interact. One key in twenty
+//! belongs to another type. One command in twelve is then damaged: an argument is dropped, duplicated or
+//! replaced by an odd value.
 
 mod templates;
 
@@ -11,7 +12,7 @@ use std::fmt;
 
 use templates::{BURSTS, RARE, TEMPLATES};
 
-/// Commands that belong together, and whether to let time pass after them.
+/// Commands that belong together, and whether to wait after them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) commands: Vec<Vec<Vec<u8>>>,
@@ -49,7 +50,7 @@ const ODD: [&str; 14] = [
     "0x1f",
 ];
 
-/// All templates there are.
+/// All templates.
 pub(crate) fn templates() -> impl Iterator<Item = &'static str> {
     [TEMPLATES, RARE, BURSTS].into_iter().flatten().copied()
 }
@@ -61,7 +62,7 @@ pub(crate) struct Generator {
 
 impl Generator {
     pub(crate) fn new(seed: u64) -> Self {
-        // Spread out: SplitMix64 streams of neighbouring states overlap.
+        // Seeds are spread: SplitMix64 streams of neighbouring states overlap.
         let mut spread = Self { state: seed, made: 0 };
         let halves = [spread.below(1 << 32), spread.below(1 << 32)];
         Self { state: (halves[0] as u64) << 32 | halves[1] as u64, made: 0 }
@@ -78,7 +79,7 @@ impl Generator {
         let template = if rare { self.pick(RARE) } else { self.pick(TEMPLATES) };
         let mut args = Vec::new();
         self.expand(template.as_bytes(), &mut args);
-        // A damaged timeout could wait for ever, and ranges by text want equal scores.
+        // A damaged timeout could block forever, and ranges by text need equal scores.
         let fragile = template.starts_with('B')
             || template.contains("BLOCK")
             || template.starts_with("ZADD <y>")
@@ -88,14 +89,14 @@ impl Generator {
         }
         let mut commands = vec![args];
         if template.starts_with("SPOP") {
-            // What was popped is a matter of chance.
+            // The popped element is random.
             let key = commands[0].get(1).cloned().unwrap_or_default();
             commands.push(vec![b"DEL".to_vec(), key]);
         }
         Step { commands, pause: false }
     }
 
-    /// A key that expires soon, and a look at all keys when it has.
+    /// A key that expires soon, and a read of all keys once it has.
     fn expiring(&mut self) -> Step {
         let template =
             self.pick(&["SET <k> <v> PX 2", "PSETEX <s> 3 <v>", "PEXPIRE <k> 2", "GETEX <s> PX 1"]);
@@ -130,7 +131,7 @@ impl Generator {
         }
     }
 
-    /// A command made from a template that is not in the list.
+    /// Generates a command from a template that is not in the list.
     pub(crate) fn made_from(&mut self, template: &str) -> Vec<Vec<u8>> {
         let mut args = Vec::new();
         self.expand(template.as_bytes(), &mut args);
@@ -142,7 +143,7 @@ impl Generator {
         while at < template.len() {
             let end = at + unit(&template[at..]);
             let body = &template[at..end];
-            // Only groups repeat: a plus or a star of its own is an argument.
+            // Only groups repeat: a plus or a star on its own is an argument.
             let sign = template.get(end).filter(|_| b"(<{".contains(&body[0]));
             let times = match sign {
                 Some(b'+') => self.repetitions(),
@@ -183,7 +184,7 @@ impl Generator {
         let text = match name {
             b"s" | b"h" | b"l" | b"t" | b"z" | b"x" if self.below(20) > 0 => {
                 let kind = char::from(name[0]);
-                // The large ones are left alone mostly, or they would not become large.
+                // Large values are mostly left alone, so that they can become large.
                 let suffix = if self.below(8) == 0 { "big" } else { self.pick(&["1", "2"]) };
                 format!("{kind}{suffix}")
             }
@@ -211,7 +212,7 @@ impl Generator {
             },
             b"int" => (self.below(1200) as i64 - 100).to_string(),
             b"name" => format!("name:{}", self.below(900)),
-            // Counts that a command really counts to.
+            // Counts that a command really iterates over.
             b"n" => match self.below(10) {
                 0 => self.pick(&["", "abc", "-1", "0", "1.5", "600"]).to_owned(),
                 _ => self.below(6).to_string(),
@@ -240,7 +241,7 @@ impl Generator {
             },
             b"id" => self.id(),
             b"open" => format!("({}", self.id()),
-            // Ids to add: they ascend as time goes by, and the last one is rare, for none follows it.
+            // New ids ascend over time; the last possible id is rare, because none can follow it.
             b"newid" => match self.below(3000) {
                 0 => "18446744073709551615-18446744073709551615".to_owned(),
                 1..100 => self.pick(&["", "abc", "-", "$", "1-", "-1", "007", "0-0", "1-x"]).to_owned(),
@@ -297,18 +298,18 @@ impl Generator {
                     "18446744073709551616",
                 ])
                 .to_owned(),
-            // Near what was added lately.
+            // Near the ids added lately.
             1..5 => (self.made / 4).saturating_sub(self.below(80)).to_string(),
             _ => format!("{}-{}", (self.made / 4).saturating_sub(self.below(80)), self.below(3)),
         }
     }
 
-    /// One of several.
+    /// A random element.
     pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 
-    /// A number below `limit`.
+    /// A random number below `limit`.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -318,7 +319,7 @@ impl Generator {
     }
 }
 
-/// The length of the unit a template begins with: a group, a thing, a word or a space.
+/// The length of the first unit of a template: a group, a placeholder, a word or a space.
 fn unit(template: &[u8]) -> usize {
     let close = match template[0] {
         b' ' => return 1,

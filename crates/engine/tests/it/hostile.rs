@@ -1,4 +1,4 @@
-//! Clients that mean harm, or behave as if they did: the server stays up, says why, and serves others.
+//! Hostile and broken clients: the server stays up, gives a reason, and serves others.
 
 mod bytes;
 mod crowds;

@@ -1,4 +1,5 @@
-//! One event loop and several: commands stay serial, nobody who waits is forgotten, messages keep order.
+//! One event loop and several: commands stay serial, no blocked client is forgotten, messages keep
+//! their order.
 
 use std::collections::HashSet;
 use std::thread;

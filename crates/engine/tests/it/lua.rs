@@ -1,4 +1,4 @@
-//! Scripts: the same as in a real Redis, and limits.
+//! Scripts compared with a real Redis, and their limits.
 
 #![allow(clippy::unwrap_used)]
 
@@ -42,7 +42,7 @@ fn theirs(client: &mut Client, script: &[u8]) -> Vec<u8> {
     client.call(&command)
 }
 
-/// Long replies differ somewhere in the middle.
+/// Shortens a reply for a message.
 fn shorten(reply: &[u8]) -> String {
     let text = reply.escape_ascii().to_string();
     if text.len() > 400 { format!("{}… ({} bytes)", &text[..400], reply.len()) } else { text }
@@ -79,10 +79,10 @@ fn scripts_answer_byte_for_byte_as_in_redis() {
     compare(SCRIPTS);
 }
 
-/// Clients of RESP 3 get the same, in their own forms.
+/// RESP 3 clients get the same values in RESP 3 types.
 #[test]
 fn scripts_answer_clients_of_resp3_as_in_redis() {
-    // These have forms of their own in RESP 3, which `Reply` does not write yet.
+    // These have their own RESP 3 types, which `Reply` does not write yet.
     let missing = ["big_number", "verbatim_string", "redis.setresp(3) return {false, true}"];
     let written = |script: &&&str| !missing.iter().any(|missing| script.contains(missing));
     compare_in(Protocol::Resp3, SCRIPTS.iter().filter(written));
@@ -154,7 +154,7 @@ fn generated_documents_survive_cjson_and_cmsgpack_as_in_redis() {
     let corpus = (0..400).map(|_| {
         let document = document(&mut random, 0);
         let text = lua_string(document.as_bytes());
-        // A damaged document as well: its error must name the same character.
+        // A damaged document too: its error must name the same character.
         let mut damaged = document.into_bytes();
         if !damaged.is_empty() {
             let at = random.usize(..damaged.len());
@@ -195,7 +195,7 @@ fn generated_patterns_match_as_in_redis() {
     compare(corpus);
 }
 
-/// A random JSON document, with all that JSON has.
+/// A random JSON document with all kinds of values.
 fn document(random: &mut fastrand::Rng, depth: usize) -> String {
     let list = |random: &mut fastrand::Rng, item: fn(&mut fastrand::Rng, usize) -> String| {
         let len = random.usize(..5);
@@ -240,7 +240,7 @@ fn string(random: &mut fastrand::Rng) -> String {
     format!("\"{text}\"")
 }
 
-/// Bytes as a string in Lua.
+/// Bytes as a Lua string literal.
 fn lua_string(bytes: &[u8]) -> String {
     let escaped: String = bytes.iter().map(|byte| format!("\\{byte:03}")).collect();
     format!("'{escaped}'")

@@ -1,4 +1,4 @@
-//! A server in a process of its own: it can be killed, its memory can be measured, and its disk can be
+//! A server in its own process: it can be killed, its memory can be measured, and its disk can be
 //! small. The test binary starts itself with the ignored test below.
 
 use std::io::{BufRead, BufReader, Read};
@@ -48,7 +48,7 @@ fn child_that_serves_until_it_is_killed() {
         torn.map_or(0, |torn| torn.bytes),
         server.replay_time().as_millis()
     );
-    // Until the test closes the pipe, also by its own death.
+    // Until the test closes the pipe, also by its death.
     let _ = std::io::stdin().read(&mut [0]);
     server.stop().unwrap();
 }
@@ -73,7 +73,7 @@ impl Default for Options<'_> {
 pub(crate) struct Process {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// How many bytes of a torn tail were cut at the start.
+    /// The number of bytes of a torn tail that was cut at the start.
     pub(crate) torn_bytes: u64,
     /// How long the replay of its journal took.
     pub(crate) replay: Duration,
@@ -85,7 +85,7 @@ impl Process {
             .unwrap_or_else(|reason| panic!("the child does not serve: {reason}"))
     }
 
-    /// Starts a server, or says why it refused to start.
+    /// Starts a server, or returns why it refused to start.
     pub(crate) fn try_start(options: &Options<'_>) -> Result<Self, String> {
         let binary = std::env::current_exe().unwrap();
         let mut command = match &options.before {
@@ -118,7 +118,7 @@ impl Process {
                 let number = |index: usize| words[index].parse::<u64>().unwrap();
                 let (address, torn_bytes) = (words[0].parse().unwrap(), number(2));
                 let replay = Duration::from_millis(number(4));
-                // Somebody must read on, or the child blocks when it prints much.
+                // The output must be read, or the child blocks when it prints much.
                 std::thread::spawn(move || lines.for_each(drop));
                 return Ok(Self { child, address, torn_bytes, replay });
             }
@@ -135,24 +135,24 @@ impl Process {
         self.child.id()
     }
 
-    /// `kill -9`.
+    /// Kills the server with `kill -9`.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Stops it in good order.
+    /// Stops the server cleanly.
     pub(crate) fn stop(mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().unwrap().success());
     }
 
-    /// The memory that it uses now.
+    /// The current memory use.
     pub(crate) fn memory_mb(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// The most memory that it has ever used.
+    /// The peak memory use.
     pub(crate) fn peak_mb(&self) -> u64 {
         self.status("VmHWM:")
     }

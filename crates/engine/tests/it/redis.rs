@@ -1,7 +1,7 @@
 //! A real redis-server to compare with, and a minimal client for it.
 //!
-//! The server cannot outlive the test: a shell watches a pipe that only the test holds, and kills the
-//! server when the kernel closes it, in whatever way the test ends.
+//! The server cannot outlive the test: a shell reads a pipe that only the test holds, and kills the
+//! server when the pipe closes, however the test ends.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -57,8 +57,8 @@ impl Server {
     }
 }
 
-/// A port that nobody has, and that the system gives to nobody who asks for any: between this look and
-/// the server's own, an engine of another test could get one of those.
+/// A free port outside the range that the system assigns to port 0: otherwise an engine of another
+/// test could take it before the server does.
 fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let start = std::process::id().wrapping_mul(37) as u16 % 8000;
@@ -70,7 +70,7 @@ fn free_port() -> u16 {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Its process id is that of the shell it replaced.
+        // The server replaced the shell, so it has the shell's process id.
         self.child.kill().ok();
         self.child.wait().ok();
         std::fs::remove_dir_all(&self.folder).ok();
@@ -91,7 +91,7 @@ impl Client {
         Self { stream, reader }
     }
 
-    /// Sends commands in one go and returns the reply of each.
+    /// Sends commands in one batch and returns the reply of each.
     pub(crate) fn call_all<'a>(
         &mut self,
         commands: impl Iterator<Item = &'a Vec<Vec<u8>>>,

@@ -1,4 +1,4 @@
-//! When two replies that differ are still the same, and why.
+//! Rules by which two replies that differ count as equal, with reasons.
 //!
 //! | commands | rule | reason |
 //! |---|---|---|
@@ -13,7 +13,7 @@
 //! | `OBJECT REFCOUNT/IDLETIME`, `MEMORY USAGE` | same kind | inner matters |
 //! | `XINFO STREAM` | without `radix-tree-nodes` | likewise |
 
-/// A reply as a tree.
+/// A parsed reply.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tree {
     Line(Vec<u8>),
@@ -21,7 +21,7 @@ pub(crate) enum Tree {
     Bulk(Vec<u8>),
     Double(Vec<u8>),
     Nil,
-    /// Arrays, sets and maps, by the byte that announces them.
+    /// Arrays, sets and maps, with their type byte.
     Array(u8, Vec<Tree>),
 }
 
@@ -57,7 +57,7 @@ fn parse_at(bytes: &[u8], at: &mut usize) -> Tree {
     }
 }
 
-/// Whether the value under the command's key has its small, ordered form.
+/// Whether the value of the command's key has its small, ordered encoding.
 pub(crate) type Ordered<'a> = &'a mut dyn FnMut(&[u8]) -> bool;
 
 pub(crate) fn same(args: &[Vec<u8>], ours: &[u8], theirs: &[u8], ordered: Ordered<'_>) -> bool {
@@ -121,7 +121,7 @@ fn scanned(ours: &Tree, theirs: &Tree, width: usize) -> bool {
     sorted(&ours[1], width) == sorted(&theirs[1], width)
 }
 
-/// What a reply consists of, but not what it says.
+/// The type and length of a reply.
 fn shape(tree: &Tree) -> (u8, usize) {
     match tree {
         Tree::Line(_) => (0, 0),

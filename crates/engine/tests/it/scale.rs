@@ -1,6 +1,6 @@
-//! A million waiting jobs: how long a start takes, and whether a compaction lets clients wait.
+//! A million waiting jobs: how long a start takes, and whether a compaction delays clients.
 //!
-//! Too large for every day; by command, with the numbers that count (`STAMPEDE_SCALE` is how many):
+//! Too large for the normal run; run it by hand (`STAMPEDE_SCALE` sets the number of jobs):
 //! `cargo nextest run --release -p stampede-engine --run-ignored only --no-capture scale::`
 
 use std::io::Write;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::process::{Options, Process};
 use crate::wire::{Value, Wire, from_env, request};
 
-/// The fields of a job, about as large as those of a queue that is in use.
+/// The fields of a job, about as large as in a real queue.
 fn job(n: u64) -> Vec<u8> {
     let id = n.to_string();
     let key = format!("bull:tickets:{id}");
@@ -47,7 +47,7 @@ fn job(n: u64) -> Vec<u8> {
     bytes
 }
 
-/// Adds jobs, many at a time.
+/// Adds jobs in batches.
 fn add_jobs(client: &mut Wire, jobs: u64) {
     for from in (0..jobs).step_by(500) {
         let mut bytes = Vec::new();
@@ -61,8 +61,8 @@ fn add_jobs(client: &mut Wire, jobs: u64) {
     }
 }
 
-/// Writes about ten thousand times a second until told to stop. Without a pause the log would outgrow the
-/// snapshot again before the compaction is done, and there would be no end to measure to.
+/// Writes about ten thousand times a second until stopped. Without a pause the log would outgrow
+/// the snapshot again before the compaction ends, and the measurement would not end.
 fn load(address: SocketAddr, number: u64, stop: Arc<AtomicBool>) -> thread::JoinHandle<u64> {
     thread::spawn(move || {
         let mut client = Wire::connect(address);
@@ -83,7 +83,7 @@ fn load(address: SocketAddr, number: u64, stop: Arc<AtomicBool>) -> thread::Join
     })
 }
 
-/// Pings every millisecond while `go_on` says so; returns all latencies, the longest last.
+/// Pings every millisecond while `go_on` returns `true`; returns all latencies, the longest last.
 fn pings(address: SocketAddr, mut go_on: impl FnMut() -> bool) -> Vec<Duration> {
     let mut client = Wire::connect(address);
     let mut latencies = Vec::new();
@@ -125,7 +125,7 @@ fn a_million_jobs_start_in_seconds_and_are_compacted_without_a_pause() {
     let mut client = server.connect();
     add_jobs(&mut client, jobs);
     println!("{jobs} jobs added in {:?}, {} MB", began.elapsed(), server.memory_mb());
-    // It may have begun one by itself.
+    // A compaction may have begun by itself.
     while is_compacting(&mut client) {
         thread::sleep(Duration::from_millis(100));
     }

@@ -1,15 +1,15 @@
-//! The same sessions of several clients with the engine and with a real redis-server, over sockets;
-//! every reply must be the same bytes.
+//! Runs the same sessions of several clients on the engine and on a real redis-server, over sockets; every
+//! reply must be the same bytes.
 //!
-//! A session is a list of steps, one client after the other: plain commands, transactions in one go or
-//! in pieces, scripts, commands that wait and what serves them, channels, and all that is about the
-//! connection itself (`generate.rs` makes them up from a seed, `scenarios.rs` has those that a person
-//! thought of). Each step is run on Redis first; when all is answered that will be, it is run on the
-//! engine, and the replies are compared by the rules in `same.rs`. At the end the keyspaces must be
-//! equal; then the engine is stopped and started again, and must hold what it held.
+//! A session is a list of steps, one client after the other: plain commands, transactions in one batch or
+//! in pieces, scripts, blocking commands and the commands that serve them, channels, and commands about
+//! the connection itself. `generate.rs` generates sessions from a seed; `scenarios.rs` has handwritten
+//! ones. Each step runs on Redis first. When all its replies have come, it runs on the engine, and the
+//! replies are compared by the rules in `same.rs`. At the end the keyspaces must be equal. Then the
+//! engine is restarted and must hold the same keys.
 //!
-//! A short run belongs to the tests. A long one: `STAMPEDE_DIFF_COMMANDS=1000000 cargo nextest run
-//! --release sessions --no-capture`, with `STAMPEDE_DIFF_SEED` to begin elsewhere.
+//! The normal run is short. A long run: `STAMPEDE_DIFF_COMMANDS=1000000 cargo nextest run --release
+//! sessions --no-capture`, with `STAMPEDE_DIFF_SEED` for another first seed.
 
 mod client;
 mod contents;
@@ -36,29 +36,29 @@ use crate::shrink::shrink;
 
 const STEPS: usize = 600;
 const MAX_REPORTS: usize = 12;
-/// How many commands may stand behind one that waits.
+/// The maximum number of commands queued after a blocked one.
 const MAX_BEHIND: usize = 8;
 
 /// The name of a difference between keyspaces.
 const CONTENTS: &str = "(contents)";
 
-/// One text per kind of difference.
+/// One report per kind of difference.
 type Reports = BTreeMap<String, String>;
 
 #[derive(Debug)]
 struct Difference {
-    /// Which command it is about.
+    /// The command that differs.
     name: String,
-    /// How many steps were run, the one that differs included.
+    /// The number of steps run, including the one that differs.
     steps: usize,
     what: String,
 }
 
-/// Both servers, and the clients that do the same with both.
+/// Both servers, with one client on each for every client of the session.
 struct Pair<'a> {
     theirs: Side,
     ours: Side,
-    /// What is known to differ is not compared.
+    /// Known differences, which are not compared.
     known: &'a Reports,
     sent: usize,
 }
@@ -67,9 +67,9 @@ struct Pair<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     None,
-    /// By what the client did.
+    /// By the client itself.
     Own,
-    /// By what another one did.
+    /// By another client.
     Killed,
 }
 
@@ -111,12 +111,12 @@ impl Pair<'_> {
         self.compare_all()
     }
 
-    /// Whether both servers must do the same now.
+    /// Whether both servers must behave the same now.
     fn can_be_compared(&self, step: &Step) -> bool {
         let client = &self.theirs.clients[step.client];
         let behind = client.queue.len();
         let may_wait = step.while_waiting && behind <= MAX_BEHIND;
-        // Whether one who goes and is killed goes first is a matter of chance.
+        // Whether a client that leaves and is killed leaves first is random.
         let kills = self.theirs.clients.iter().any(Client::is_about_to_kill);
         (behind == 0 || may_wait)
             && !(step.closes() && kills)
@@ -124,7 +124,7 @@ impl Pair<'_> {
     }
 
     fn compare_all(&mut self) -> Found {
-        // A message may come a little later than what caused it.
+        // A message may come a little later than its cause.
         let deadline = Instant::now() + PATIENCE;
         while self.theirs.counts() != self.ours.counts() && Instant::now() < deadline {
             std::thread::sleep(POLL);
@@ -134,7 +134,7 @@ impl Pair<'_> {
         (0..self.theirs.clients.len()).try_for_each(|index| self.compare(index, Ending::None))
     }
 
-    /// Compares what a client got from both.
+    /// Compares the replies that a client got from both servers.
     fn compare(&mut self, index: usize, ending: Ending) -> Found {
         let ids: Vec<(i64, i64)> =
             self.ours.clients.iter().zip(&self.theirs.clients).map(|(a, b)| (a.id, b.id)).collect();
@@ -159,7 +159,7 @@ impl Pair<'_> {
             }
         }
         if ending == Ending::Killed {
-            // What was not sent yet is lost, and when it is sent is a server's own matter.
+            // Unsent replies are lost, and when a server sends them is not specified.
             return Ok(());
         }
         let waiting = |side: &Side| side.clients[index].queue.len();
@@ -185,7 +185,7 @@ fn is_message(reply: &(Vec<u8>, Context)) -> bool {
     matches!(reply.1, Context::Message)
 }
 
-/// Messages that came together have no order among them; those of RESP 3 come before all replies.
+/// Sorts messages that came together: they have no order. RESP 3 messages come before all replies.
 fn sort_messages(replies: &mut [(Vec<u8>, Context)]) {
     replies.sort_by_key(|reply| !(is_message(reply) && reply.0[0] == b'>'));
     let runs = replies.chunk_by_mut(|a, b| is_message(a) == is_message(b));
@@ -194,17 +194,17 @@ fn sort_messages(replies: &mut [(Vec<u8>, Context)]) {
     }
 }
 
-/// How sessions are run.
+/// The configuration of a comparison.
 struct Case<'a> {
     redis: &'a Server,
     clients: usize,
     password: Option<&'a str>,
-    /// What is known to differ is not compared.
+    /// Known differences, which are not compared.
     known: &'a Reports,
 }
 
 impl Case<'_> {
-    /// Runs a session on both servers, from empty; returns how many commands were sent.
+    /// Runs a session on both servers, from empty; returns the number of commands sent.
     fn run(&self, steps: &[Step]) -> Result<usize, Difference> {
         let folder = tempfile::tempdir().unwrap();
         let engine = start_engine(folder.path(), self.password);
@@ -241,7 +241,7 @@ impl Case<'_> {
         }
     }
 
-    /// The shortest session that ends in the same difference, for people.
+    /// The shortest session that ends in the same difference, as text.
     fn report(&self, steps: &[Step], found: &Difference) -> String {
         let failing = steps[..found.steps].to_vec();
         let same = |other: Difference| other.name == found.name;
@@ -283,7 +283,7 @@ fn sessions_are_answered_as_redis_answers_them() {
     compare(seed, commands as usize);
 }
 
-/// A look at every key that may expire: Redis may not have noticed that it has.
+/// A read of every key that may expire: Redis may not have expired it yet.
 fn keys_that_expire() -> Vec<Vec<u8>> {
     let kinds = ["s", "h", "l", "t", "z", "x", "y", "q", "w", "e"].into_iter();
     let keys =

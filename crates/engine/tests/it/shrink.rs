@@ -1,6 +1,6 @@
-//! Makes a failing sequence short before a person reads it.
+//! Shortens a failing sequence before a person reads it.
 
-/// Removes parts of `steps`, ever smaller ones, as long as `fails` still holds for the rest.
+/// Removes ever smaller parts of `steps` while `fails` still holds for the rest.
 pub(crate) fn shrink<T: Clone>(mut steps: Vec<T>, mut fails: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut size = steps.len() / 2;
     while size > 0 {

@@ -1,4 +1,4 @@
-//! How long commands take in the engine itself, effects included, the network and the journal not.
+//! Measures commands on the keyspace, including effects, without network and journal.
 //!
 //! `cargo nextest run --release --run-ignored only --no-capture speed`
 

@@ -1,4 +1,4 @@
-//! The table of commands against `COMMAND INFO` of a real Redis.
+//! Compares the command table with `COMMAND INFO` of a real Redis.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use stampede_engine::command::{
 use crate::redis::{Client, Server};
 use crate::rules::{Tree, parse};
 
-/// Containers have their flags and keys on their subcommands in Redis, and on themselves here; the
-/// last two are about connections or describe the server itself.
+/// Containers: Redis has flags and keys on their subcommands, the engine on the container. The last
+/// two concern connections or describe the server itself.
 const EXCEPT: [&str; 6] = ["object", "memory", "xinfo", "command", "select", "ping"];
 
 #[test]
@@ -23,7 +23,7 @@ fn arity_flags_and_keys_are_those_of_redis() {
         let Tree::Array(_, rows) = reply else { panic!("{reply:?}") };
         let Some(Tree::Array(_, theirs)) = rows.first() else { panic!("{} is unknown", row.name) };
         assert_eq!(theirs[1], Tree::Int(row.arity.into()), "{}", row.name);
-        // What connections do is told apart by flags of Redis's own, and compared in `sessions.rs`.
+        // Connection commands have other flags in Redis; they are compared in `sessions.rs`.
         if EXCEPT.contains(&row.name) || row.flags.has(CONNECTION) {
             continue;
         }
@@ -46,7 +46,7 @@ fn our_flags(row: &Command) -> BTreeSet<String> {
 }
 
 fn their_flags(tree: &Tree) -> BTreeSet<String> {
-    // What clients and clusters do with these does not concern us.
+    // Flags about clusters, loading and clients, which the engine does not have.
     let ignored = ["movablekeys", "loading", "stale", "no_auth", "allow_busy", "skip_slowlog"];
     let Tree::Array(_, items) = tree else { panic!("{tree:?}") };
     let names = items.iter().map(|item| match item {

@@ -1,4 +1,4 @@
-//! Commands that wait: what they leave behind, and what makes them try again.
+//! Blocking commands: the block request they leave, and what makes them ready.
 
 use bytes::Bytes;
 use stampede_engine::command::call;

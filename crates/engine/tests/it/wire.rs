@@ -1,4 +1,4 @@
-//! A client of the engine on a socket, for tests that look at single replies, and a server to talk to.
+//! A client of the engine on a socket, for tests of single replies, and a server in this process.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use stampede_engine::server::{Config, Server};
 
-/// Nothing in these tests takes longer, however busy the machine is.
+/// A timeout that is long enough on any machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A reply.
@@ -31,7 +31,7 @@ impl Value {
         }
     }
 
-    /// What it says, whatever its kind.
+    /// The reply as text, whatever its type.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Status(text) | Self::Error(text) => text.clone(),
@@ -118,7 +118,7 @@ impl Wire {
         })
     }
 
-    /// Waits until the server closes the connection; true if it did.
+    /// Waits until the server closes the connection; `true` if it did.
     pub(crate) fn is_closed_by_the_server(&mut self) -> bool {
         let mut rest = [0; 4096];
         loop {
@@ -131,7 +131,7 @@ impl Wire {
     }
 }
 
-/// A server in this process; that it has not ended by itself is checked at the end.
+/// A server in this process; dropping it checks that it has not failed.
 pub(crate) struct Running {
     server: Option<Server>,
     pub(crate) address: SocketAddr,
@@ -158,7 +158,7 @@ impl Running {
         Wire::connect(self.address)
     }
 
-    /// A stranger comes, writes, reads and is answered soon.
+    /// Checks that a new client can connect, write and read promptly.
     pub(crate) fn assert_serves(&self) {
         assert_serves(self.address);
     }
@@ -174,7 +174,7 @@ impl Drop for Running {
     }
 }
 
-/// A stranger comes, writes, reads and is answered soon.
+/// Checks that a new client can connect, write and read promptly.
 pub(crate) fn assert_serves(address: SocketAddr) {
     let began = Instant::now();
     let mut client = Wire::connect(address);
@@ -184,7 +184,7 @@ pub(crate) fn assert_serves(address: SocketAddr) {
     assert!(began.elapsed() < Duration::from_secs(5), "served after {:?}", began.elapsed());
 }
 
-/// Looks until it is true.
+/// Polls until the condition is true.
 pub(crate) fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     let deadline = Instant::now() + LONG;
     while !is_true() {

@@ -1,16 +1,16 @@
-//! The power goes at every single operation: what is found is a prefix with everything durable in it.
+//! A power cut at every single operation leaves a prefix that contains every durable record.
 
 use super::*;
 use faulty_disk::Fault;
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 struct Run {
     appended: u64,
     durable: u64,
 }
 
-/// Appends, waits, compacts; ends early when the power goes.
+/// Appends, syncs and compacts; ends early at a power cut.
 fn run(disk: &FaultyDisk, config: &Config, seed: u64, steps: u64) -> Result<Run, Error> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let (mut journal, mut last, _) = match open(disk, config) {
@@ -29,7 +29,7 @@ fn run(disk: &FaultyDisk, config: &Config, seed: u64, steps: u64) -> Result<Run,
                 for n in last + 1..=last + rng.u64(1..6) {
                     match journal.append(&payload(n)) {
                         Ok(position) => assert_eq!(position, Position(n)),
-                        // Under policy never the sync that the power cut stopped is the end.
+                        // Under policy never, a sync that the power cut interrupted is fatal.
                         Err(error) => assert!(disk.is_dead(), "{error}"),
                     }
                     last = n;
@@ -58,7 +58,7 @@ fn run(disk: &FaultyDisk, config: &Config, seed: u64, steps: u64) -> Result<Run,
         }
     }
     let durable = journal.durable().0;
-    // On a dead disk this can not succeed; on a living one it must.
+    // On a dead disk this cannot succeed; on a working one it must.
     let closed = journal.close();
     assert!(disk.is_dead() || closed.is_ok(), "{closed:?}");
     Ok(Run { appended: last, durable: if closed.is_ok() { last } else { durable } })
@@ -93,12 +93,13 @@ fn every_crash_point(fsync: Fsync) {
                 let what = format!("{what}, outcome {outcome}");
                 let next = disk.after_power_cut(seed * 1000 + outcome);
                 let last = found(&next.copy(), &first, &what);
-                // It is found the same again by a process that is cut while it recovers, and life goes on.
+                // A process that is cut while it recovers leaves the same records.
                 next.fault_in(1 + at % 40, Fault::PowerCut);
                 let second = run(&next, &config, seed + 1, 15)
                     .unwrap_or_else(|e| panic!("{what}, second: {e}"));
                 let (appended, durable) = (second.appended.max(last), second.durable.max(last));
-                // What the first run left was read, but not yet synced, when the second one was cut early.
+                // If the second run was cut early, the first run's records were read but not synced
+                // yet.
                 let durable = if second.appended == 0 { first.durable } else { durable };
                 found(
                     &next.after_power_cut(at),

@@ -1,4 +1,4 @@
-//! Flipped bits, cut and missing files: found, named, repaired; never skipped.
+//! Flipped bits, truncated and missing files are found, reported and repaired, never skipped.
 
 use super::*;
 
@@ -25,7 +25,7 @@ fn a_flipped_bit_anywhere_in_a_closed_journal_stops_the_open_or_costs_nothing() 
     let mut found = 0;
     for name in files(&disk) {
         let whole = disk.read(&name);
-        // Every byte of the frames' and files' headers, and a sample of the payloads.
+        // Every byte of the frame and file headers, and a sample of the payloads.
         for bit in (0..whole.len() * 8).filter(|bit| bit / 8 < 200 || bit % 37 == 0) {
             let copy = disk.copy();
             let mut bytes = whole.clone();
@@ -184,7 +184,7 @@ fn repair_keeps_what_is_before_the_damage_and_moves_the_rest_aside() {
                 journal.close().unwrap();
                 open(&copy, &Config::default()).unwrap();
             }
-            // What was moved aside is never touched again.
+            // Files that were set aside are not touched again.
             let asides = files(&copy).into_iter().filter(|name| name.ends_with(".damaged")).count();
             assert_eq!(asides, report.set_aside.len(), "{what}");
             assert!(repair::repair_on(&copy).unwrap().damage.is_empty(), "{what}");

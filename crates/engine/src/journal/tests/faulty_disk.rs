@@ -1,4 +1,4 @@
-//! A disk in memory that lies, cuts, reorders, fails and dies, as real ones may.
+//! A disk in memory that tears, reorders and fails writes, as real disks may.
 //!
 //! ```text
 //!  write ─▶ current (what a reader sees) + pending ──sync──▶ durable (what a power cut leaves)
@@ -9,7 +9,7 @@
 //!                 `current` still shows them, but no later sync writes them (fsyncgate)
 //! ```
 //!
-//! Operations that change something are counted; a fault is set for the Nth.
+//! Operations that change the disk are counted; a fault is set for the Nth.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,16 +20,16 @@ use std::{
 
 use crate::journal::{Disk, DiskFile, Lock, LockError};
 
-/// What happens at an operation.
+/// A fault injected at an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The power goes; this operation may have happened in part.
+    /// The power fails; this operation may have happened in part.
     PowerCut,
-    /// It fails, and so do the following ones, this many in all.
+    /// This operation fails, and the following ones, this many in all.
     Fail(u64),
 }
 
-/// See the head of the file.
+/// The faulty disk; the header describes it.
 #[derive(Debug, Clone)]
 pub(super) struct FaultyDisk {
     world: Arc<Mutex<World>>,
@@ -76,7 +76,7 @@ impl Content {
     fn settle(&mut self, rng: &mut fastrand::Rng) {
         let keep = [0.0, 0.3, 0.7, 0.95, 1.0][rng.usize(..5)];
         let pending = std::mem::take(&mut self.pending);
-        // Now and then a cut: everything up to one change, nothing after it.
+        // Sometimes a cut: all changes up to one, none after it.
         let cut = if rng.bool() { pending.len() } else { rng.usize(..=pending.len()) };
         for change in pending.into_iter().take(cut) {
             match change {
@@ -108,7 +108,7 @@ impl Content {
 }
 
 impl World {
-    /// Counts an operation; `Ok(true)` means that it is the last one before the power goes.
+    /// Counts an operation; `Ok(true)` means that it is the last one before the power cut.
     fn step(&mut self) -> io::Result<bool> {
         if self.dead {
             return Err(io::Error::other("the power is off"));
@@ -168,7 +168,7 @@ impl FaultyDisk {
         self.world.lock().unwrap()
     }
 
-    /// Waits while the gate is closed, then gives the world.
+    /// Waits while the gate is closed, then locks the state.
     fn pass(&self) -> MutexGuard<'_, World> {
         self.gate.wait_while(self.world(), |world| world.closed_gate && !world.dead).unwrap()
     }
@@ -188,18 +188,18 @@ impl FaultyDisk {
         self.world().dead
     }
 
-    /// All following syncs fail until told otherwise.
+    /// Makes all following syncs fail, or succeed again.
     pub(super) fn fail_syncs(&self, fail: bool) {
         self.world().sync_fails = fail;
     }
 
-    /// Operations on files hang while the gate is closed.
+    /// Makes operations on files hang while the gate is closed.
     pub(super) fn close_gate(&self, closed: bool) {
         self.world().closed_gate = closed;
         self.gate.notify_all();
     }
 
-    /// How many bytes fit.
+    /// Limits the bytes that fit on the disk.
     pub(super) fn set_capacity(&self, bytes: Option<usize>) {
         self.world().capacity = bytes;
     }
@@ -209,14 +209,14 @@ impl FaultyDisk {
         world.names.values().map(|file| world.files[file].current.len()).sum()
     }
 
-    /// The disk as it is found after a power cut now.
+    /// The disk as a process finds it after a power cut now.
     pub(super) fn after_power_cut(&self, seed: u64) -> Self {
         let mut old = self.world();
         old.dead = true;
         let mut world = old.clone();
         drop(old);
         let mut rng = fastrand::Rng::with_seed(seed);
-        // Names are kept in order, as journalling file systems do, or they are not.
+        // Name changes are kept in order, as in journalling file systems, or in any combination.
         let (in_order, cut) = (rng.bool(), rng.usize(..=world.pending_names.len()));
         let mut names = world.durable_names;
         for (at, change) in world.pending_names.drain(..).enumerate() {
@@ -235,7 +235,8 @@ impl FaultyDisk {
         Self { world: Arc::new(Mutex::new(world)), gate: Arc::default() }
     }
 
-    /// The disk as the next process finds it after `kill -9`: the system still has what was not synced.
+    /// The disk as the next process finds it after `kill -9`: unsynced data is still in the
+    /// system's cache.
     pub(super) fn after_kill(&self) -> Self {
         let mut old = self.world();
         old.dead = true;
@@ -264,7 +265,7 @@ impl FaultyDisk {
         world.durable_names.insert(name.to_owned(), file);
     }
 
-    /// An independent copy of everything.
+    /// An independent copy of the disk.
     pub(super) fn copy(&self) -> Self {
         Self { world: Arc::new(Mutex::new(self.world().clone())), gate: Arc::default() }
     }

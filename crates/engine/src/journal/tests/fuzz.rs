@@ -1,4 +1,4 @@
-//! Random bytes and random changes to good files: never a panic, never a wrong record, never a huge buffer.
+//! Random bytes and random changes to valid files: no panic, no wrong record, no huge buffer.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn rounds() -> u64 {
     std::env::var("STAMPEDE_FUZZ_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3000)
 }
 
-/// Reads a journal in every way; the model asserts that whatever is shown was appended.
+/// Reads a journal in every way; the model asserts that every record shown was appended.
 fn read_all_ways(disk: &FaultyDisk, what: &str) {
     let checked = recover::check_on(disk);
     let opened = open(&disk.copy(), &Config::default());
@@ -37,7 +37,7 @@ fn mutate(rng: &mut fastrand::Rng, bytes: &mut Vec<u8>) {
                 let to = rng.usize(..=bytes.len());
                 drop(bytes.splice(to..to, piece));
             }
-            // A hostile number.
+            // An extreme number.
             _ => {
                 let value =
                     [u32::MAX, 1 << 31, (1 << 31) - 1, 1 << 30, 0][rng.usize(..5)].to_le_bytes();
@@ -72,7 +72,7 @@ fn random_bytes_in_any_file_never_panic() {
         let mut rng = fastrand::Rng::with_seed(seed);
         let disk = good.copy();
         let name = &names[rng.usize(..names.len())];
-        // Half of the time behind a good header.
+        // Half of the time after a valid header.
         let keep = if rng.bool() { 40.min(disk.read(name).len()) } else { 0 };
         let mut bytes = disk.read(name)[..keep].to_vec();
         bytes.extend((0..rng.usize(..5000)).map(|_| rng.u8(..)));
@@ -86,7 +86,7 @@ fn a_file_made_of_overlapping_frames_is_searched_in_linear_time() {
     let disk = FaultyDisk::new(1);
     open(&disk, &Config::default()).unwrap();
     let mut bytes = disk.read("0000000001.log");
-    // Every 24 bytes a believable header whose length reaches to the end.
+    // Every 24 bytes a plausible header whose length reaches to the end.
     let size = 4 << 20;
     let frames = size / frame::FRAME_HEADER;
     for n in 0..frames {

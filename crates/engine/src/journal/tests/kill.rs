@@ -1,8 +1,9 @@
-//! A real process on a real disk, killed with `kill -9` again and again.
+//! A real process on a real disk, killed with `kill -9` repeatedly.
 //!
 //! The test binary starts itself as the child (the ignored test below) with the directory in the
 //! environment. The child appends numbered records, compacts now and then, and prints a number when it
-//! may be acknowledged: under always when it is durable, under everysec also at once. The parent kills it at a random moment, and everything it has read must be there.
+//! may be acknowledged: under always when it is durable, under everysec also at once. The parent kills it
+//! at a random moment. Every acknowledged record it has read must be there.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -31,7 +32,7 @@ fn child_that_appends_until_it_is_killed() {
     } else {
         Fsync::EverySec
     };
-    // Acknowledge as the engine does: from the observer, when durable.
+    // Acknowledges as the engine does: from the observer, when durable.
     let observer: Observer = Arc::new(move |event| {
         if let Event::Durable(Position(n)) = event {
             let mut out = std::io::stdout().lock();
@@ -40,7 +41,7 @@ fn child_that_appends_until_it_is_killed() {
     });
     let (mut journal, mut last, _) = open_real(Path::new(&dir), &with(fsync), Some(observer));
     let mut compaction: Option<(Compaction, u64)> = None;
-    // Under everysec a client has its answer at once.
+    // Under everysec a client gets its reply at once.
     let answer = |n: u64| {
         let mut out = std::io::stdout().lock();
         let _ = writeln!(out, "ans {n}").and_then(|()| out.flush());
@@ -95,7 +96,7 @@ fn killed_again_and_again(policy: &str) {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (sender, first_ack) = mpsc::channel();
-        // Reads until the pipe ends: what the child has printed before it died counts.
+        // Reads until the pipe ends: all output of the child before its death counts.
         let reader = std::thread::spawn(move || {
             let (mut acknowledged, mut answered) = (0, Vec::new());
             for line in lines.map_while(Result::ok) {

@@ -1,4 +1,5 @@
-//! How fast it is. Ignored: `cargo nextest run --release --run-ignored only --no-capture journal::tests::speed`.
+//! Measurements. Ignored: `cargo nextest run --release --run-ignored only --no-capture
+//! journal::tests::speed`.
 
 use std::time::Instant;
 

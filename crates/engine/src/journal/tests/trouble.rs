@@ -1,4 +1,5 @@
-//! Full disks, failing writes, failing syncs, slow disks: refused, kept, resumed.
+//! Full disks, failing writes, failing syncs, slow disks: writes are refused, nothing is lost, and
+//! writing resumes.
 
 use super::*;
 use faulty_disk::Fault;
@@ -92,7 +93,7 @@ fn after_a_failed_fsync_the_records_are_written_again_elsewhere() {
         append(&mut journal, 6, 12);
         eventually("refusing", || matches!(journal.state(), State::Refusing(_)));
         assert_eq!(watch.durable(), Position(5));
-        // The same file would now sync "well", without the records.
+        // A second sync of the same file would now succeed without writing the records.
         disk.fail_syncs(false);
         watch.wait_durable(Position(12), LONG).unwrap();
         append(&mut journal, 13, 20);

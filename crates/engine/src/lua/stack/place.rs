@@ -1,4 +1,4 @@
-//! Where in a script a function was called.
+//! The location of a call in a script.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
@@ -7,7 +7,7 @@ use mlua_sys as ffi;
 
 use super::Stack;
 
-/// Where a function is.
+/// The source and line of a function.
 #[derive(Debug)]
 pub(in crate::lua) struct Place {
     pub(in crate::lua) name: Option<String>,
@@ -20,7 +20,7 @@ pub(in crate::lua) struct Place {
 
 #[allow(unsafe_code)]
 impl Stack<'_> {
-    /// Source and line of the function at `level`: 0 is this one, 1 its caller.
+    /// The location of the function at `level`: 0 is the running function, 1 its caller.
     pub(in crate::lua) fn place(&self, level: c_int) -> Option<Place> {
         let mut record = MaybeUninit::<ffi::lua_Debug>::zeroed();
         // SAFETY: Lua fills the record; without `f` and `L` nothing is pushed and nothing raised. The

@@ -1,4 +1,4 @@
-//! Tables, without metamethods: what cannot raise.
+//! Raw access to tables, without metamethods, which cannot raise.
 
 use std::ffi::c_int;
 
@@ -9,15 +9,15 @@ use crate::lua::native::Raise;
 
 #[allow(unsafe_code)]
 impl Stack<'_> {
-    /// How long a table is without metamethods.
+    /// The raw length of a table.
     pub(in crate::lua) fn raw_len(&self, index: c_int) -> usize {
         // SAFETY: only reads.
         unsafe { ffi::lua_objlen(self.lua, index) }
     }
 
-    /// Pushes a new table with room for so many array and other entries.
+    /// Pushes a new table with space for `array` array entries and `fields` others.
     pub(in crate::lua) fn push_table(&mut self, array: usize, fields: usize) {
-        // More than this is left to grow by itself: the number may come from a stranger.
+        // The preallocation is limited: the number may come from hostile input.
         let room = |wanted: usize| wanted.min(1024) as c_int;
         // SAFETY: a slot is free, and allocating cannot fail (fact 1).
         unsafe { ffi::lua_createtable(self.lua, room(array), room(fields)) }
@@ -29,7 +29,7 @@ impl Stack<'_> {
         unsafe { ffi::lua_rawgeti_(self.lua, table, n as c_int) }
     }
 
-    /// Pushes `table[n]`, also for an `n` below one.
+    /// Pushes `table[n]`; `n` may be zero or negative.
     pub(in crate::lua) fn raw_get_index(&mut self, table: c_int, n: c_int) {
         // SAFETY: callers give the index of a table; a slot is free.
         unsafe { ffi::lua_rawgeti_(self.lua, table, n) }
@@ -49,7 +49,7 @@ impl Stack<'_> {
         unsafe { ffi::lua_rawseti_(self.lua, table, n as c_int) }
     }
 
-    /// Pops a value and below it a key into `table`; `Err` when the key is nil or NaN.
+    /// Pops a value and the key below it into `table`; `Err` if the key is nil or NaN.
     pub(in crate::lua) fn raw_set(&mut self, table: c_int) -> Result<(), Raise> {
         match self.kind(-2) {
             Kind::Nil => return Err(Raise::Plain("table index is nil".to_owned())),
@@ -73,7 +73,8 @@ impl Stack<'_> {
         }
     }
 
-    /// Pops a key and pushes the next key and its value; pushes nothing and says `false` at the end.
+    /// Pops a key and pushes the next key and its value; at the end pushes nothing and returns
+    /// `false`.
     pub(in crate::lua) fn next(&mut self, table: c_int) -> bool {
         // SAFETY: the key came from this table, which nothing changes meanwhile (fact 2), so Lua
         // finds it and does not raise; a slot is free for the value.

@@ -1,4 +1,4 @@
-//! Connections come and go.
+//! Opening connections, giving each to a loop, and closing them.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -28,7 +28,7 @@ impl EventLoop {
                                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                                     return None;
                                 }
-                                // It has gone again; the next one may be there.
+                                // The client has already disconnected; try the next one.
                                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                                 Err(error) => {
                                     refused = Some(error);
@@ -50,7 +50,7 @@ impl EventLoop {
             }
             for stream in accepted {
                 let owner = self.shared.next_loop();
-                // The watchdog keeps it: the owner may be the one who is stuck.
+                // The watchdog keeps the connection: the chosen loop may be the stuck one.
                 if owner == self.index || self.turn == Turn::Watchdog {
                     self.welcome(state, stream);
                 } else {
@@ -67,7 +67,7 @@ impl EventLoop {
         if clients >= self.shared.counters.max_clients.load(Ordering::Relaxed) {
             self.shared.counters.clients.fetch_sub(1, Ordering::Relaxed);
             self.shared.counters.rejected.fetch_add(1, Ordering::Relaxed);
-            // As much as fits: nobody waits for a client that is not welcome.
+            // A partial write is fine: a rejected client is not waited for.
             let _ = stream.write(b"-ERR max number of clients reached\r\n");
             return;
         }
@@ -81,7 +81,8 @@ impl EventLoop {
         }
         let trust = if self.shared.password.is_some() { Trust::Stranger } else { Trust::Known };
         let mut connection = Box::new(Connection::new(stream, self.shared.next_client(), trust));
-        // Otherwise it is introduced with its first command: nothing may wait for the executor here.
+        // If the executor is locked, the session is created by the first command: this must not
+        // block.
         if let Some(mut executor) = self.shared.executor.try_lock() {
             self.introduce(&mut connection, index, &mut executor);
         }
@@ -100,7 +101,7 @@ impl EventLoop {
         connection.introduced = true;
     }
 
-    /// A connection has ended.
+    /// Closes a connection and ends its session.
     pub(super) fn goodbye(&self, mut connection: Connection) {
         self.shared.counters.clients.fetch_sub(1, Ordering::Relaxed);
         let _ = self.registry.deregister(connection.stream.source());

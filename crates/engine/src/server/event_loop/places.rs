@@ -1,4 +1,4 @@
-//! What a loop knows of its listeners and connections: who is here, who is away, who is ready.
+//! A loop's listeners, connection slots and ready queue.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +10,7 @@ use mio::{Events, Interest, Poll, Token};
 
 use crate::server::connection::{Connection, Readiness, Stream};
 
-/// Tokens of listeners begin here (0 wakes the loop), then come those of connections.
+/// Token 0 is the waker; listeners come next, then connections.
 const FIRST_LISTENER: usize = 1;
 const FIRST_CONNECTION: usize = 64;
 
@@ -33,16 +33,16 @@ impl Listener {
     }
 }
 
-/// A place for a connection.
+/// The state of one connection slot.
 #[derive(Debug)]
 pub(super) enum Place {
     Free,
     Here(Box<Connection>),
-    /// Some thread works for it; this is what the kernel said meanwhile.
+    /// A thread serves the connection; the readiness reported meanwhile is kept here.
     Away(Readiness),
 }
 
-/// What the lock of a loop protects.
+/// The part of a loop that its lock protects.
 #[derive(Debug)]
 pub(in crate::server) struct LoopState {
     poll: Poll,
@@ -51,10 +51,10 @@ pub(in crate::server) struct LoopState {
     pub(super) accepts: bool,
     pub(super) places: Vec<Place>,
     free: Vec<usize>,
-    /// Connections to look after. They stay here until their turn: whoever takes the next turn of
-    /// this loop must find them.
+    /// Slots of ready connections. A slot stays queued until it is served, because the thread that
+    /// drives the loop may change.
     pub(super) ready: VecDeque<usize>,
-    /// Whether the watchdog is at work here, also while it has given up the lock.
+    /// Whether the watchdog drives this loop, even while it has released the lock.
     pub(super) visited: bool,
 }
 
@@ -79,7 +79,7 @@ impl LoopState {
         })
     }
 
-    /// Sleeps until something happens, and notes it.
+    /// Polls, and records readiness.
     pub(super) fn poll(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
@@ -143,7 +143,7 @@ impl LoopState {
     }
 }
 
-/// What the kernel calls the connection in a place.
+/// The poll token of a slot.
 pub(super) fn token(index: usize) -> Token {
     Token(index + FIRST_CONNECTION)
 }

@@ -1,4 +1,5 @@
-//! Mail: new connections from other loops, messages, and answers to clients that waited.
+//! Handling messages from other threads: new connections, pub/sub messages, replies to blocked
+//! clients.
 
 use super::places::Place;
 use super::{EventLoop, MAX_MESSAGE_BYTES, State};
@@ -46,7 +47,8 @@ impl EventLoop {
                     connection.input.clear();
                     connection.pace = Pace::Waiting;
                 } else {
-                    // An answer to a client that waited tells of its own write; a message is news.
+                    // A reply to a blocked client depends on its own write; a pub/sub message on
+                    // what it reports.
                     let written = if then == Then::Resume { position } else { Position(0) };
                     let tells = Tells { written, seen: position };
                     if self.shared.must_hold(tells) {
@@ -64,14 +66,15 @@ impl EventLoop {
             (Mail::Close { to }, Some(Place::Here(connection)))
                 if connection.client == to.client =>
             {
-                // As if the other end had closed while it waits: at once, whatever it sends.
+                // Like a closed socket of a blocked client: closes at once and ignores further
+                // input.
                 connection.pace = Pace::Waiting;
                 connection.ready.read_closed = true;
                 state.ready.push_back(to.index);
             }
-            // The loop's own thread works for it, and looks into its mailbox afterwards.
+            // The loop's own thread serves it and handles its messages afterwards.
             (mail, Some(Place::Away(_))) => self.mailbox.post(mail, Some(self.index)),
-            // The client has gone.
+            // The client has disconnected.
             _ => {}
         }
     }

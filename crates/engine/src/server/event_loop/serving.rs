@@ -1,8 +1,8 @@
-//! One connection's turn: read, run, answer.
+//! Serving one connection: read, run, reply.
 //!
 //! ```text
-//!   flush what waited ─▶ run_requests ─▶ read ─▶ run_requests ─▶ … ─▶ until starved, parked or gone
-//!                          └▶ run_buffer (executor's lock) ─▶ send
+//!   flush output ─▶ run_requests ─▶ read ─▶ run_requests ─▶ … ─▶ until no request, blocked or closed
+//!                     └▶ run_buffer (executor's lock) ─▶ send
 //! ```
 
 use std::io;
@@ -14,12 +14,12 @@ use super::{EXECUTOR_PAUSE, EventLoop, PAUSE_BYTES, READ_BYTES};
 use crate::server::connection::{Connection, Pace};
 use crate::server::executor::Next;
 
-/// A request may have this many bytes.
+/// The maximum size of buffered input.
 const MAX_INPUT_BYTES: usize = 1 << 30;
-/// How often a socket is read before the others have their turn.
+/// The number of reads from one socket before other connections are served.
 const READS_AT_ONCE: usize = 16;
 
-/// Whether a connection goes on.
+/// Whether a connection stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Lives,
@@ -29,16 +29,16 @@ pub(super) enum Fate {
 /// Why no more requests were run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// There is none, or the next one cannot run now.
+    /// No complete request, or the next one cannot run now.
     Starved,
-    /// What was answered is to be sent first.
+    /// The replies so far must be sent first.
     Full,
-    /// The connection is to be closed.
+    /// The connection must be closed.
     Ended,
 }
 
 impl EventLoop {
-    /// Does for one connection what can be done now.
+    /// Serves one connection as far as possible now.
     pub(super) fn serve(&mut self, connection: &mut Connection, index: usize) -> Fate {
         match self.try_serve(connection, index) {
             Ok(fate) => fate,
@@ -66,8 +66,8 @@ impl EventLoop {
             match connection.stream.read(&mut self.read) {
                 Ok(0) => return Ok(Fate::Ends),
                 Ok(count) => {
-                    // A short read has emptied the socket; the kernel reports what comes later. Only
-                    // the end of the stream, already reported, is still to be seen.
+                    // A short read has emptied the socket, and the kernel reports later input. Only
+                    // an end of stream that is already reported must still be read.
                     connection.ready.readable =
                         count == self.read.len() || connection.ready.read_closed;
                     if connection.input.len() + count > MAX_INPUT_BYTES {
@@ -89,7 +89,7 @@ impl EventLoop {
             }
         }
         if connection.pace == Pace::Waiting && connection.ready.read_closed {
-            // Whoever has gone must not take what others wait for.
+            // A disconnected client must not take an element that another blocked client waits for.
             return Ok(Fate::Ends);
         }
         if fate == Fate::Ends {
@@ -100,7 +100,7 @@ impl EventLoop {
         Ok(Fate::Lives)
     }
 
-    /// Ends a connection when it has been sent everything, or does not take it.
+    /// Closes a connection once all output is sent, or the peer has closed.
     fn take_leave(&self, connection: &mut Connection, index: usize) -> io::Result<Fate> {
         if connection.pending() == 0 || connection.ready.read_closed {
             return Ok(Fate::Ends);
@@ -109,7 +109,7 @@ impl EventLoop {
         Ok(Fate::Lives)
     }
 
-    /// Runs the requests that have arrived and sends the answers.
+    /// Runs the requests that have arrived and sends the replies.
     fn run_requests(&mut self, connection: &mut Connection, index: usize) -> io::Result<Fate> {
         let mut buffer = if self.inbox.is_empty() {
             std::mem::take(&mut connection.input)
@@ -136,7 +136,7 @@ impl EventLoop {
                 self.inbox = buffer;
             }
         } else if buffer.len() < READ_BYTES {
-            // Kept by itself: a slice would keep all of the buffer.
+            // Copied, because a slice would keep the whole buffer alive.
             connection.input = BytesMut::from(&buffer[..]);
             buffer.clear();
             self.inbox = buffer;
@@ -146,7 +146,7 @@ impl EventLoop {
         Ok(fate)
     }
 
-    /// Runs requests until there is none left, one cannot go on, or there is much to send.
+    /// Runs requests until none is complete, one cannot run, or much output is pending.
     fn run_buffer(
         &mut self,
         connection: &mut Connection,
@@ -181,7 +181,7 @@ impl EventLoop {
                         }
                     }
                     None => {
-                        // The script has just ended: this is for the loop's own thread.
+                        // The script has just ended: the loop's own thread runs this request.
                         connection.pace = Pace::Held(std::mem::take(&mut self.args));
                         connection.ready.writable = true;
                         return Stop::Starved;
@@ -220,7 +220,7 @@ impl EventLoop {
         Stop::Full
     }
 
-    /// Sends the answers that were written, or keeps them until the journal allows it.
+    /// Sends the replies, or queues them until the journal has synced.
     fn send(&mut self, connection: &mut Connection, index: usize) -> io::Result<()> {
         self.args.clear();
         let tells = std::mem::take(&mut self.tells);

@@ -1,4 +1,4 @@
-//! Commands that need to know who calls: scripts, transactions, subscriptions, and those about the server.
+//! Commands that need the connection: scripts, transactions, subscriptions, server commands.
 
 use bytes::Bytes;
 
@@ -26,7 +26,8 @@ impl Executor {
         })
     }
 
-    /// Runs a command that needs to know who calls. Adding one? It also needs a row in `table.rs`.
+    /// Runs a command flagged [`CONNECTION`](crate::command::CONNECTION). Adding one? It also needs
+    /// a row in `table.rs`.
     fn try_connection_command(
         &mut self,
         client: ClientId,
@@ -90,7 +91,7 @@ impl Executor {
         Ok(Next::Go)
     }
 
-    /// `RESET`: as if the client had just connected.
+    /// `RESET`: returns the session to the state of a new connection.
     fn reset(&mut self, client: ClientId, reply: &mut Reply) {
         self.end_transaction(client);
         self.unwatch(client);

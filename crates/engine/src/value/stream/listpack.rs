@@ -1,17 +1,18 @@
-//! How many bytes a block of a stream takes in Redis's listpack form.
+//! The size of a stream block in Redis's listpack form.
 //!
-//! Nothing is stored in that form here; only its size decides when Redis begins a new block.
+//! Blocks are not stored in that form here; the size only decides when a new block begins, as in
+//! Redis.
 
 use super::Id;
 use crate::number::parse_int;
 
-/// The header, the end mark and the block's master entry with its fields.
+/// The size of the header, the end mark and the master entry with its fields.
 pub(super) fn block<T: AsRef<[u8]>>(fields: &[T]) -> usize {
     let counters = int(1) + int(0) + int(fields.len() as i64) + int(0);
     7 + counters + fields.iter().map(|field| text(field.as_ref())).sum::<usize>()
 }
 
-/// An entry in a block that begins with `first`.
+/// The size of an entry in a block that begins with `first`.
 pub(super) fn entry<T: AsRef<[u8]>>(first: Id, id: Id, texts: &[T], own_fields: bool) -> usize {
     let pairs = texts.len() as i64 / 2;
     let ids = int(id.ms.wrapping_sub(first.ms) as i64) + int(id.seq.wrapping_sub(first.seq) as i64);
@@ -49,7 +50,7 @@ fn int(value: i64) -> usize {
     size + 1
 }
 
-/// Every element is followed by its size, so that it can be read backwards.
+/// The size of the backward length that follows each element.
 fn back_length(size: usize) -> usize {
     match size {
         0..=127 => 1,

@@ -1,4 +1,4 @@
-//! What is generated, as data. Adding a command? Add it here in each of its forms.
+//! The templates of generated commands. Adding a command? Add a template for each of its forms.
 
 #[rustfmt::skip]
 pub(crate) const TEMPLATES: &[&str] = &[
@@ -67,10 +67,10 @@ pub(crate) const TEMPLATES: &[&str] = &[
     "PING [<v>]", "ECHO <v>", "TIME", "NOSUCH <v>+", "GET", "OBJECT", "MEMORY {USAGE|NOPE}",
 ];
 
-/// Commands that would keep everything small if they came often.
+/// Commands that would keep all values small if they were frequent.
 pub(crate) const RARE: &[&str] = &["FLUSHDB [{SYNC|ASYNC|NOW}]", "FLUSHALL [{SYNC|NOW}]"];
 
-/// Commands that come in bursts.
+/// Commands that are generated in bursts.
 #[rustfmt::skip]
 pub(crate) const BURSTS: &[&str] = &[
     "XADD xbig * f1 <v> f2 <v>", "XADD xbig * {f1 <i>|f1 <i> f2 <v>}", "XADD xbig MAXLEN ~ 150 * f1 <i>", "XADD x1 <newid> f1 <v>", "XADD xbig * <f> <v>",

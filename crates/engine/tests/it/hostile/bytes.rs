@@ -1,4 +1,4 @@
-//! Requests that are too large, never end, or come drop by drop.
+//! Requests that are too large, never end, or arrive byte by byte.
 
 use std::io::Write;
 
@@ -7,9 +7,9 @@ use stampede_engine::server::Config;
 use crate::process::{Options, Process};
 use crate::wire::{Running, Value, Wire, assert_serves, eventually};
 
-/// Sends until the server has had enough, and returns what it says then.
+/// Sends until the server closes the connection, and returns its last reply.
 fn flood(client: &mut Wire, start: &[u8], piece: &[u8], most_bytes: usize) -> String {
-    // It may close before all is sent; what it said is still there to read.
+    // The server may close before all is sent; its reply can still be read.
     let _ = client.stream.write_all(start);
     for _ in 0..most_bytes.div_ceil(piece.len().max(1)) {
         if client.stream.write_all(piece).is_err() {
@@ -49,7 +49,7 @@ fn a_line_that_never_ends_is_cut_off() {
     for start in [&b"get "[..], b"*1", b"*1\r\n$1"] {
         let mut client = server.connect();
         let mut sent = 0;
-        // Whoever does not listen finds the connection closed.
+        // A client that does not read finds the connection closed.
         while client.stream.write_all(&[b'1'; 1 << 16]).is_ok() {
             sent += 1;
             assert!(sent < 1000, "64 MB after {start:?} and still open");
@@ -115,7 +115,7 @@ fn requests_that_come_byte_by_byte_are_served_and_stop_nobody() {
     for client in &mut slow {
         assert_eq!(client.read().unwrap(), Value::Status("OK".into()));
     }
-    // A long line, byte by byte, must not cost its square.
+    // A long line, byte by byte, must not cost quadratic time.
     let mut client = server.connect();
     for _ in 0..20_000 {
         client.stream.write_all(b"a").unwrap();
@@ -133,7 +133,7 @@ fn a_stranger_may_send_little_before_the_password() {
     ] {
         assert_eq!(flood(&mut server.connect(), bytes, b"", 0), reason);
     }
-    // Wrong passwords without end, and no look at the answers.
+    // Endless wrong passwords, without reading the replies.
     let mut flooding: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
     let batch = crate::wire::request(&["auth", "wrong"]).repeat(200);
     for client in &mut flooding {
@@ -148,6 +148,6 @@ fn a_stranger_may_send_little_before_the_password() {
     assert_eq!(known.say("get x").text(), "NOAUTH Authentication required.");
     assert_eq!(known.say("auth secret"), Value::Status("OK".into()));
     assert_eq!(known.say("get x"), Value::Nil);
-    // Known now: it may send more.
+    // Authenticated now: it may send more.
     assert_eq!(known.call(&["set", "x", &"v".repeat(20_000)]).text(), "OK");
 }

@@ -1,4 +1,4 @@
-//! Too many clients at once, and clients that come and go.
+//! Too many clients at once, and clients that connect and disconnect quickly.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::wire::{Running, Value, Wire, assert_serves, eventually};
 
 const CROWD: usize = 10_000;
 
-/// Makes room for so many sockets in this process.
+/// Raises the limit of open sockets of this process.
 fn raise_limit(files: u64) {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < files) {
@@ -36,7 +36,7 @@ fn clients_of(client: &mut Wire) -> usize {
 fn a_crowd(threads: usize) {
     raise_limit(CROWD as u64 + 200);
     let server = Process::start(&Options { threads, ..Options::default() });
-    // Two clients work all the while.
+    // Two clients work throughout.
     let mut worker = server.connect();
     let before = server.memory_mb();
     let mut crowd: Vec<TcpStream> = Vec::with_capacity(CROWD);
@@ -53,16 +53,16 @@ fn a_crowd(threads: usize) {
     let grown = server.memory_mb() - before;
     println!("{CROWD} idle clients: {grown} MB, slowest ping {slowest:?}");
     assert!(grown < 100, "{grown} MB for {CROWD} idle clients");
-    // One too many is told so.
+    // A client above the limit gets an error.
     let mut late = server.connect();
     assert_eq!(late.read().unwrap(), Value::Error("ERR max number of clients reached".into()));
     assert!(late.is_closed_by_the_server());
     assert_eq!(worker.say("incr n"), Value::Int(1));
-    // When one goes, there is room.
+    // When a client disconnects, another can connect.
     crowd.truncate(CROWD / 2);
     eventually("half are gone", || clients_of(&mut worker) == CROWD / 2 + 1);
     assert_serves(server.address);
-    // All of them speak at once.
+    // All clients send at once.
     for stream in &mut crowd {
         stream.write_all(b"PING\r\n").unwrap();
     }
@@ -98,7 +98,7 @@ fn half_a_request_and_gone_ten_thousand_times_leaves_nothing_behind() {
                 let mut random = fastrand::Rng::with_seed(thread);
                 for _ in 0..2500 {
                     let mut stream = TcpStream::connect(address).unwrap();
-                    // Also nothing, and all of it: a client that waits and goes.
+                    // Also zero bytes, and a whole request: a blocked client that disconnects.
                     stream.write_all(&whole[..random.usize(..=whole.len())]).unwrap();
                 }
             })

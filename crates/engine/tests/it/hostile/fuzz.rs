@@ -1,4 +1,5 @@
-//! Random bytes and random commands: seconds of them in the normal run, `STAMPEDE_FUZZ_SECONDS` for more.
+//! Random bytes and random commands: a few seconds in the normal run, `STAMPEDE_FUZZ_SECONDS` for
+//! more.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ fn until() -> Instant {
     Instant::now() + Duration::from_secs(from_env("STAMPEDE_FUZZ_SECONDS", 3))
 }
 
-/// Reads for a moment whatever the server has to say.
+/// Reads available replies for a short time.
 fn drain(client: &mut Wire) {
     client.stream.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
     let mut buffer = [0; 1 << 16];
@@ -38,7 +39,7 @@ fn random_bytes_harm_nobody() {
             let bytes: Vec<u8> = match random.u8(..3) {
                 0 => (0..len).map(|_| random.u8(..)).collect(),
                 1 => (0..len).map(|_| alphabet[random.usize(..alphabet.len())]).collect(),
-                // A good request with one bad byte.
+                // A valid request with one changed byte.
                 _ => {
                     let mut bytes = request(&["set", "key", "value"]).repeat(1 + len / 100);
                     let at = random.usize(..bytes.len());
@@ -130,7 +131,7 @@ fn random_commands_harm_nobody() {
     }
     println!("{commands} random commands with seed {seed}");
     server.assert_serves();
-    // What all that has written can be read again.
+    // All these writes can be replayed.
     drop(server);
     Running::start(Config { dir: Some(dir.path().into()), ..Config::default() }).assert_serves();
 }

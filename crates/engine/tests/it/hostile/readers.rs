@@ -1,4 +1,4 @@
-//! Clients that ask for much and read nothing.
+//! Clients that request much data and do not read it.
 
 use std::io::Write;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn a_deaf_subscriber(threads: usize) {
     let mut heard = Vec::new();
     for _ in 0..200 {
         heard.push(publisher.call(&["publish", "news", &text]).int());
-        // Whoever reads gets everything.
+        // A client that reads gets everything.
         let Value::Array(message) = good.read().unwrap() else { panic!("no message") };
         assert_eq!(message[2].text().len(), text.len());
     }
@@ -68,7 +68,7 @@ fn a_client_that_asks_for_gigabytes_and_reads_nothing_needs_bounded_memory() {
     let batch = request(&["get", "big"]).repeat(1000);
     for client in &mut greedy {
         client.stream.set_write_timeout(Some(Duration::from_millis(100))).unwrap();
-        // 20 GB of answers each.
+        // 20 GB of replies each.
         for _ in 0..10 {
             if client.stream.write_all(&batch).is_err() {
                 break;
@@ -79,7 +79,7 @@ fn a_client_that_asks_for_gigabytes_and_reads_nothing_needs_bounded_memory() {
     let grown = server.peak_mb() - before;
     println!("ten clients ask for 20 GB each: {grown} MB at most");
     assert!(grown < 150, "{grown} MB");
-    // Whoever begins to read is served.
+    // A client that begins to read is served.
     for _ in 0..3 {
         assert_eq!(greedy[0].read().unwrap().text().len(), 2 << 20);
     }

@@ -1,4 +1,5 @@
-//! Scripts that loop or want too much, over connections: others are told `BUSY` and then served.
+//! Scripts that loop or need too much memory, over connections: other clients get `BUSY` and are
+//! served later.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,7 @@ fn impatient(io_threads: usize) -> Config {
     }
 }
 
-/// Runs a script on a connection of its own and hands over what it answered.
+/// Runs a script on its own connection; the thread returns its reply.
 fn in_background(server: &Running, script: &'static str) -> thread::JoinHandle<Value> {
     let mut client = server.connect();
     thread::spawn(move || client.call(&["eval", script, "0"]))
@@ -45,7 +46,7 @@ fn others_are_told_busy_and_a_new_client_stops_the_script() {
             assert_eq!(client.say("incr n").text(), busy);
             assert_eq!(client.say("ping").text(), busy);
         }
-        // Wherever new clients land, also with the loop that runs the script.
+        // On any loop, including the one that runs the script.
         for _ in 0..8 {
             assert_eq!(server.connect().say("set x 1").text(), busy);
         }
@@ -84,7 +85,7 @@ fn a_password_given_while_a_script_runs_counts() {
     for io_threads in [1, 4] {
         let password = Some("secret".to_owned());
         let server = Running::start(Config { password, ..impatient(io_threads) });
-        // Some are known to the server before the script begins, some are not.
+        // Some clients have a session before the script begins, some have not.
         let mut old: Vec<Wire> = (0..4).map(|_| server.connect()).collect();
         assert!(old[0].say("get x").text().starts_with("NOAUTH "));
         let mut first = server.connect();
@@ -116,7 +117,7 @@ fn clients_that_were_ready_together_with_the_script_are_told_busy_too() {
     let mut sleeper = server.connect();
     let mut script = server.connect();
     let mut others: Vec<Wire> = (0..20).map(|_| server.connect()).collect();
-    // All of this arrives while the loop is away, so it finds them all ready at once.
+    // All this arrives while the loop is busy, so it finds all clients ready at once.
     use std::io::Write;
     sleeper.stream.write_all(b"debug sleep 0.5\r\n").unwrap();
     thread::sleep(Duration::from_millis(100));
@@ -147,7 +148,8 @@ fn nobody_is_forgotten_when_scripts_end_while_clients_are_told_busy() {
                 thread::spawn(move || {
                     let mut answers = (0, 0);
                     while !stop.load(Ordering::Relaxed) {
-                        // A reply that never comes is the failure: the read gives up after a minute.
+                        // A reply that never comes is the failure: the read times out after a
+                        // minute.
                         match client.say("ping") {
                             Value::Error(text) if text.starts_with("BUSY ") => answers.0 += 1,
                             other => {
@@ -311,7 +313,7 @@ fn scripts_that_leave_large_strings_behind_do_not_starve_those_that_follow() {
     let mut client = server.connect();
     let text = "x".repeat(4 << 20);
     assert_eq!(client.call(&["set", "text", &text]).text(), "OK");
-    // Each leaves many times its own size of garbage, in a handful of allocations.
+    // Each run leaves many times its own size of garbage, in a few allocations.
     let script = "local s = redis.call('get', KEYS[1]) return #(s .. ARGV[1]) + #string.sub(s, 2)";
     for round in 0..200 {
         let said = client.call(&["eval", script, "1", "text", &round.to_string()]);

@@ -1,7 +1,8 @@
 //! Scripts whose replies must be those of Redis 7.0, byte for byte.
 //!
-//! They run with `KEYS = {k1, k2}` and `ARGV = {a1, 2, 3.5, ""}` on an empty keyspace. Not here: what
-//! crashes Redis 7.0.15 (`error({})`), addresses, and `pairs` over what we do not have.
+//! They run with `KEYS = {k1, k2}` and `ARGV = {a1, 2, 3.5, ""}` on an empty keyspace. Excluded:
+//! scripts that crash Redis 7.0.15 (`error({})`), addresses, and `pairs` over tables that the
+//! engine lacks.
 
 #[rustfmt::skip]
 pub(crate) const SCRIPTS: &[&str] = &[
@@ -22,7 +23,7 @@ pub(crate) const SCRIPTS: &[&str] = &[
     "return KEYS[3]", "return ARGV[2] + 1", "return ARGV[3] * 2", "return {tostring(ARGV[2]+1)}", "return ARGV[4]", "return 1, 2, 3",
     "return setmetatable({1,2,3},{__index=function() return 9 end})", "return setmetatable({},{__index={1,2,3}})", "return '10'+5", "return {[1]='a',[2]='b',[4]='d'}",
     "return {[0]='z',[1]='a'}", "return {[1.5]='z',[1]='a'}",
-    // Answers of commands as values.
+    // Replies of commands as values.
     "return redis.call('ping')", "return redis.call('PING').ok", "return redis.call('ping','x')", "return redis.call('get',KEYS[1])", "return redis.call('get',KEYS[1])==false",
     "redis.call('set',KEYS[1],'v') return redis.call('get',KEYS[1])", "return redis.call('set',KEYS[1],'v')", "return type(redis.call('set',KEYS[1],'v'))",
     "return redis.call('incr',KEYS[1])+0.5", "return type(redis.call('incr',KEYS[1]))", "return redis.call('type',KEYS[1]).ok", "redis.call('lpush',KEYS[1],'a') return redis.call('type',KEYS[1])['ok']",
@@ -47,7 +48,7 @@ pub(crate) const SCRIPTS: &[&str] = &[
     "return redis.call('eval','return 1',0)", "return redis.call('script','load','return 1')", "return redis.call('subscribe','c')", "return redis.call('multi')",
     "local function f() return redis.call('nosuch') end return f()", "local function f() local x = redis.call('nosuch') return x end\n\nlocal y = f()\nreturn y", "\n\n\nreturn redis.call('nosuch')",
     "return xpcall(function() return redis.call('nosuch') end, function(e) return e.err end)", "return {xpcall(function() return redis.call('nosuch') end, function(e) return e.err end)}",
-    // The rest of `redis`.
+    // Other functions of `redis`.
     "return redis.error_reply('x')", "return redis.error_reply('-x')", "return redis.error_reply('-x y')", "return redis.error_reply('My Err')", "return redis.error_reply('')", "return redis.error_reply('-')",
     "return redis.error_reply('a\\r\\n')", "return redis.error_reply('- a b')", "return redis.error_reply(1)", "return redis.error_reply()", "return redis.error_reply('a','b')", "return redis.error_reply('x').err",
     "return redis.status_reply('x')", "return redis.status_reply('a\\nb')", "return redis.status_reply(1)", "return redis.status_reply()", "return redis.status_reply('x').ok",
@@ -65,7 +66,7 @@ pub(crate) const SCRIPTS: &[&str] = &[
     "local function f(n) return f(n+1)+1 end return f(1)", "local function f() return pcall(f) end return f()", "return string.rep('x',-1)", "return #string.rep('ab',1000)", "return string.rep()", "return string.rep('x')", "return ('x'):rep('3')", "return ('x'):rep(2.7)", "return string.rep(5,2)", "return string.rep({},2)",
     "local co = coroutine.wrap(function() error('x') end) co()", "coroutine.wrap(function() redis.call('get') end)()", "local co = coroutine.create(function(a) local b = coroutine.yield(a+1) return b*2 end) local _,x = coroutine.resume(co,1) local _,y = coroutine.resume(co,10) return {x,y,coroutine.status(co)}",
     "return coroutine.wrap(function() return redis.call('incr',KEYS[1]) end)()", "coroutine.yield(1)", "return {coroutine.resume(coroutine.create(function() error({err='x'}) end))}", "return tostring(coroutine.running())",
-    // What scripts may touch.
+    // The sandbox.
     "return x", "x = 1", "x = nil", "function f() end", "_G.x = 1", "_G['x'] = 1", "return _G.x", "return _G[1]", "return _G[{}]", "return _G[true]", "return _G.redis == redis", "return _G._G == _G", "return rawget(_G,'x')", "return type(rawget(_G,'redis'))", "rawset(_G,'x',1)", "setmetatable(_G,{})", "setmetatable(redis,{})",
     "redis.call = 1", "redis.x = 1", "redis['call'] = nil", "string.x = 1", "string.format = nil", "table.x = 1", "math.pi = 3", "cjson.x = 1", "cmsgpack.pack = nil", "bit.x = 1", "struct.x = 1", "coroutine.x = 1", "getmetatable('').__index = nil", "return type(getmetatable(''))", "return getmetatable('').__index == string", "setmetatable('',{})",
     "KEYS = {}", "ARGV = nil", "KEYS[1] = 'z' return KEYS", "KEYS[9] = 1 return #KEYS", "table.insert(KEYS,'z') return KEYS", "table.insert(redis,1)", "table.insert(_G,1)", "table.remove(redis)", "rawset(redis,'x',1)", "rawset(KEYS,1,'q') return KEYS[1]", "local t = setmetatable({},{__newindex=function(t,k,v) rawset(t,k,v*2) end}) t.a = 2 return t.a",

@@ -1,4 +1,4 @@
-//! Scripts that want too much, and what they leave behind.
+//! Scripts that exceed their limits, and the VM afterwards.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -21,7 +21,7 @@ fn small() -> Limits {
     Limits { time: Some(Duration::from_secs(2)), memory: 16 << 20 }
 }
 
-/// Runs a hostile script and shows that the next one is none the worse for it.
+/// Runs a hostile script and checks that the next script works.
 fn survives(script: &str, expected: &str) {
     let limits = Limits { time: Some(Duration::from_millis(50)), ..small() };
     let limits = if expected.contains("killed") { limits } else { small() };

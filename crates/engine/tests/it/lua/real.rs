@@ -1,7 +1,7 @@
 //! A real redis-server to compare with.
 //!
-//! It cannot outlive the test: a small shell waits at the end of a pipe that only the test holds, and
-//! kills the server and removes its folder when the pipe closes, in whatever way the test ended.
+//! It cannot outlive the test: a shell reads a pipe that only the test holds. When the pipe closes,
+//! however the test ended, the shell kills the server and removes its folder.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// `$0` is the folder, the rest is the server.
+/// `$0` is the folder, the arguments are the server's command line.
 const WATCHED: &str = r#"
 exec 3<&0
 { read -r word <&3; kill -9 $$; rm -rf "$0"; } &

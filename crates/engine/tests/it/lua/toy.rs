@@ -1,4 +1,4 @@
-//! A host with a handful of commands, which answer as Redis does.
+//! A host for scripts with a few commands, which reply as Redis does.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,7 +15,7 @@ enum Value {
     Hash(Vec<(Bytes, Bytes)>),
 }
 
-/// Keys and values, and what happened to them.
+/// Keys and values, and a record of calls.
 #[derive(Debug)]
 pub(crate) struct Toy {
     data: BTreeMap<Bytes, Value>,
@@ -37,7 +37,7 @@ impl Default for Toy {
     }
 }
 
-/// Name, how many arguments with the name (negative: at least), whether it writes.
+/// Name, arity (negative: at least), and whether the command writes.
 const COMMANDS: [(&str, i32, bool); 19] = [
     ("ping", -1, false),
     ("echo", 2, false),

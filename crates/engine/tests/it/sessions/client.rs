@@ -1,9 +1,10 @@
-//! A connection to either server, and as much of a client's state as is needed to know which reply
-//! belongs to which command.
+//! A connection to either server, with as much client state as is needed to assign replies to
+//! commands.
 //!
-//! A command has one reply, but for these: subscribing has one per channel, messages come unasked, a
-//! command that waits is answered later, and `CLIENT REPLY` suppresses some. So replies are taken off
-//! the stream in order, each together with its [`Context`], which the rules of comparison need.
+//! A command has one reply, with exceptions: subscribing has one per channel, messages come without
+//! a request, a blocked command is answered later, and `CLIENT REPLY` suppresses some replies. So
+//! replies are taken off the stream in order, each with its [`Context`], which the comparison rules
+//! need.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{ErrorKind, Read, Write};
@@ -14,17 +15,17 @@ use std::time::{Duration, Instant};
 use super::frame;
 use super::step::{Command, word};
 
-/// What a reply answers.
+/// What a reply belongs to.
 #[derive(Debug, Clone)]
 pub(crate) enum Context {
-    /// Nothing: a message of a channel.
+    /// A pub/sub message.
     Message,
-    /// A command; `queued` are those that an `EXEC` runs.
+    /// A command; `queued` are the commands that an `EXEC` runs.
     Reply { command: Rc<Command>, queued: Vec<Rc<Command>> },
 }
 
 impl Context {
-    /// The name of the command, for people and for telling differences apart.
+    /// The name of the command, for messages and for grouping differences.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Message => "a message".to_owned(),
@@ -35,12 +36,12 @@ impl Context {
 
 pub(crate) struct Client {
     stream: TcpStream,
-    /// As the server numbers it.
+    /// The client id that the server assigned.
     pub(crate) id: i64,
     bytes: Vec<u8>,
-    /// What was sent and not answered.
+    /// Commands sent and not answered yet.
     pub(crate) queue: VecDeque<Rc<Command>>,
-    /// How many replies the first of these has got.
+    /// The number of replies that the first of these has got.
     got: usize,
     pub(crate) inbox: VecDeque<(Vec<u8>, Context)>,
     pub(crate) closed: bool,
@@ -74,12 +75,12 @@ impl Client {
             client.pump();
         }
         let (reply, _) = client.inbox.pop_front().unwrap();
-        // A server with a password does not say.
+        // A server with a password does not tell the id.
         client.id = std::str::from_utf8(frame::text(&reply)).unwrap().parse().unwrap_or(-1);
         client
     }
 
-    /// Sends commands in one go; `own` turns what stands for a client's number into that number.
+    /// Sends commands in one batch; `own` replaces placeholders of client ids.
     pub(crate) fn send(&mut self, commands: &[Rc<Command>], own: impl Fn(&[u8]) -> Vec<u8>) {
         let mut bytes = Vec::new();
         for command in commands {
@@ -101,7 +102,7 @@ impl Client {
         while !rest.is_empty() && !self.closed {
             match self.stream.write(rest) {
                 Ok(written) => rest = &rest[written..],
-                // It may wait for us to read.
+                // The server may wait for us to read.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.pump();
                     std::thread::sleep(Duration::from_micros(50));
@@ -119,7 +120,7 @@ impl Client {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// Reads what has arrived; returns whether anything had.
+    /// Reads available bytes; returns whether there were any.
     pub(crate) fn pump(&mut self) -> bool {
         let (mut news, mut buffer) = (false, [0; 16 << 10]);
         while !self.closed {
@@ -146,16 +147,16 @@ impl Client {
         news
     }
 
-    /// What has no reply at all is done when its turn comes.
+    /// Removes commands without a reply from the front of the queue.
     fn skip_silent(&mut self) {
         while self.queue.front().is_some_and(|head| self.replies_to(head) == 0) {
             self.queue.pop_front();
         }
     }
 
-    /// Whether it would no longer be known which reply belongs to which command: subscriptions in a
-    /// transaction answer with more replies than `EXEC` announces, and in Redis 7.0 so does a message
-    /// that a client sends itself in one; raw bytes may be several commands.
+    /// Whether replies could no longer be assigned to commands. Subscriptions in a transaction
+    /// produce more replies than `EXEC` announces. In Redis 7.0 so does a message that a client
+    /// sends to itself in one. Raw bytes may be several commands.
     pub(crate) fn would_lose_count(&self, commands: &[Rc<Command>]) -> bool {
         let any = |wanted: &dyn Fn(&str) -> bool| commands.iter().any(|one| wanted(&one.name()));
         let in_the_middle = self.multi.is_some() || !self.queue.is_empty();
@@ -167,7 +168,7 @@ impl Client {
                 && any(&|name| name == "PUBLISH" || name.starts_with("EVAL")))
     }
 
-    /// Whether it kills another client as soon as it goes on.
+    /// Whether the client will kill another client when it continues.
     pub(crate) fn is_about_to_kill(&self) -> bool {
         let kills = |command: &Rc<Command>| {
             command.args.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"KILL"))
@@ -175,7 +176,7 @@ impl Client {
         self.queue.iter().any(kills)
     }
 
-    /// How many replies a command gets now.
+    /// The number of replies that a command gets now.
     fn replies_to(&self, command: &Command) -> usize {
         if let Some(replies) = command.replies {
             return replies;
@@ -188,7 +189,7 @@ impl Client {
             count => count - 1,
         };
         match command.name().as_str() {
-            // Without names it is an error.
+            // Without names the command is an error.
             "SUBSCRIBE" | "PSUBSCRIBE" => (command.args.len() - 1).max(1),
             "UNSUBSCRIBE" => own(&self.channels),
             "PUNSUBSCRIBE" => own(&self.patterns),
@@ -196,7 +197,7 @@ impl Client {
         }
     }
 
-    /// Finds out what a reply answers.
+    /// Assigns a reply to its command.
     fn take(&mut self, reply: Vec<u8>) {
         if is_message(&reply) {
             return self.inbox.push_back((reply, Context::Message));
@@ -219,7 +220,7 @@ impl Client {
         self.inbox.push_back((reply, Context::Reply { command, queued }));
     }
 
-    /// Follows what an answered command did to the client.
+    /// Updates the client's state after an answered command.
     fn note(&mut self, command: &Rc<Command>, reply: &[u8]) {
         if let Some(queued) = &mut self.multi
             && reply == b"+QUEUED\r\n"

@@ -1,4 +1,4 @@
-//! Everything a server holds, asked over a connection, in a form that two servers can be compared by.
+//! The whole contents of a server, read over a connection, in a comparable form.
 
 use stampede_engine::db::DATABASES;
 
@@ -69,14 +69,14 @@ fn entry(client: &mut Client, db: usize, key: &[u8]) -> Entry {
         _ => {}
     }
     if let Some(Tree::Array(_, fields)) = value.get_mut(1) {
-        // How a stream is laid out in memory is its own matter.
+        // The memory layout of a stream may differ.
         fields.drain(2..6);
     }
     let expiry = text(&about[2]).parse().unwrap_or(-2);
     Entry { db, key: key.escape_ascii().to_string(), kind, expiry, value }
 }
 
-/// The first difference between two keyspaces, if any; moments may differ by so many milliseconds.
+/// The first difference between two keyspaces; expiries may differ by `slack_ms`.
 pub(crate) fn difference(ours: &[Entry], theirs: &[Entry], slack_ms: i64) -> Option<String> {
     let near = |a: &Entry, b: &Entry| {
         a.expiry == b.expiry

@@ -1,6 +1,6 @@
-//! Where one reply ends and the next begins, in either protocol.
+//! Splitting a byte stream into replies, in both protocols.
 
-/// The length of the reply that `bytes` begins with; `None` if it has not arrived whole.
+/// The length of the first reply in `bytes`; `None` if it is incomplete.
 pub(crate) fn len(bytes: &[u8]) -> Option<usize> {
     let line = bytes.windows(2).position(|pair| pair == b"\r\n")?;
     let mut at = line + 2;
@@ -23,7 +23,7 @@ pub(crate) fn len(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// The bytes of each item of an array; `None` if it is no array.
+/// The bytes of each element of an array; `None` if it is not an array.
 pub(crate) fn items(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     if !matches!(bytes.first(), Some(b'*' | b'~' | b'>' | b'%')) {
         return None;
@@ -38,7 +38,7 @@ pub(crate) fn items(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     Some(items)
 }
 
-/// The text of a reply that is one: a string of bytes, or the rest of a line.
+/// The text of a bulk or simple string.
 pub(crate) fn text(bytes: &[u8]) -> &[u8] {
     let line = bytes.windows(2).position(|pair| pair == b"\r\n").unwrap_or(bytes.len());
     match bytes.first() {

@@ -1,14 +1,14 @@
-//! Sessions made up from a seed: who does what, one after the other.
+//! Generates random sessions from a seed.
 //!
-//! Six clients: 0 never waits, subscribes or leaves a transaction open, so something always goes on;
-//! 1 to 3 do everything; 4 and 5 mostly listen to channels. The odd ones begin with RESP 3.
+//! There are six clients. Client 0 never blocks, subscribes or leaves a transaction open, so it can always
+//! run commands. Clients 1 to 3 do everything; 4 and 5 mostly subscribe. The odd ones begin with RESP 3.
 //!
-//! Keys that clients wait for (`q` lists, `w` sorted sets, `e` streams) are apart from those of
-//! `crate::generate`, and mostly empty. `w3` is always a sorted set: a command such as `ZUNIONSTORE`
-//! that replaces a value of another type wakes nobody in Redis 7.0, and does in the engine. Nor is there
-//! an empty stream among `e`, which Redis 7.0 answers `XREAD` with if its last id is new, nor
-//! an inline request with a NUL, which Redis does not answer at all, nor `XSETID`, which makes no watch
-//! stale in Redis.
+//! Keys that clients block on (`q` lists, `w` sorted sets, `e` streams) are separate from those of
+//! `crate::generate`, and mostly empty. Cases where Redis 7.0 differs from the engine are avoided:
+//! - `w3` is always a sorted set: `ZUNIONSTORE` onto another type wakes no client in Redis 7.0.
+//! - There is no empty stream among `e`: Redis 7.0 answers `XREAD` with it if its last id is new.
+//! - There is no inline request with a NUL, which Redis does not answer.
+//! - There is no `XSETID`, which invalidates no watch in Redis.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -69,7 +69,7 @@ const PIECES: &[&str] = &[
     "MULTI", "MULTI", "EXEC", "EXEC", "EXEC", "EXEC", "EXEC", "DISCARD", "WATCH <k>+", "WATCH {q1|w1|e1}+", "WATCH <k>", "UNWATCH",
 ];
 
-/// Lines for people with `nc`, and bytes that are no request; with the number of their replies.
+/// Inline commands, and bytes that are no request, with the number of their replies.
 #[rustfmt::skip]
 const RAW: &[(&str, usize)] = &[
     ("PING\r\n", 1), ("ping  hello\n", 1), ("SET k \"a \\x41\\n b\"\r\nGET k\r\n", 2), ("\r\n\r\nPING\r\n", 1), ("*0\r\nPING\r\n", 1), ("*-1\r\n*-5\r\nPING\r\n", 1), ("*1\r\n$4\r\nPING\r\n*1\r\n$0\r\n\r\n", 2),
@@ -144,7 +144,7 @@ impl Sessions {
         (0..1 + self.generator.below(most)).map(|_| self.made_from(templates)).collect()
     }
 
-    /// Commands of the keyspace; none that takes the clock for its reply, nor `XSETID`.
+    /// Keyspace commands; none whose reply depends on the clock, and no `XSETID`.
     fn keyspace(&mut self) -> Vec<Command> {
         loop {
             let step = self.generator.step();
@@ -206,7 +206,7 @@ impl Sessions {
         commands
     }
 
-    /// From `MULTI` to `EXEC` in one go.
+    /// A transaction from `MULTI` to `EXEC` in one batch.
     fn transaction(&mut self) -> Vec<Command> {
         let mut commands = vec![];
         if self.generator.below(4) == 0 {
@@ -262,7 +262,7 @@ impl Sessions {
         commands
     }
 
-    /// A client goes, in one way or another.
+    /// A client disconnects, in one of several ways.
     fn leaving(&mut self, client: usize) -> Step {
         let commands: Vec<Rc<Command>> = match self.generator.below(3) {
             0 => self.several(FEEDING, 4),
@@ -290,7 +290,7 @@ impl Sessions {
         Step { client, action, while_waiting: true }
     }
 
-    /// A key that expires soon: by the client that is never in the middle of something.
+    /// A key that expires soon, set by the client that never blocks.
     fn expiring(&mut self) -> Step {
         let command = self.made_from(&[
             "SET <k> <v> PX 2",
@@ -309,7 +309,7 @@ impl Sessions {
 
 #[test]
 fn every_command_of_connections_is_generated() {
-    // They stop or slow down a server, or are about its disk.
+    // These stop or slow down a server, or are about its disk.
     let except = ["bgrewriteaof", "debug", "shutdown"];
     let all = [CHANNELS, PUBLISHING, ABOUT_CLIENTS, PIECES].concat();
     let scripts = ["EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO"];

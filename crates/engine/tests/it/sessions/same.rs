@@ -1,4 +1,4 @@
-//! When two replies over connections are the same, beside what `crate::rules` says of keyspace commands.
+//! Rules by which two replies over connections count as equal, in addition to `crate::rules`.
 //!
 //! | commands | rule | reason |
 //! |---|---|---|
@@ -21,14 +21,14 @@ use super::side::field;
 use super::step::{Command, word};
 use crate::rules;
 
-/// What must be the same in `CLIENT LIST`.
+/// The fields of `CLIENT LIST` that must be equal.
 const FIELDS: [&str; 11] =
     ["name", "flags", "db", "sub", "psub", "ssub", "multi", "cmd", "user", "redir", "resp"];
 
-/// The numbers that the two servers gave to the clients of the test.
+/// The client ids that the two servers assigned to the clients of the test.
 pub(crate) type Ids<'a> = &'a [(i64, i64)];
 
-/// Where a reply stands.
+/// Whether a reply stands alone or inside an `EXEC`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Outside,
@@ -118,7 +118,7 @@ fn sorted(reply: &[u8]) -> Vec<&[u8]> {
     items
 }
 
-/// The lines of the test's own clients, by their place in the test.
+/// The lines of the test's own clients, by their index in the test.
 fn clients(
     reply: &[u8],
     ids: Ids<'_>,
@@ -134,11 +134,11 @@ fn clients(
         if let Some(place) = place {
             let part = |name: &&str| {
                 let text = field(line, name).unwrap_or("missing");
-                // `u`: let go, its next command not looked at yet; `e`: never to be evicted.
+                // `u`: unblocked, its next command not processed yet; `e`: never evicted.
                 match (*name, text.replace(['u', 'e'], "")) {
                     ("flags", flags) if flags.is_empty() => "N".to_owned(),
                     ("flags", flags) => flags,
-                    // A transaction that cannot succeed is not kept.
+                    // An aborted transaction is not kept.
                     ("multi", count) => (count != "-1").to_string(),
                     _ => text.to_owned(),
                 }

@@ -1,9 +1,9 @@
-//! Sessions that a person thought of, in a small language.
+//! Handwritten sessions, in a small language.
 //!
-//! A line is what one client does: its number, then commands divided by ` ; ` that are sent in one go.
-//! `#2` stands for the number that the server gave to client 2, `"…"` for an argument with spaces. A
-//! command after `~n` has n replies; `!half` closes the client's half after sending, `!close` closes,
-//! `!raw` sends bytes (`\r`, `\n`, `\x00`) as they are.
+//! A line is a step of one client: its number, then commands separated by ` ; ` that are sent in one
+//! batch. `#2` is the client id that the server assigned to client 2, `"…"` an argument with spaces. A
+//! command after `~n` has n replies. `!half` closes the client's writing half after sending, `!close`
+//! closes the connection, `!raw` sends bytes (`\r`, `\n`, `\x00`) unchanged.
 
 mod texts;
 
@@ -58,7 +58,7 @@ fn check(redis: &Server, scenarios: &[(&str, &str)], password: Option<&str>) {
     for (name, text) in scenarios {
         begins.push((steps.len(), *name));
         steps.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(step));
-        // Those who wait go first, or they would get something.
+        // Blocked clients disconnect first, or they would be served.
         steps.extend((0..CLIENTS).rev().map(|client| step(&format!("{client} !close"))));
         if password.is_none() {
             steps.push(step("0 FLUSHALL ; SCRIPT FLUSH"));

@@ -1,9 +1,11 @@
-//! Lua scripts made up from a seed: they call commands, go wrong in the middle, and return odd things.
+//! Generates random Lua scripts from a seed: they call commands, fail in the middle, and return odd
+//! values.
 
 use crate::generate::Generator;
 use sha1::{Digest, Sha1};
 
-/// What scripts do not call, for its reply depends on chance, on the clock or on a hash table.
+/// Commands that scripts do not call, because their reply depends on chance, the clock or a hash
+/// table.
 const UNCERTAIN: [&str; 26] = [
     "SPOP",
     "SRANDMEMBER",
@@ -33,7 +35,7 @@ const UNCERTAIN: [&str; 26] = [
     "XSETID",
 ];
 
-/// What scripts return when they do not return what they called.
+/// Results of scripts that do not return a command's reply.
 #[rustfmt::skip]
 const RESULTS: &[&str] = &[
     "return r", "return r", "return r", "return r", "return r[1]", "return r[#r]", "return {r, r, {r}}", "return #r", "",
@@ -45,7 +47,7 @@ const RESULTS: &[&str] = &[
     "return cjson.encode(r)", "return tostring(#r) .. 'x'", "return redis.sha1hex('x')", "return {KEYS[1], ARGV[1], #KEYS, #ARGV}", "return function() end",
 ];
 
-/// What goes wrong, and what was done before stays.
+/// Statements that fail; effects before them stay.
 #[rustfmt::skip]
 const FAULTS: &[&str] = &[
     "error('boom')", "error({err = 'MINE own'})", "error()", "local x = nil + 1", "undefined_global = 1", "return undefined_global", "redis.call('NOSUCH', 'x')",
@@ -59,7 +61,7 @@ const FAULTS: &[&str] = &[
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) text: Vec<u8>,
-    /// `numkeys`, keys and arguments, as `EVAL` wants them.
+    /// `numkeys`, keys and arguments, as `EVAL` expects them.
     pub(crate) rest: Vec<Vec<u8>>,
 }
 
@@ -70,7 +72,7 @@ impl Script {
     }
 }
 
-/// Makes up a script; `others` are templates that it may call beside the usual commands.
+/// Generates a script; `others` are templates that it may call in addition to the usual commands.
 pub(crate) fn script(generator: &mut Generator, others: &[&str]) -> Script {
     let (mut keys, mut args) = (vec![b"l1".to_vec()], Vec::new());
     let mut text = Vec::new();
@@ -155,7 +157,7 @@ fn command(generator: &mut Generator, others: &[&str]) -> Vec<Vec<u8>> {
     }
 }
 
-/// An argument as Lua: a text, a number, or a place in `KEYS` or `ARGV`.
+/// An argument as Lua: a text, a number, or an element of `KEYS` or `ARGV`.
 fn literal(
     generator: &mut Generator,
     index: usize,

@@ -1,7 +1,8 @@
-//! One of the two servers with its clients, and how to know that it has done all it will do.
+//! One of the two servers with its clients, and how to know that a step is complete.
 //!
-//! A step is over when every command was answered, or waits for ever. Whether a client waits is asked
-//! over a connection of its own (`CLIENT LIST`, flag `b`): nothing here depends on how fast a server is.
+//! A step is complete when every command was answered or is blocked. Whether a client is blocked is
+//! asked over a separate connection (`CLIENT LIST`, flag `b`), so the result does not depend on the
+//! speed of a server.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +17,7 @@ use super::frame;
 use super::step::{Action, ID_OF, Step};
 use crate::redis;
 
-/// When nothing has happened for so long, nothing will.
+/// If nothing has happened for this long, nothing will.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) const POLL: Duration = Duration::from_micros(40);
 
@@ -28,7 +29,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    /// Connects clients to a server and empties it.
+    /// Connects clients to a server and flushes it.
     pub(crate) fn new(
         name: &'static str,
         port: u16,
@@ -47,12 +48,12 @@ impl Side {
         Self { name, port, control, clients }
     }
 
-    /// Asks over the connection that no step uses.
+    /// Sends commands over the separate connection.
     pub(crate) fn ask(&mut self, commands: &[Vec<Vec<u8>>]) -> Vec<Vec<u8>> {
         self.control.call_all(commands.iter())
     }
 
-    /// Makes the server notice what has expired.
+    /// Reads all keys, so that the server expires those that are due.
     pub(crate) fn look_at_all_keys(&mut self) {
         for db in 0..DATABASES {
             self.ask(&[words(&format!("SELECT {db}")), super::keys_that_expire()]);
@@ -78,7 +79,7 @@ impl Side {
         }
     }
 
-    /// Waits until everything was answered, but for what waits for ever.
+    /// Waits until all commands are answered, except blocked ones.
     pub(crate) fn settle(&mut self) -> Result<(), String> {
         let mut deadline = Instant::now() + PATIENCE;
         loop {
@@ -89,7 +90,7 @@ impl Side {
                 all += 1;
                 may_wait += usize::from(client.queue[0].may_wait());
             }
-            // One that waits may be another than before: then its answers have come meanwhile.
+            // The set of blocked clients may have changed: then replies have come meanwhile.
             if all == 0 || (all == may_wait && !news && self.all_wait() && !self.pump()) {
                 return Ok(());
             }
@@ -120,12 +121,12 @@ impl Side {
         self.until(gone).ok_or(text)
     }
 
-    /// How many replies each client has got that were not compared.
+    /// The number of replies of each client that were not compared yet.
     pub(crate) fn counts(&self) -> Vec<usize> {
         self.clients.iter().map(|client| client.inbox.len()).collect()
     }
 
-    /// Reads what has arrived; returns whether anything had.
+    /// Reads available bytes; returns whether there were any.
     pub(crate) fn pump(&mut self) -> bool {
         let mut news = false;
         for client in &mut self.clients {
@@ -148,7 +149,7 @@ impl Side {
         }
     }
 
-    /// Closes all connections, and waits until the server has noticed.
+    /// Closes all connections and waits until the server has noticed.
     pub(crate) fn leave(mut self) {
         self.clients.iter().for_each(Client::close);
         let ids: Vec<i64> = self.clients.iter().map(|client| client.id).collect();
@@ -162,14 +163,14 @@ impl Side {
         self.clients[index] = Client::connect(self.port);
     }
 
-    /// Whether all who have not been answered wait.
+    /// Whether all unanswered clients are blocked.
     fn all_wait(&mut self) -> bool {
         let flags = self.flags();
         let waits = |id: i64| flags.get(&id).is_some_and(|flags| flags.contains('b'));
         self.clients.iter().all(|client| client.queue.is_empty() || waits(client.id))
     }
 
-    /// The flags of all clients, by number.
+    /// The flags of all clients, by client id.
     fn flags(&mut self) -> BTreeMap<i64, String> {
         let reply = self.ask(&[words("CLIENT LIST")]).remove(0);
         let lines = String::from_utf8_lossy(frame::text(&reply)).into_owned();
@@ -195,7 +196,7 @@ fn number(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// Starts an engine that keeps its journal in a folder.
+/// Starts an engine with its journal in a folder.
 pub(crate) fn start_engine(folder: &Path, password: Option<&str>) -> Server {
     let config = Config {
         tcp: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],

@@ -1,18 +1,18 @@
-//! What a session consists of, and how a person reads it.
+//! The steps of a session, and their text form.
 
 use std::fmt;
 use std::rc::Rc;
 
-/// An argument that stands for the number which a server gave to one of the clients.
+/// A placeholder argument for the client id that a server assigned to a client.
 pub(crate) const ID_OF: &[u8] = b"\x01id-of-client-";
 
 /// One command of one client.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Command {
     pub(crate) args: Vec<Vec<u8>>,
-    /// Sent instead of the arguments.
+    /// Bytes sent instead of the arguments.
     pub(crate) raw: Option<Vec<u8>>,
-    /// How many replies it gets, where the command does not say.
+    /// The number of replies, if the command's name does not determine it.
     pub(crate) replies: Option<usize>,
 }
 
@@ -26,18 +26,18 @@ impl Command {
         Self::new(line.split(' ').map(|arg| arg.as_bytes().to_vec()).collect())
     }
 
-    /// The same, with so many replies.
+    /// Sets the number of replies.
     pub(crate) fn with_replies(self, replies: usize) -> Self {
         Self { replies: Some(replies), ..self }
     }
 
-    /// In upper case; with its subcommand, if it has one.
+    /// The name in upper case, with its subcommand if it has one.
     pub(crate) fn name(&self) -> String {
         let Some(name) = self.args.first() else { return "(raw)".to_owned() };
         word(name)
     }
 
-    /// Whether it may wait for ever.
+    /// Whether the command may block forever.
     pub(crate) fn may_wait(&self) -> bool {
         let last = self.args.last().is_some_and(|arg| arg == b"0");
         match self.name().as_str() {
@@ -51,33 +51,33 @@ impl Command {
     }
 }
 
-/// In upper case.
+/// A word in upper case.
 pub(crate) fn word(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).to_uppercase()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// In one go.
+    /// Sends commands in one batch.
     Send(Vec<Rc<Command>>),
-    /// Sends, and closes its half at once.
+    /// Sends commands and closes the writing half at once.
     SendAndHalfClose(Vec<Rc<Command>>),
-    /// Sends, and lets time pass until what expires has expired.
+    /// Sends commands and waits until keys have expired.
     SendAndPause(Vec<Rc<Command>>),
     Close,
 }
 
-/// What one client does.
+/// A step of one client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) client: usize,
     pub(crate) action: Action,
-    /// Whether it is also done while the client waits for an answer.
+    /// Whether the step also runs while the client is blocked.
     pub(crate) while_waiting: bool,
 }
 
 impl Step {
-    /// Whether it ends the connection, whatever was sent.
+    /// Whether the step ends the connection, regardless of the commands.
     pub(crate) fn closes(&self) -> bool {
         matches!(self.action, Action::Close | Action::SendAndHalfClose(_))
     }

@@ -1,4 +1,4 @@
-//! The scenarios, as data.
+//! The texts of the scenarios.
 
 #[rustfmt::skip]
 pub(super) const SCENARIOS: &[(&str, &str)] = &[
@@ -340,7 +340,7 @@ pub(super) const SCENARIOS: &[(&str, &str)] = &[
 "),
 ];
 
-/// With the password `secret`.
+/// Scenarios with the password `secret`.
 #[rustfmt::skip]
 pub(super) const PROTECTED: &[(&str, &str)] = &[
 ("a stranger learns nothing", "
