@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use stampede_engine::server::{Config, Server};
+use stampede_engine::{Config, Server};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);

@@ -14,7 +14,7 @@ const INLINE: usize = 22;
 
 /// An owned byte string; short strings are stored inline.
 #[derive(Clone)]
-pub struct Blob(Repr);
+pub(crate) struct Blob(Repr);
 
 #[derive(Clone)]
 enum Repr {
@@ -24,10 +24,10 @@ enum Repr {
 
 impl Blob {
     /// The empty string.
-    pub const EMPTY: Self = Self(Repr::Inline { len: 0, bytes: [0; INLINE] });
+    pub(crate) const EMPTY: Self = Self(Repr::Inline { len: 0, bytes: [0; INLINE] });
 
     /// A copy of `source`.
-    pub fn new(source: &[u8]) -> Self {
+    pub(crate) fn new(source: &[u8]) -> Self {
         if source.len() <= INLINE {
             let mut bytes = [0; INLINE];
             bytes[..source.len()].copy_from_slice(source);
@@ -38,19 +38,19 @@ impl Blob {
     }
 
     /// The decimal text of an integer.
-    pub fn from_int(value: i64) -> Self {
+    pub(crate) fn from_int(value: i64) -> Self {
         Self::new(itoa::Buffer::new().format(value).as_bytes())
     }
 
     /// Edits the bytes as a vector, which `edit` may grow or shrink.
-    pub fn edit(&mut self, edit: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut Vec<u8>)) {
         let mut bytes = std::mem::replace(self, Self::EMPTY).into_vec();
         edit(&mut bytes);
         *self = Self::from(bytes);
     }
 
     /// The number of bytes allocated on the heap.
-    pub fn heap_size(&self) -> usize {
+    pub(crate) fn heap_size(&self) -> usize {
         match &self.0 {
             Repr::Inline { .. } => 0,
             Repr::Heap(bytes) => bytes.len() + 8,

@@ -28,6 +28,9 @@ mod zset;
 mod zset_algebra;
 mod zset_range;
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 
 use bytes::Bytes;
@@ -38,60 +41,60 @@ use crate::db::effects::{self, Malformed};
 use crate::error::{self, Result};
 use crate::reply::{Protocol, Reply};
 
-pub use table::COMMANDS;
+pub(crate) use table::COMMANDS;
 
 /// A row of the command table.
 #[derive(Debug, Clone, Copy)]
-pub struct Command {
+pub(crate) struct Command {
     /// The name in lower case.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// The number of arguments, including the name; negative: the minimum number.
-    pub arity: i32,
+    pub(crate) arity: i32,
     /// The command's properties, as `COMMAND INFO` shows them and more.
-    pub flags: Flags,
+    pub(crate) flags: Flags,
     /// Which arguments are keys.
-    pub keys: Keys,
+    pub(crate) keys: Keys,
     /// The function that runs the command.
-    pub run: fn(&mut Db, &[Bytes], &mut Reply) -> Result,
+    pub(crate) run: fn(&mut Db, &[Bytes], &mut Reply) -> Result,
 }
 
 /// Properties of a command, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flags(u16);
+pub(crate) struct Flags(u16);
 
 /// The command may change keys.
-pub const WRITE: Flags = Flags(1);
+pub(crate) const WRITE: Flags = Flags(1);
 /// The command only reads keys.
-pub const READ: Flags = Flags(2);
+pub(crate) const READ: Flags = Flags(2);
 /// The command may need memory or space in the journal (Redis's `denyoom`).
-pub const GROW: Flags = Flags(4);
+pub(crate) const GROW: Flags = Flags(4);
 /// The command takes constant or logarithmic time.
-pub const FAST: Flags = Flags(8);
+pub(crate) const FAST: Flags = Flags(8);
 /// The command may block on a key.
-pub const WAIT: Flags = Flags(16);
+pub(crate) const BLOCKING: Flags = Flags(16);
 /// Scripts may not call the command.
-pub const NO_SCRIPT: Flags = Flags(32);
+pub(crate) const NO_SCRIPT: Flags = Flags(32);
 /// The command needs the connection: the server runs it, and `run` only refuses.
-pub const CONNECTION: Flags = Flags(64);
+pub(crate) const CONNECTION: Flags = Flags(64);
 /// The command may be called before authentication.
-pub const NO_AUTH: Flags = Flags(128);
+pub(crate) const NO_AUTH: Flags = Flags(128);
 /// A RESP 2 client with subscriptions may call the command.
-pub const WHILE_SUBSCRIBED: Flags = Flags(256);
+pub(crate) const WHILE_SUBSCRIBED: Flags = Flags(256);
 /// The command is not queued in a transaction: it is run, or refused, at once.
-pub const NOT_QUEUED: Flags = Flags(512);
+pub(crate) const NOT_QUEUED: Flags = Flags(512);
 /// The command consists of subcommands, named by the first argument.
-pub const SUBCOMMANDS: Flags = Flags(1024);
+pub(crate) const SUBCOMMANDS: Flags = Flags(1024);
 /// No property.
-pub const NONE: Flags = Flags(0);
+pub(crate) const NONE: Flags = Flags(0);
 
 impl Flags {
     /// The union of both.
-    pub const fn and(self, other: Self) -> Self {
+    pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// Whether `flag` is set.
-    pub const fn has(self, flag: Self) -> bool {
+    pub(crate) const fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
     }
 }
@@ -99,18 +102,18 @@ impl Flags {
 /// Which arguments are keys: from `first` to `last` (negative: counted from the end), every
 /// `step`th. All zero if there are none, or if their position depends on other arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Keys {
+pub(crate) struct Keys {
     /// The first key; 1 is the first argument after the name.
-    pub first: i32,
+    pub(crate) first: i32,
     /// The last key.
-    pub last: i32,
+    pub(crate) last: i32,
     /// The distance from key to key.
-    pub step: i32,
+    pub(crate) step: i32,
 }
 
 impl Command {
     /// The command's name with the subcommand of a call, such as `client|list`.
-    pub fn full_name(&self, args: &[Bytes]) -> Cow<'static, str> {
+    pub(crate) fn full_name(&self, args: &[Bytes]) -> Cow<'static, str> {
         match subcommands::find(self, args) {
             Found::Known(name, _) => Cow::Owned(format!("{}|{name}", self.name)),
             _ => Cow::Borrowed(self.name),
@@ -125,12 +128,12 @@ fn accepts(arity: i32, count: usize) -> bool {
 }
 
 /// Finds a command by its name, in any case.
-pub fn find(name: &[u8]) -> Option<&'static Command> {
+pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
     table::find(name)
 }
 
 /// Checks name, subcommand and arity of a call without running it.
-pub fn check(args: &[Bytes]) -> Result<&'static Command> {
+pub(crate) fn check(args: &[Bytes]) -> Result<&'static Command> {
     let command = args.first().and_then(|name| find(name));
     let command = command.ok_or_else(|| error::unknown_command(args))?;
     subcommands::check(command, args)?;
@@ -138,13 +141,13 @@ pub fn check(args: &[Bytes]) -> Result<&'static Command> {
 }
 
 /// Whether the command and its subcommand exist.
-pub fn knows(args: &[Bytes]) -> bool {
+pub(crate) fn knows(args: &[Bytes]) -> bool {
     let command = args.first().and_then(|name| find(name));
     command.is_some_and(|command| !matches!(subcommands::find(command, args), Found::Unknown))
 }
 
-/// Runs a command and writes its reply, unless it blocks (see [`Db::take_wait`]).
-pub fn call(db: &mut Db, args: &[Bytes], reply: &mut Reply) {
+/// Runs a command and writes its reply, unless it blocks (see [`Db::take_block_request`]).
+pub(crate) fn call(db: &mut Db, args: &[Bytes], reply: &mut Reply) {
     match check(args) {
         Ok(command) => run(db, command, args, reply),
         Err(error) => reply.error_bytes(error.text()),
@@ -152,7 +155,7 @@ pub fn call(db: &mut Db, args: &[Bytes], reply: &mut Reply) {
 }
 
 /// Runs a command that [`check`] has returned for these arguments.
-pub fn run(db: &mut Db, command: &Command, args: &[Bytes], reply: &mut Reply) {
+pub(crate) fn run(db: &mut Db, command: &Command, args: &[Bytes], reply: &mut Reply) {
     let changes = db.begin_command();
     if let Err(error) = (command.run)(db, args, reply) {
         reply.error_bytes(error.text());
@@ -161,7 +164,7 @@ pub fn run(db: &mut Db, command: &Command, args: &[Bytes], reply: &mut Reply) {
 }
 
 /// Replays the effects of a record. The clock must be 0 and recording must be paused.
-pub fn replay(db: &mut Db, record: &Bytes) -> std::result::Result<(), Malformed> {
+pub(crate) fn replay(db: &mut Db, record: &Bytes) -> std::result::Result<(), Malformed> {
     let mut reply = Reply::new(Protocol::Resp2);
     for effect in effects::decode(record) {
         let (index, args) = effect?;

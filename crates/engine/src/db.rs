@@ -17,16 +17,16 @@
 //!                                                        └▶ ready keys   → blocked clients
 //! ```
 
-pub mod effects;
+mod blocking;
+pub(crate) mod effects;
 mod keyspace;
 mod random;
 mod typed;
-mod wait;
 mod watch;
 
-pub use effects::Effects;
-pub use wait::{Wait, Waiting};
-pub use watch::Watch;
+pub(crate) use blocking::{BlockRequest, Blocking};
+pub(crate) use effects::Effects;
+pub(crate) use watch::Watch;
 
 use bytes::Bytes;
 
@@ -36,11 +36,11 @@ use keyspace::Keyspace;
 use random::Random;
 
 /// The number of logical databases.
-pub const DATABASES: usize = 16;
+pub(crate) const DATABASES: usize = 16;
 
 /// The keyspace.
 #[derive(Debug)]
-pub struct Db {
+pub(crate) struct Db {
     spaces: Vec<Keyspace>,
     selected: usize,
     now_us: i64,
@@ -48,8 +48,8 @@ pub struct Db {
     changes: u64,
     recorded: bool,
     ready: Vec<(usize, Blob)>,
-    waiting: Waiting,
-    wait: Option<Wait>,
+    blocking: Blocking,
+    block_request: Option<BlockRequest>,
     random: Random,
 }
 
@@ -61,7 +61,7 @@ impl Default for Db {
 
 impl Db {
     /// An empty keyspace whose clock is 0.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             spaces: (0..DATABASES).map(|_| Keyspace::default()).collect(),
             selected: 0,
@@ -70,29 +70,29 @@ impl Db {
             changes: 0,
             recorded: false,
             ready: Vec::new(),
-            waiting: Waiting::Denied,
-            wait: None,
+            blocking: Blocking::Denied,
+            block_request: None,
             random: Random::new(),
         }
     }
 
     /// Sets the clock (microseconds since 1970) for the following commands.
-    pub fn set_time_us(&mut self, now_us: i64) {
+    pub(crate) fn set_time_us(&mut self, now_us: i64) {
         self.now_us = now_us;
     }
 
     /// The clock in milliseconds.
-    pub fn now_ms(&self) -> i64 {
+    pub(crate) fn now_ms(&self) -> i64 {
         self.now_us / 1000
     }
 
     /// The clock in microseconds.
-    pub fn now_us(&self) -> i64 {
+    pub(crate) fn now_us(&self) -> i64 {
         self.now_us
     }
 
     /// Selects a logical database; `false` if the index is out of range.
-    pub fn select(&mut self, index: usize) -> bool {
+    pub(crate) fn select(&mut self, index: usize) -> bool {
         if index < DATABASES {
             self.selected = index;
         }
@@ -100,66 +100,66 @@ impl Db {
     }
 
     /// The selected logical database.
-    pub fn selected(&self) -> usize {
+    pub(crate) fn selected(&self) -> usize {
         self.selected
     }
 
     /// The effects that have not been taken yet.
-    pub fn effects(&mut self) -> &mut Effects {
+    pub(crate) fn effects(&mut self) -> &mut Effects {
         &mut self.effects
     }
 
     /// The number of changes since the keyspace was created.
-    pub fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
     /// The number of keys in the selected database, including expired keys not removed yet.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.space().len()
     }
 
     /// Whether the selected database is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The number of keys in a database, and how many of them have an expiry.
-    pub fn counts(&self, index: usize) -> (usize, usize) {
+    pub(crate) fn counts(&self, index: usize) -> (usize, usize) {
         self.spaces.get(index).map_or((0, 0), |space| (space.len(), space.expiring()))
     }
 
     /// A random number below `limit`, which must not be 0.
-    pub fn random_below(&mut self, limit: usize) -> usize {
+    pub(crate) fn random_below(&mut self, limit: usize) -> usize {
         self.random.below(limit)
     }
 
     /// Whether a key exists.
-    pub fn exists(&mut self, key: &[u8]) -> bool {
+    pub(crate) fn exists(&mut self, key: &[u8]) -> bool {
         self.find(key).is_some()
     }
 
     /// The value of a key.
-    pub fn value(&mut self, key: &[u8]) -> Option<&Value> {
+    pub(crate) fn value(&mut self, key: &[u8]) -> Option<&Value> {
         let index = self.find(key)?;
         Some(self.space().value(index))
     }
 
     /// Sets a key of any type and clears its expiry.
-    pub fn set(&mut self, key: &[u8], value: Value) {
+    pub(crate) fn set(&mut self, key: &[u8], value: Value) {
         self.space_mut().set(key, value);
         self.changed(key);
     }
 
     /// Sets a key of any type and keeps its expiry.
-    pub fn set_keeping_expiry(&mut self, key: &[u8], value: Value) {
+    pub(crate) fn set_keeping_expiry(&mut self, key: &[u8], value: Value) {
         self.find(key);
         self.space_mut().set_keeping_expiry(key, value);
         self.changed(key);
     }
 
     /// Removes a key and returns its value and expiry.
-    pub fn remove(&mut self, key: &[u8]) -> Option<(Value, Option<i64>)> {
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<(Value, Option<i64>)> {
         self.find(key)?;
         let removed = self.space_mut().remove(key);
         self.changed(key);
@@ -168,13 +168,13 @@ impl Db {
 
     /// The expiry of a key (milliseconds since 1970): `None` if the key does not exist,
     /// `Some(None)` if it does not expire.
-    pub fn expiry(&mut self, key: &[u8]) -> Option<Option<i64>> {
+    pub(crate) fn expiry(&mut self, key: &[u8]) -> Option<Option<i64>> {
         let index = self.find(key)?;
         Some(self.space().expiry(index))
     }
 
     /// Sets or clears the expiry of an existing key.
-    pub fn set_expiry(&mut self, key: &[u8], expiry: Option<i64>) {
+    pub(crate) fn set_expiry(&mut self, key: &[u8], expiry: Option<i64>) {
         if let Some(index) = self.find(key) {
             self.space_mut().set_expiry(index, expiry);
             self.changed(key);
@@ -183,7 +183,7 @@ impl Db {
 
     /// Notes that a key was written: the command's effect is recorded, watches become stale, and
     /// clients blocked on the key are served.
-    pub fn changed(&mut self, key: &[u8]) {
+    pub(crate) fn changed(&mut self, key: &[u8]) {
         self.changes += 1;
         let selected = self.selected;
         if self.spaces[selected].touch(key) && self.can_serve(key) {
@@ -202,7 +202,7 @@ impl Db {
     }
 
     /// Like [`Db::changed`], and removes a collection that has become empty.
-    pub fn changed_or_emptied(&mut self, key: &[u8]) {
+    pub(crate) fn changed_or_emptied(&mut self, key: &[u8]) {
         if let Some(index) = self.space().find(key)
             && self.space().value(index).is_empty()
         {
@@ -212,18 +212,18 @@ impl Db {
     }
 
     /// Records an effect in place of the command's arguments.
-    pub fn record<T: AsRef<[u8]>>(&mut self, args: &[T]) {
+    pub(crate) fn record<T: AsRef<[u8]>>(&mut self, args: &[T]) {
         self.recorded = true;
         self.effects.push(self.selected, args);
     }
 
     /// Declares the effects recorded so far, possibly none, as complete.
-    pub fn record_nothing_more(&mut self) {
+    pub(crate) fn record_nothing_more(&mut self) {
         self.recorded = true;
     }
 
     /// Removes every key of one database.
-    pub fn flush(&mut self, index: usize) {
+    pub(crate) fn flush(&mut self, index: usize) {
         if let Some(space) = self.spaces.get_mut(index) {
             self.changes += 1;
             space.flush();
@@ -231,7 +231,7 @@ impl Db {
     }
 
     /// Removes up to `most` expired keys and returns their number.
-    pub fn expire_due(&mut self, most: usize) -> usize {
+    pub(crate) fn expire_due(&mut self, most: usize) -> usize {
         let selected = self.selected;
         let mut removed = 0;
         for index in 0..DATABASES {
@@ -248,17 +248,17 @@ impl Db {
     }
 
     /// The earliest expiry.
-    pub fn next_expiry(&self) -> Option<i64> {
+    pub(crate) fn next_expiry(&self) -> Option<i64> {
         self.spaces.iter().filter_map(Keyspace::next_expiry).min()
     }
 
     /// Visits some keys of the selected database and returns the next cursor.
-    pub fn scan(&self, cursor: u64, visit: impl FnMut(&Blob, &Value, Option<i64>)) -> u64 {
+    pub(crate) fn scan(&self, cursor: u64, visit: impl FnMut(&Blob, &Value, Option<i64>)) -> u64 {
         self.space().scan(cursor, visit)
     }
 
     /// The key at an index below `len()`, and whether it has expired.
-    pub fn key_at(&self, index: usize) -> (&Blob, bool) {
+    pub(crate) fn key_at(&self, index: usize) -> (&Blob, bool) {
         let (key, expiry) = self.space().key_at(index);
         (key, expiry.is_some_and(|expiry| self.now_ms() > expiry))
     }
@@ -266,7 +266,7 @@ impl Db {
     /// Begins a command: resets its recorded effects and its block request.
     pub(crate) fn begin_command(&mut self) -> u64 {
         self.recorded = false;
-        self.wait = None;
+        self.block_request = None;
         self.changes
     }
 

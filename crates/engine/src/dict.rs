@@ -24,7 +24,7 @@ const MIN_BUCKETS: usize = 4;
 
 /// A map from byte strings to `V`.
 #[derive(Debug, Clone)]
-pub struct Dict<V> {
+pub(crate) struct Dict<V> {
     slots: Chunks<Slot<V>>,
     buckets: Chunks<u32>,
     hasher: RandomState,
@@ -40,13 +40,13 @@ struct Slot<V> {
 
 /// A removed slot, and its former index.
 #[derive(Debug)]
-pub struct Removed<V> {
+pub(crate) struct Removed<V> {
     /// The removed key.
-    pub key: Blob,
+    pub(crate) key: Blob,
     /// The removed value.
-    pub value: V,
+    pub(crate) value: V,
     /// The former index; the slot that was last is at this index now.
-    pub index: usize,
+    pub(crate) index: usize,
 }
 
 impl<V> Default for Dict<V> {
@@ -59,17 +59,17 @@ impl<V> Default for Dict<V> {
 
 impl<V> Dict<V> {
     /// The number of keys.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
 
     /// Whether the table is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
     /// The index of a key, valid until the next removal.
-    pub fn find(&self, key: &[u8]) -> Option<usize> {
+    pub(crate) fn find(&self, key: &[u8]) -> Option<usize> {
         if self.slots.is_empty() {
             return None;
         }
@@ -77,33 +77,33 @@ impl<V> Dict<V> {
     }
 
     /// The value of a key.
-    pub fn get(&self, key: &[u8]) -> Option<&V> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&V> {
         self.find(key).map(|index| &self.slots[index].value)
     }
 
     /// The value of a key, mutable.
-    pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut V> {
+    pub(crate) fn get_mut(&mut self, key: &[u8]) -> Option<&mut V> {
         self.find(key).map(|index| &mut self.slots[index].value)
     }
 
     /// Whether the key exists.
-    pub fn contains(&self, key: &[u8]) -> bool {
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
         self.find(key).is_some()
     }
 
     /// The key and value at an index below `len()`.
-    pub fn at(&self, index: usize) -> (&Blob, &V) {
+    pub(crate) fn at(&self, index: usize) -> (&Blob, &V) {
         let slot = &self.slots[index];
         (&slot.key, &slot.value)
     }
 
     /// The value at an index below `len()`, mutable.
-    pub fn at_mut(&mut self, index: usize) -> &mut V {
+    pub(crate) fn at_mut(&mut self, index: usize) -> &mut V {
         &mut self.slots[index].value
     }
 
     /// Sets a key's value and returns the old one.
-    pub fn insert(&mut self, key: &[u8], value: V) -> Option<V> {
+    pub(crate) fn insert(&mut self, key: &[u8], value: V) -> Option<V> {
         let hash = self.hash(key);
         if let Some(index) = self.find_hashed(key, hash) {
             return Some(std::mem::replace(&mut self.slots[index].value, value));
@@ -113,7 +113,7 @@ impl<V> Dict<V> {
     }
 
     /// The index of a key; a missing key is inserted with `value()`.
-    pub fn find_or_insert(&mut self, key: &[u8], value: impl FnOnce() -> V) -> usize {
+    pub(crate) fn find_or_insert(&mut self, key: &[u8], value: impl FnOnce() -> V) -> usize {
         let hash = self.hash(key);
         if let Some(index) = self.find_hashed(key, hash) {
             return index;
@@ -123,12 +123,12 @@ impl<V> Dict<V> {
     }
 
     /// Removes a key.
-    pub fn remove(&mut self, key: &[u8]) -> Option<Removed<V>> {
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Removed<V>> {
         self.find(key).map(|index| self.remove_at(index))
     }
 
     /// Removes the slot at an index below `len()`.
-    pub fn remove_at(&mut self, index: usize) -> Removed<V> {
+    pub(crate) fn remove_at(&mut self, index: usize) -> Removed<V> {
         self.unlink(index);
         let last = self.slots.len() - 1;
         if index != last {
@@ -140,12 +140,12 @@ impl<V> Dict<V> {
     }
 
     /// All keys and values, in no particular order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Blob, &V)> {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (&Blob, &V)> {
         self.slots.iter().map(|slot| (&slot.key, &slot.value))
     }
 
     /// Visits the keys of one bucket and returns the next cursor; 0 begins and ends a scan.
-    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, &V)) -> u64 {
+    pub(crate) fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, &V)) -> u64 {
         let (bucket, bits) = self.bucket_of(cursor as u32);
         let mut at = self.buckets[bucket];
         while at != NONE {
@@ -157,7 +157,7 @@ impl<V> Dict<V> {
     }
 
     /// The size of the table in bytes, without the allocations of keys and values.
-    pub fn table_size(&self) -> usize {
+    pub(crate) fn table_size(&self) -> usize {
         self.slots.capacity() * size_of::<Slot<V>>() + self.buckets.capacity() * 4
     }
 

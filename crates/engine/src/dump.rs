@@ -11,7 +11,7 @@ use crate::value::{Stream, Value};
 const MAX_ARGS: usize = 256;
 
 /// Emits the commands that create `key` in an empty database.
-pub fn dump(key: &[u8], value: &Value, expiry: Option<i64>, mut emit: impl FnMut(&[&[u8]])) {
+pub(crate) fn dump(key: &[u8], value: &Value, expiry: Option<i64>, mut emit: impl FnMut(&[&[u8]])) {
     match value {
         Value::String(text) => emit(&[b"SET", key, text]),
         Value::Hash(hash) => {

@@ -5,7 +5,7 @@
 
 /// An error reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Error {
+pub(crate) enum Error {
     /// A fixed text.
     Fixed(&'static str),
     /// A text that quotes bytes of the client.
@@ -13,11 +13,11 @@ pub enum Error {
 }
 
 /// The result of a command or of one of its steps.
-pub type Result<T = ()> = std::result::Result<T, Error>;
+pub(crate) type Result<T = ()> = std::result::Result<T, Error>;
 
 impl Error {
     /// The text; it begins with the error code.
-    pub fn text(&self) -> &[u8] {
+    pub(crate) fn text(&self) -> &[u8] {
         match self {
             Self::Fixed(text) => text.as_bytes(),
             Self::Quoting(text) => text,

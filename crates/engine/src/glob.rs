@@ -4,7 +4,7 @@
 //! times text length. A pattern of many stars cannot block the server.
 
 /// Whether all of `text` matches `pattern`.
-pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
+pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     // Where to resume if the text after the last star does not match.
     let mut retry: Option<(usize, usize)> = None;

@@ -42,10 +42,10 @@
 //! one without all before it; skip a gap; delete what it can not read; trust a length that it read.
 
 mod compaction;
-mod desk;
 mod disk;
 mod error;
 mod frame;
+mod handoff;
 mod log;
 mod manifest;
 mod reader;
@@ -69,15 +69,23 @@ use std::{
     time::Duration,
 };
 
-pub use self::{
-    compaction::{Compacted, Compaction, CompactionWatch, Progress, Room, should_compact},
-    disk::{Disk, DiskFile, Lock, LockError, RealDisk},
-    error::{BoxError, Damage, Error},
+pub(crate) use self::{
+    compaction::{Compaction, Progress, should_compact},
+    error::BoxError,
     frame::MAX_RECORD,
-    recover::{Contents, Replayed, Torn, Visit, check},
+    recover::{Replayed, Visit},
+};
+use self::{
+    disk::{Disk, Lock, RealDisk},
+    error::io_error,
+    shared::Shared,
+    writer::Writer,
+};
+pub use self::{
+    error::{Damage, Error},
+    recover::{Contents, Torn, check},
     repair::{Repaired, repair},
 };
-use self::{error::io_error, shared::Shared, writer::Writer};
 
 const DEFAULT_MEMORY: usize = 64 << 20;
 
@@ -95,11 +103,11 @@ pub enum Fsync {
 
 /// A record's sequence number; the first record is 1, and 0 is before all records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Position(pub u64);
+pub(crate) struct Position(pub u64);
 
 /// Whether the executor may run a write command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// Writes may run.
     Ready,
     /// The disk is behind: hold write commands back and ask again at [`Event::Room`].
@@ -112,7 +120,7 @@ pub enum State {
 
 impl State {
     /// Why writes are refused; `None` if they are not.
-    pub fn reason(&self) -> Option<Arc<str>> {
+    pub(crate) fn reason(&self) -> Option<Arc<str>> {
         match self {
             Self::Ready | Self::Busy => None,
             Self::Refusing(reason) | Self::Failed(reason) => Some(reason.clone()),
@@ -122,7 +130,7 @@ impl State {
 
 /// An event for the observer, sent from the journal's own threads; an observer must return quickly.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub(crate) enum Event {
     /// Records up to this one survive a power cut.
     Durable(Position),
     /// The state has changed; `Busy` is not reported, because it changes with every append.
@@ -134,7 +142,7 @@ pub enum Event {
 }
 
 /// The callback for events.
-pub type Observer = Arc<dyn Fn(Event) + Send + Sync>;
+pub(crate) type Observer = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// A journal's durability policy and limits.
 #[derive(Debug, Clone)]
@@ -159,23 +167,23 @@ impl Default for Config {
 
 /// Figures for `INFO` and for the compaction trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub(crate) struct Status {
     /// Whether writes may run.
-    pub state: State,
+    pub(crate) state: State,
     /// The durability policy.
-    pub fsync: Fsync,
+    pub(crate) fsync: Fsync,
     /// The last record appended.
-    pub appended: Position,
+    pub(crate) appended: Position,
     /// The last record that survives a power cut.
-    pub durable: Position,
+    pub(crate) durable: Position,
     /// Bytes in memory that wait for the disk.
-    pub memory: usize,
+    pub(crate) memory: usize,
     /// Bytes of log since the snapshot.
-    pub log_bytes: u64,
+    pub(crate) log_bytes: u64,
     /// Bytes of the snapshot.
-    pub snapshot_bytes: u64,
+    pub(crate) snapshot_bytes: u64,
     /// Syncs since the journal was opened.
-    pub syncs: u64,
+    pub(crate) syncs: u64,
 }
 
 /// What opening a journal found and did.
@@ -190,19 +198,19 @@ pub struct Opened {
 }
 
 /// An open journal, owned by the executor, which alone appends.
-pub struct Journal {
+pub(crate) struct Journal {
     shared: Arc<Shared>,
     disk: Arc<dyn Disk>,
     numbers: Arc<AtomicU64>,
     writer: Option<JoinHandle<()>>,
-    clerk: Option<JoinHandle<()>>,
+    snapshot_thread: Option<JoinHandle<()>>,
     _lock: Lock,
 }
 
 impl fmt::Debug for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Journal")
-            .field("place", &self.disk.place())
+            .field("path", &self.disk.path())
             .field("shared", &self.shared)
             .finish()
     }
@@ -210,7 +218,7 @@ impl fmt::Debug for Journal {
 
 impl Journal {
     /// Opens or creates the journal in a directory and replays it.
-    pub fn open(
+    pub(crate) fn open(
         dir: &Path,
         config: &Config,
         observer: Option<Observer>,
@@ -221,7 +229,7 @@ impl Journal {
     }
 
     /// Opens a journal on any [`Disk`].
-    pub fn open_on(
+    pub(crate) fn open_on(
         disk: Arc<dyn Disk>,
         config: &Config,
         observer: Option<Observer>,
@@ -237,7 +245,7 @@ impl Journal {
         let numbers = Arc::new(AtomicU64::new(0));
         let (log, contents) =
             scan.resume(disk.clone(), manifest.clone(), numbers.clone(), limit)?;
-        let (removed, set_aside) = repair::tidy(&*disk, &manifest);
+        let (removed, set_aside) = repair::remove_orphans(&*disk, &manifest);
         numbers.store(repair::free_number(&*disk)?, Ordering::Relaxed);
         if let Some(torn) = &contents.torn {
             tracing::warn!(
@@ -252,15 +260,21 @@ impl Journal {
         shared.log_bytes.store(contents.log_bytes, Ordering::Relaxed);
         shared.snapshot_bytes.store(contents.snapshot_bytes, Ordering::Relaxed);
         let writer = Writer::spawn(log, shared.clone(), config)
-            .map_err(io_error("start a thread for", disk.place()))?;
-        let journal =
-            Self { shared, disk, numbers, writer: Some(writer), clerk: None, _lock: lock };
+            .map_err(io_error("start a thread for", disk.path()))?;
+        let journal = Self {
+            shared,
+            disk,
+            numbers,
+            writer: Some(writer),
+            snapshot_thread: None,
+            _lock: lock,
+        };
         Ok((journal, Opened { contents, removed, set_aside }))
     }
 
     /// Appends a record without waiting for the disk. Fails only for a record over [`MAX_RECORD`]
     /// or after the journal has stopped.
-    pub fn append(&mut self, record: &[u8]) -> Result<Position, Error> {
+    pub(crate) fn append(&mut self, record: &[u8]) -> Result<Position, Error> {
         if record.len() > MAX_RECORD {
             return Err(Error::TooLarge(record.len()));
         }
@@ -268,42 +282,42 @@ impl Journal {
     }
 
     /// Whether a write command may run. Ask before each; the check costs two atomic loads.
-    pub fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         self.shared.state()
     }
 
     /// The last record that survives a power cut.
-    pub fn durable(&self) -> Position {
+    pub(crate) fn durable(&self) -> Position {
         self.shared.durable()
     }
 
     /// Changes the durability policy; records that wait under the old policy are synced at once.
-    pub fn set_fsync(&self, fsync: Fsync) {
+    pub(crate) fn set_fsync(&self, fsync: Fsync) {
         self.shared.set_fsync(fsync);
     }
 
     /// A handle to read the status and wait for syncs, for other threads.
-    pub fn watch(&self) -> Watch {
+    pub(crate) fn watch(&self) -> Watch {
         Watch { shared: self.shared.clone() }
     }
 
     /// Begins a compaction at the current position; see [`Compaction`].
-    pub fn begin_compaction(&mut self) -> Result<Compaction, Error> {
+    pub(crate) fn begin_compaction(&mut self) -> Result<Compaction, Error> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let (compaction, thread) = Compaction::begin(&self.shared, &self.disk, number)?;
         // The thread of the previous compaction, if any, has finished its work and is about to end.
-        self.clerk = Some(thread);
+        self.snapshot_thread = Some(thread);
         Ok(compaction)
     }
 
     /// Writes and syncs all records, ends the threads and releases the directory.
-    pub fn close(mut self) -> Result<(), Error> {
+    pub(crate) fn close(mut self) -> Result<(), Error> {
         self.shut()
     }
 
     fn shut(&mut self) -> Result<(), Error> {
         self.shared.stop();
-        for thread in self.writer.take().into_iter().chain(self.clerk.take()) {
+        for thread in self.writer.take().into_iter().chain(self.snapshot_thread.take()) {
             // A panic is already reported as [`State::Failed`].
             let _ = thread.join();
         }
@@ -328,35 +342,35 @@ impl Drop for Journal {
 
 /// Reads the status of a journal and waits for syncs, from any thread.
 #[derive(Debug, Clone)]
-pub struct Watch {
+pub(crate) struct Watch {
     shared: Arc<Shared>,
 }
 
 impl Watch {
     /// The last record that survives a power cut.
-    pub fn durable(&self) -> Position {
+    pub(crate) fn durable(&self) -> Position {
         self.shared.durable()
     }
 
     /// Whether a write command may run.
-    pub fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         self.shared.state()
     }
 
     /// Waits until a record survives a power cut.
-    pub fn wait_durable(&self, position: Position, timeout: Duration) -> Result<(), Error> {
+    pub(crate) fn wait_durable(&self, position: Position, timeout: Duration) -> Result<(), Error> {
         self.shared.wait_durable(position, timeout)
     }
 
     /// Syncs all records appended so far, under any policy.
-    pub fn sync(&self, timeout: Duration) -> Result<Position, Error> {
+    pub(crate) fn sync(&self, timeout: Duration) -> Result<Position, Error> {
         let position = self.shared.request_sync();
         self.shared.wait_durable(position, timeout)?;
         Ok(position)
     }
 
     /// The journal's figures.
-    pub fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         Status {
             state: self.shared.state(),
             fsync: self.shared.fsync(),

@@ -46,23 +46,26 @@ mod strings;
 mod structs;
 mod vm;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use self::host::{
+pub(crate) use self::host::{
     Access, Host, Level, NOT_ALLOWED, UNKNOWN_COMMAND, WRITE_REFUSED, WRONG_ARITY,
 };
-pub use self::interrupt::{Interrupt, KillError};
+pub(crate) use self::interrupt::{Interrupt, KillError};
 use self::random::Random;
 use self::vm::{Compiled, Run, Vm};
 use crate::reply::Reply;
 
 /// The reply to `EVALSHA` of a script that is not cached.
-pub const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
+pub(crate) const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 /// The reply to other clients while a script runs too long.
-pub const BUSY: &str =
+pub(crate) const BUSY: &str =
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
 
 /// The number of scripts cached by `EVAL`; scripts of `SCRIPT LOAD` are all kept.
@@ -70,12 +73,12 @@ const MAX_EVALUATED: usize = 500;
 
 /// The limits of one script.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// After this time a script that has not written is stopped; `None`: only `SCRIPT KILL` stops
     /// it.
-    pub time: Option<Duration>,
+    pub(crate) time: Option<Duration>,
     /// The memory limit of the VM, including cached scripts, in bytes.
-    pub memory: usize,
+    pub(crate) memory: usize,
 }
 
 impl Default for Limits {
@@ -86,7 +89,7 @@ impl Default for Limits {
 
 /// A script to run.
 #[derive(Debug, Clone, Copy)]
-pub enum Source<'a> {
+pub(crate) enum Source<'a> {
     /// The script's text; compiled and cached if it is new.
     Text(&'a [u8]),
     /// The SHA-1 of the script's text in hexadecimal, in any case.
@@ -95,19 +98,19 @@ pub enum Source<'a> {
 
 /// The arguments of a script.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub(crate) struct Call<'a> {
     /// The global `KEYS`.
-    pub keys: &'a [Bytes],
+    pub(crate) keys: &'a [Bytes],
     /// The global `ARGV`.
-    pub args: &'a [Bytes],
+    pub(crate) args: &'a [Bytes],
     /// The access that the caller allows; a script may declare less.
-    pub access: Access,
+    pub(crate) access: Access,
     /// The limits of the run.
-    pub limits: Limits,
+    pub(crate) limits: Limits,
 }
 
 /// The script cache and the VM.
-pub struct Scripts {
+pub(crate) struct Scripts {
     vm: Vm,
     interrupt: Interrupt,
     version: String,
@@ -134,7 +137,7 @@ impl std::fmt::Debug for Scripts {
 
 impl Scripts {
     /// An empty cache. Scripts read `version` as `redis.REDIS_VERSION`.
-    pub fn new(version: &str) -> Self {
+    pub(crate) fn new(version: &str) -> Self {
         let interrupt = Interrupt::new();
         Self {
             vm: Vm::new(interrupt.clone(), version, Random::default()),
@@ -147,27 +150,27 @@ impl Scripts {
     }
 
     /// A handle for other threads to watch and stop the running script.
-    pub fn interrupt(&self) -> Interrupt {
+    pub(crate) fn interrupt(&self) -> Interrupt {
         self.interrupt.clone()
     }
 
     /// The number of bytes used by the VM and its scripts, for `INFO memory`.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.vm.memory()
     }
 
     /// The number of cached scripts, for `INFO memory`.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.cache.len()
     }
 
     /// Whether no script is cached.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.cache.is_empty()
     }
 
     /// Runs a script and writes its reply or its error.
-    pub fn eval(
+    pub(crate) fn eval(
         &mut self,
         host: &mut dyn Host,
         source: Source<'_>,
@@ -201,7 +204,7 @@ impl Scripts {
     }
 
     /// Compiles and caches a script; returns its SHA-1, or the error reply.
-    pub fn load(&mut self, text: &[u8], limits: Limits) -> Result<String, String> {
+    pub(crate) fn load(&mut self, text: &[u8], limits: Limits) -> Result<String, String> {
         let sha = redis::sha1_hex(text);
         if !self.cache.contains_key(&sha) {
             self.compile(&sha, text, limits)?;
@@ -214,12 +217,12 @@ impl Scripts {
     }
 
     /// Whether a script is cached.
-    pub fn exists(&self, sha: &[u8]) -> bool {
+    pub(crate) fn exists(&self, sha: &[u8]) -> bool {
         std::str::from_utf8(sha).is_ok_and(|sha| self.cache.contains_key(&sha.to_ascii_lowercase()))
     }
 
     /// Removes all scripts and resets the VM.
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.cache.clear();
         self.evaluated.clear();
         self.vm = Vm::new(self.interrupt.clone(), &self.version, self.vm.random());

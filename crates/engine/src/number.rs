@@ -4,10 +4,10 @@
 //! and `inf` included) and are written as `%.17g`. `INCRBYFLOAT` computes with C's `long double`,
 //! which has its own file.
 
-pub mod long_double;
+pub(crate) mod long_double;
 
 /// Parses an integer in its canonical form.
-pub fn parse_int(text: &[u8]) -> Option<i64> {
+pub(crate) fn parse_int(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, text),
@@ -29,7 +29,7 @@ pub fn parse_int(text: &[u8]) -> Option<i64> {
 
 /// Parses an unsigned integer as C's `strtoull` does if it consumes all of the text: leading
 /// spaces, a sign and leading zeros are allowed. A negative number wraps around.
-pub fn parse_uint(text: &[u8]) -> Option<u64> {
+pub(crate) fn parse_uint(text: &[u8]) -> Option<u64> {
     if parse_int(text).is_some_and(|value| value < 0) {
         return None;
     }
@@ -47,7 +47,7 @@ pub fn parse_uint(text: &[u8]) -> Option<u64> {
 }
 
 /// Parses a float argument: all of the text, no overflow, no underflow to zero.
-pub fn parse_float(text: &[u8]) -> Option<f64> {
+pub(crate) fn parse_float(text: &[u8]) -> Option<f64> {
     if text.first().is_none_or(|byte| is_space(*byte)) {
         return None;
     }
@@ -58,7 +58,7 @@ pub fn parse_float(text: &[u8]) -> Option<f64> {
 }
 
 /// Parses the bound of a score range as `strtod` does; `""` is 0.
-pub fn parse_bound(text: &[u8]) -> Option<f64> {
+pub(crate) fn parse_bound(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {
         return Some(0.0);
@@ -113,7 +113,7 @@ fn strtod_hex(text: &str) -> Option<f64> {
 }
 
 /// Formats a float like C's `%.17g`.
-pub fn format_float(value: f64) -> String {
+pub(crate) fn format_float(value: f64) -> String {
     if value.is_nan() {
         return if value.is_sign_negative() { "-nan".into() } else { "nan".into() };
     }

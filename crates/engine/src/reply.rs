@@ -16,69 +16,69 @@ pub enum Protocol {
 
 /// A reply being written.
 #[derive(Debug)]
-pub struct Reply {
+pub(crate) struct Reply {
     bytes: BytesMut,
     protocol: Protocol,
 }
 
 impl Reply {
     /// An empty reply.
-    pub fn new(protocol: Protocol) -> Self {
+    pub(crate) fn new(protocol: Protocol) -> Self {
         Self { bytes: BytesMut::new(), protocol }
     }
 
     /// The protocol of the reply.
-    pub fn protocol(&self) -> Protocol {
+    pub(crate) fn protocol(&self) -> Protocol {
         self.protocol
     }
 
     /// Switches the protocol for the following values.
-    pub fn set_protocol(&mut self, protocol: Protocol) {
+    pub(crate) fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }
 
     /// The number of bytes written so far.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Whether no bytes were written.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
     /// Removes all bytes after the first `len`.
-    pub fn truncate(&mut self, len: usize) {
+    pub(crate) fn truncate(&mut self, len: usize) {
         self.bytes.truncate(len);
     }
 
     /// The bytes written so far.
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Takes the bytes and leaves an empty reply.
-    pub fn take(&mut self) -> BytesMut {
+    pub(crate) fn take(&mut self) -> BytesMut {
         self.bytes.split()
     }
 
     /// `+OK`.
-    pub fn ok(&mut self) {
+    pub(crate) fn ok(&mut self) {
         self.bytes.extend_from_slice(b"+OK\r\n");
     }
 
     /// A simple string.
-    pub fn status(&mut self, text: &str) {
+    pub(crate) fn status(&mut self, text: &str) {
         self.line(b'+', text.as_bytes());
     }
 
     /// An error; `text` begins with its code (`ERR …`, `WRONGTYPE …`).
-    pub fn error(&mut self, text: &str) {
+    pub(crate) fn error(&mut self, text: &str) {
         self.line(b'-', text.as_bytes());
     }
 
     /// An error that may quote a client's bytes; line breaks become spaces.
-    pub fn error_bytes(&mut self, text: &[u8]) {
+    pub(crate) fn error_bytes(&mut self, text: &[u8]) {
         self.bytes.extend_from_slice(b"-");
         let plain = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
         self.bytes.extend(text.iter().map(plain));
@@ -86,7 +86,7 @@ impl Reply {
     }
 
     /// A double; a bulk string in RESP 2.
-    pub fn double(&mut self, value: f64) {
+    pub(crate) fn double(&mut self, value: f64) {
         let text = crate::number::format_float(value);
         match self.protocol {
             Protocol::Resp2 => self.bulk(text.as_bytes()),
@@ -95,12 +95,12 @@ impl Reply {
     }
 
     /// An integer.
-    pub fn int(&mut self, value: i64) {
+    pub(crate) fn int(&mut self, value: i64) {
         self.line(b':', itoa::Buffer::new().format(value).as_bytes());
     }
 
     /// A boolean; 1 or 0 in RESP 2.
-    pub fn boolean(&mut self, value: bool) {
+    pub(crate) fn boolean(&mut self, value: bool) {
         match self.protocol {
             Protocol::Resp2 => self.int(value.into()),
             Protocol::Resp3 => self.line(b'#', if value { b"t" } else { b"f" }),
@@ -108,19 +108,19 @@ impl Reply {
     }
 
     /// A bulk string.
-    pub fn bulk(&mut self, value: &[u8]) {
+    pub(crate) fn bulk(&mut self, value: &[u8]) {
         self.line(b'$', itoa::Buffer::new().format(value.len()).as_bytes());
         self.bytes.extend_from_slice(value);
         self.bytes.extend_from_slice(b"\r\n");
     }
 
     /// A verbatim text; a bulk string in RESP 2.
-    pub fn verbatim(&mut self, text: &str) {
+    pub(crate) fn verbatim(&mut self, text: &str) {
         self.verbatim_as(b"txt", text.as_bytes());
     }
 
     /// A verbatim text with a format of three letters; a bulk string in RESP 2.
-    pub fn verbatim_as(&mut self, format: &[u8], text: &[u8]) {
+    pub(crate) fn verbatim_as(&mut self, format: &[u8], text: &[u8]) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text),
             Protocol::Resp3 => {
@@ -132,7 +132,7 @@ impl Reply {
     }
 
     /// A big number, as text; a bulk string in RESP 2.
-    pub fn big_number(&mut self, text: &[u8]) {
+    pub(crate) fn big_number(&mut self, text: &[u8]) {
         match self.protocol {
             Protocol::Resp2 => self.bulk(text),
             Protocol::Resp3 => self.line(b'(', text),
@@ -140,7 +140,7 @@ impl Reply {
     }
 
     /// A null.
-    pub fn nil(&mut self) {
+    pub(crate) fn nil(&mut self) {
         self.bytes.extend_from_slice(match self.protocol {
             Protocol::Resp2 => b"$-1\r\n",
             Protocol::Resp3 => b"_\r\n",
@@ -148,7 +148,7 @@ impl Reply {
     }
 
     /// A null array.
-    pub fn nil_array(&mut self) {
+    pub(crate) fn nil_array(&mut self) {
         self.bytes.extend_from_slice(match self.protocol {
             Protocol::Resp2 => b"*-1\r\n",
             Protocol::Resp3 => b"_\r\n",
@@ -156,12 +156,12 @@ impl Reply {
     }
 
     /// The header of an array of `len` elements.
-    pub fn array(&mut self, len: usize) {
+    pub(crate) fn array(&mut self, len: usize) {
         self.line(b'*', itoa::Buffer::new().format(len).as_bytes());
     }
 
     /// The header of a map of `pairs` entries; an array of twice that length in RESP 2.
-    pub fn map(&mut self, pairs: usize) {
+    pub(crate) fn map(&mut self, pairs: usize) {
         match self.protocol {
             Protocol::Resp2 => self.array(pairs * 2),
             Protocol::Resp3 => self.line(b'%', itoa::Buffer::new().format(pairs).as_bytes()),
@@ -169,7 +169,7 @@ impl Reply {
     }
 
     /// The header of a set; an array in RESP 2.
-    pub fn set(&mut self, len: usize) {
+    pub(crate) fn set(&mut self, len: usize) {
         match self.protocol {
             Protocol::Resp2 => self.array(len),
             Protocol::Resp3 => self.line(b'~', itoa::Buffer::new().format(len).as_bytes()),
@@ -177,7 +177,7 @@ impl Reply {
     }
 
     /// The header of a push message; an array in RESP 2.
-    pub fn push(&mut self, len: usize) {
+    pub(crate) fn push(&mut self, len: usize) {
         match self.protocol {
             Protocol::Resp2 => self.array(len),
             Protocol::Resp3 => self.line(b'>', itoa::Buffer::new().format(len).as_bytes()),

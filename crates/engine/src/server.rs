@@ -22,6 +22,7 @@
 //!   `scripting.rs` · `client_command.rs` · `settings.rs` · `info.rs` · `slowlog.rs`
 //! - `compaction.rs` writes a new snapshot while the live keyspace serves clients
 
+mod blocked;
 mod client_command;
 mod compaction;
 mod connection;
@@ -29,7 +30,7 @@ mod event_loop;
 mod executor;
 mod info;
 mod listen;
-mod mail;
+mod loop_queue;
 mod pubsub;
 mod request;
 mod scripting;
@@ -39,7 +40,6 @@ mod shared;
 mod slowlog;
 mod stats;
 mod transaction;
-mod waiting;
 mod watchdog;
 
 use std::net::SocketAddr;
@@ -52,10 +52,10 @@ use std::{fmt, io};
 
 use mio::{Poll, Registry, Waker};
 
-use self::event_loop::{EventLoop, LoopState, Turn, WAKE};
+use self::event_loop::{Driver, EventLoop, LoopState, WAKE};
 use self::executor::Executor;
 use self::listen::{Bound, raise_file_limit};
-use self::mail::Mailbox;
+use self::loop_queue::LoopQueue;
 use self::settings::Settings;
 use self::shared::{Counters, Loop, Shared};
 use crate::db::Db;
@@ -64,18 +64,18 @@ use crate::journal::{self, Event, Fsync, Journal, Opened};
 pub use self::listen::ListenError;
 
 /// The Redis version reported to clients: client libraries choose their commands by it.
-pub const VERSION: &str = "7.2.4";
+pub(crate) const VERSION: &str = "7.2.4";
 
 /// Stack size of the engine's threads: Lua scripts nest deeply in C.
 const STACK_BYTES: usize = 8 << 20;
 
 /// How long a script that has written may still run after the server was asked to stop.
-const SCRIPT_PATIENCE: Duration = Duration::from_secs(3);
+const SCRIPT_GRACE: Duration = Duration::from_secs(3);
 
 /// Called on `SHUTDOWN`: the program that embeds the engine decides what to do.
-pub type OnShutdown = Arc<dyn Fn() + Send + Sync>;
+pub(crate) type OnShutdown = Arc<dyn Fn() + Send + Sync>;
 /// Called with the reason when the server stops because of an internal failure.
-pub type OnFailure = Arc<dyn Fn(&str) + Send + Sync>;
+pub(crate) type OnFailure = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How to run a server: addresses, password, journal and limits.
 pub struct Config {
@@ -180,13 +180,13 @@ impl Server {
         let busy_ms = config.busy_threshold.as_millis() as u64;
         counters.busy_threshold_ms.store(busy_ms, Ordering::Relaxed);
         let always = config.dir.is_some() && config.journal.fsync == Fsync::Always;
-        counters.holds_answers.store(always, Ordering::Relaxed);
+        counters.holds_replies.store(always, Ordering::Relaxed);
         let polls: Vec<Poll> =
             (0..config.io_threads.max(1)).map(|_| Poll::new()).collect::<io::Result<_>>()?;
-        let mailboxes = mailboxes(&polls)?;
+        let loop_queues = loop_queues(&polls)?;
 
         let began = Instant::now();
-        let (db, journal, opened) = open(&config, mailboxes.clone(), counters.clone())?;
+        let (db, journal, opened) = open(&config, loop_queues.clone(), counters.clone())?;
         let replay_time = began.elapsed();
         let bound = plan.bind()?;
 
@@ -207,10 +207,10 @@ impl Server {
             || polls.iter().map(|poll| poll.registry().try_clone()).collect::<io::Result<Vec<_>>>();
         let (own, watchdogs) = (registries()?, registries()?);
         let (mut loops, mut listeners) = (Vec::new(), Some(bound.listeners()?));
-        for (poll, mailbox) in polls.into_iter().zip(mailboxes) {
+        for (poll, loop_queue) in polls.into_iter().zip(loop_queues) {
             // The first loop accepts for all loops.
             let state = LoopState::new(poll, listeners.take().unwrap_or_default())?;
-            loops.push(Loop { state: Mutex::new(state), mailbox });
+            loops.push(Loop { state: Mutex::new(state), loop_queue });
         }
         let shared = Arc::new(Shared {
             executor: parking_lot::Mutex::new(executor),
@@ -223,7 +223,7 @@ impl Server {
             on_failure: config.on_failure,
             stopping: AtomicBool::new(false),
             last_client: AtomicU64::new(0),
-            turn: AtomicUsize::new(0),
+            next_loop_index: AtomicUsize::new(0),
         });
         let mut server = Self { shared, threads: Vec::new(), bound, opened, replay_time };
         server.spawn(own, watchdogs)?;
@@ -234,7 +234,7 @@ impl Server {
         for (index, registry) in own.into_iter().enumerate() {
             let shared = self.shared.clone();
             self.thread(format!("engine-{index}"), move || {
-                let event_loop = EventLoop::new(shared.clone(), index, Turn::Own, registry);
+                let event_loop = EventLoop::new(shared.clone(), index, Driver::Own, registry);
                 if let Err(error) = event_loop.run(&shared) {
                     shared.fail(&format!("an event loop failed: {error}"));
                 }
@@ -246,18 +246,18 @@ impl Server {
 
     fn thread(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
         /// Reports a panic of its thread: the state behind a poisoned lock cannot be trusted.
-        struct Alarm(Arc<Shared>);
-        impl Drop for Alarm {
+        struct PanicReport(Arc<Shared>);
+        impl Drop for PanicReport {
             fn drop(&mut self) {
                 if thread::panicking() {
                     self.0.fail("a thread of the engine panicked");
                 }
             }
         }
-        let alarm = Alarm(self.shared.clone());
+        let report = PanicReport(self.shared.clone());
         let spawned =
             thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
-                let _alarm = alarm;
+                let _report = report;
                 run();
             })?;
         self.threads.push(spawned);
@@ -297,7 +297,7 @@ impl Server {
             while !thread.is_finished() {
                 // A script may have begun since; no other thread is left to stop it.
                 let _ = self.shared.interrupt.kill();
-                if asked.elapsed() > SCRIPT_PATIENCE {
+                if asked.elapsed() > SCRIPT_GRACE {
                     self.shared.interrupt.close();
                 }
                 thread::sleep(Duration::from_millis(1));
@@ -324,9 +324,9 @@ impl Drop for Server {
     }
 }
 
-fn mailboxes(polls: &[Poll]) -> io::Result<Vec<Arc<Mailbox>>> {
+fn loop_queues(polls: &[Poll]) -> io::Result<Vec<Arc<LoopQueue>>> {
     let make = |(index, poll): (usize, &Poll)| {
-        Ok(Arc::new(Mailbox::new(index, Waker::new(poll.registry(), WAKE)?)))
+        Ok(Arc::new(LoopQueue::new(index, Waker::new(poll.registry(), WAKE)?)))
     };
     polls.iter().enumerate().map(make).collect()
 }
@@ -334,7 +334,7 @@ fn mailboxes(polls: &[Poll]) -> io::Result<Vec<Arc<Mailbox>>> {
 /// Opens the journal, if one is configured, and replays it into a new keyspace.
 fn open(
     config: &Config,
-    mailboxes: Vec<Arc<Mailbox>>,
+    loop_queues: Vec<Arc<LoopQueue>>,
     counters: Arc<Counters>,
 ) -> Result<(Db, Option<Journal>, Option<Opened>), journal::Error> {
     let mut db = Db::new();
@@ -350,7 +350,7 @@ fn open(
             }
         }
         if !matches!(event, Event::Compaction(_)) {
-            mailboxes.iter().for_each(|mailbox| mailbox.wake_if_awaiting());
+            loop_queues.iter().for_each(|loop_queue| loop_queue.wake_if_awaiting());
         }
     });
     let visit = &mut |replayed: journal::Replayed<'_>| compaction::apply(&mut db, replayed);

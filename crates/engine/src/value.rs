@@ -2,26 +2,26 @@
 //!
 //! Adding a type? Add its file, a variant of [`Value`] with its arms below, and a file of commands.
 
-pub mod hash;
-pub mod list;
+pub(crate) mod hash;
+pub(crate) mod list;
 mod packed;
-pub mod ranked;
-pub mod set;
-pub mod stream;
-pub mod string;
-pub mod zset;
+pub(crate) mod ranked;
+pub(crate) mod set;
+pub(crate) mod stream;
+pub(crate) mod string;
+pub(crate) mod zset;
 
-pub use hash::Hash;
-pub use list::List;
-pub use set::Set;
-pub use stream::Stream;
-pub use zset::ZSet;
+pub(crate) use hash::Hash;
+pub(crate) use list::List;
+pub(crate) use set::Set;
+pub(crate) use stream::Stream;
+pub(crate) use zset::ZSet;
 
 use crate::blob::Blob;
 
 /// The value of a key. All types but strings are boxed, so that a value is as wide as a string.
 #[derive(Debug, Clone)]
-pub enum Value {
+pub(crate) enum Value {
     /// A byte string.
     String(Blob),
     /// A map of fields.
@@ -38,7 +38,7 @@ pub enum Value {
 
 impl Value {
     /// The reply of `TYPE`.
-    pub fn type_name(&self) -> &'static str {
+    pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::String(_) => "string",
             Self::Hash(_) => "hash",
@@ -50,7 +50,7 @@ impl Value {
     }
 
     /// The reply of `OBJECT ENCODING`: the encoding Redis would use, which may differ from ours.
-    pub fn encoding(&self) -> &'static str {
+    pub(crate) fn encoding(&self) -> &'static str {
         match self {
             Self::String(text) => string::encoding(text),
             Self::Hash(hash) => hash.encoding(),
@@ -62,7 +62,7 @@ impl Value {
     }
 
     /// Whether the value is an empty collection, which must not stay in the keyspace.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::String(_) | Self::Stream(_) => false,
             Self::Hash(hash) => hash.len() == 0,
@@ -73,7 +73,7 @@ impl Value {
     }
 
     /// The approximate number of bytes on the heap.
-    pub fn heap_size(&self) -> usize {
+    pub(crate) fn heap_size(&self) -> usize {
         match self {
             Self::String(text) => text.heap_size(),
             Self::Hash(hash) => size_of::<Hash>() + hash.heap_size(),
@@ -86,7 +86,7 @@ impl Value {
 }
 
 /// A type of value; lets the keyspace return any type with one function.
-pub trait Typed: Sized {
+pub(crate) trait Typed: Sized {
     /// The value as this type.
     fn of(value: &Value) -> Option<&Self>;
     /// The value as this type, mutable.

@@ -18,8 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow, bail};
-use stampede_engine::journal::{self, Fsync, Opened};
-use stampede_engine::server::{Config, Server, StartError};
+use stampede_engine::{Config, Fsync, JournalConfig, Opened, Server, StartError};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -34,13 +33,13 @@ pub(crate) fn folder(data_dir: &Path) -> PathBuf {
 }
 
 /// The journal's settings for a policy.
-pub(crate) fn journal_config(fsync: FsyncArg) -> journal::Config {
+pub(crate) fn journal_config(fsync: FsyncArg) -> JournalConfig {
     let fsync = match fsync {
         FsyncArg::Always => Fsync::Always,
         FsyncArg::Everysec => Fsync::EverySec,
         FsyncArg::Never => Fsync::Never,
     };
-    journal::Config { fsync, ..journal::Config::default() }
+    JournalConfig { fsync, ..JournalConfig::default() }
 }
 
 /// A running engine, and why it ended if it did so by itself.

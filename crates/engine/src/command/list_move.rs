@@ -35,7 +35,7 @@ pub(super) fn blmove(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     let timeout = timeout_ms(db, &args[5])?;
     if shift(db, &args[1], &args[2], from, to, reply)? {
         db.record(&[b"LMOVE", &*args[1], &args[2], &args[3], &args[4]]);
-    } else if !db.waits(args, &args[1..2], timeout) {
+    } else if !db.request_block(args, &args[1..2], timeout) {
         reply.nil();
     }
     Ok(())
@@ -45,7 +45,7 @@ pub(super) fn brpoplpush(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Resu
     let timeout = timeout_ms(db, &args[3])?;
     if shift(db, &args[1], &args[2], End::Right, End::Left, reply)? {
         db.record(&[b"RPOPLPUSH", &*args[1], &args[2]]);
-    } else if !db.waits(args, &args[1..2], timeout) {
+    } else if !db.request_block(args, &args[1..2], timeout) {
         reply.nil();
     }
     Ok(())
@@ -72,7 +72,7 @@ pub(super) fn blmpop(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     let (keys, rest) = keys_and_rest(args, 2)?;
     let (from, most) = end_and_count(rest)?;
     let timeout = timeout_ms(db, &args[1])?;
-    if !pop_many(db, keys, from, most, reply)? && !db.waits(args, keys, timeout) {
+    if !pop_many(db, keys, from, most, reply)? && !db.request_block(args, keys, timeout) {
         reply.nil_array();
     }
     Ok(())
@@ -137,7 +137,7 @@ fn pop_first(db: &mut Db, args: &[Bytes], from: End, reply: &mut Reply) -> Resul
             return Ok(());
         }
     }
-    if !db.waits(args, keys, timeout) {
+    if !db.request_block(args, keys, timeout) {
         reply.nil_array();
     }
     Ok(())

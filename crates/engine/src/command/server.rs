@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::args::{Options, int, is};
 use super::key::database;
-use super::{COMMANDS, Command, FAST, GROW, NO_SCRIPT, READ, WAIT, WRITE, find};
+use super::{BLOCKING, COMMANDS, Command, FAST, GROW, NO_SCRIPT, READ, WRITE, find};
 use crate::blob::Blob;
 use crate::db::Db;
 use crate::error::{NEEDS_CONNECTION, Result, SYNTAX, arity, subcommand};
@@ -116,7 +116,7 @@ fn describe(row: &Command, reply: &mut Reply) {
         (GROW, "denyoom"),
         (FAST, "fast"),
         (NO_SCRIPT, "noscript"),
-        (WAIT, "blocking"),
+        (BLOCKING, "blocking"),
     ];
     let flags: Vec<&str> =
         words.iter().filter(|(flag, _)| row.flags.has(*flag)).map(|(_, word)| *word).collect();

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::args::{Options, int, is};
 use super::stream::id;
-use crate::db::{Db, Waiting};
+use crate::db::{Blocking, Db};
 use crate::error::{
     Error, NEGATIVE_TIMEOUT, NO_SUCH_KEY, Result, SYNTAX, TIMEOUT_NOT_INTEGER,
     TIMEOUT_OUT_OF_RANGE, arity, subcommand, subcommand_syntax,
@@ -76,7 +76,7 @@ pub(super) fn xread(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
         let word = options.next().ok_or(SYNTAX)?;
         let more = options.left() >= 1;
         if is(word, "BLOCK") && more {
-            if db.waiting() == Waiting::Forbidden {
+            if db.blocking() == Blocking::Forbidden {
                 let name = String::from_utf8_lossy(&args[0]);
                 return Err(Error::quoting(format!(
                     "ERR {name} command is not allowed with BLOCK option from scripts"
@@ -128,7 +128,7 @@ pub(super) fn xread(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
         let head = &args[..args.len() - after.len()];
         let ids = after.iter().map(|id| Bytes::from(id.to_string()));
         let again: Vec<Bytes> = head.iter().cloned().chain(ids).collect();
-        !db.waits(&again, keys, timeout)
+        !db.request_block(&again, keys, timeout)
     });
     if denied {
         reply.nil_array();

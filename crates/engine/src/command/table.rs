@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    CONNECTION, Command, FAST, Flags, GROW, Keys, NO_AUTH, NO_SCRIPT, NOT_QUEUED, READ,
-    SUBCOMMANDS, WAIT, WHILE_SUBSCRIBED, WRITE, expire, hash, key, list, list_move, scan, server,
-    set, set_algebra, stream, stream_read, string, zset, zset_algebra, zset_range,
+    BLOCKING, CONNECTION, Command, FAST, Flags, GROW, Keys, NO_AUTH, NO_SCRIPT, NOT_QUEUED, READ,
+    SUBCOMMANDS, WHILE_SUBSCRIBED, WRITE, expire, hash, key, list, list_move, scan, server, set,
+    set_algebra, stream, stream_read, string, zset, zset_algebra, zset_range,
 };
 
 /// The maximum length of a command name.
@@ -37,9 +37,9 @@ const RF: Flags = READ.and(FAST);
 const WF: Flags = WRITE.and(FAST);
 const WG: Flags = WRITE.and(GROW);
 const WGF: Flags = WG.and(FAST);
-const WW: Flags = WRITE.and(WAIT);
+const WW: Flags = WRITE.and(BLOCKING);
 const WWN: Flags = WW.and(NO_SCRIPT);
-const WGWN: Flags = WG.and(WAIT).and(NO_SCRIPT);
+const WGWN: Flags = WG.and(BLOCKING).and(NO_SCRIPT);
 
 /// Flags of commands that need the connection.
 const C: Flags = CONNECTION.and(NO_SCRIPT);
@@ -55,7 +55,7 @@ const ALL_BUT_LAST: (i32, i32, i32) = (1, -2, 1);
 
 /// All commands.
 #[rustfmt::skip]
-pub static COMMANDS: &[Command] = &[
+pub(crate) static COMMANDS: &[Command] = &[
     // Strings
     row("append", 3, WGF, ONE, string::append),
     row("decr", 2, WGF, ONE, string::decr),
@@ -204,7 +204,7 @@ pub static COMMANDS: &[Command] = &[
     row("xinfo", -2, READ.and(SUBCOMMANDS), (2, 2, 1), stream_read::xinfo),
     row("xlen", 2, RF, ONE, stream_read::xlen),
     row("xrange", -4, READ, ONE, stream_read::xrange),
-    row("xread", -4, READ.and(WAIT), NO_KEY, stream_read::xread),
+    row("xread", -4, READ.and(BLOCKING), NO_KEY, stream_read::xread),
     row("xrevrange", -4, READ, ONE, stream_read::xrevrange),
     row("xsetid", -3, WGF, ONE, stream::xsetid),
     row("xtrim", -4, WRITE, ONE, stream::xtrim),

@@ -243,7 +243,7 @@ fn pop_first(db: &mut Db, args: &[Bytes], side: Side, reply: &mut Reply) -> Resu
             return Ok(());
         }
     }
-    if !db.waits(args, keys, timeout) {
+    if !db.request_block(args, keys, timeout) {
         reply.nil_array();
     }
     Ok(())
@@ -262,7 +262,7 @@ pub(super) fn bzmpop(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     let (keys, rest) = keys_and_rest(args, 2)?;
     let (side, most) = side_and_count(rest)?;
     let timeout = timeout_ms(db, &args[1])?;
-    if !pop_many(db, keys, side, most, reply)? && !db.waits(args, keys, timeout) {
+    if !pop_many(db, keys, side, most, reply)? && !db.request_block(args, keys, timeout) {
         reply.nil_array();
     }
     Ok(())

@@ -13,7 +13,7 @@ use bytes::{Buf, Bytes};
 
 /// Effects that have not been taken yet.
 #[derive(Debug, Default)]
-pub struct Effects {
+pub(crate) struct Effects {
     bytes: Vec<u8>,
     off: bool,
 }
@@ -21,11 +21,11 @@ pub struct Effects {
 /// A record that does not decode; the engine never writes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a record of effects ends in the middle of an effect")]
-pub struct Malformed;
+pub(crate) struct Malformed;
 
 impl Effects {
     /// Adds an effect on a database.
-    pub fn push<T: AsRef<[u8]>>(&mut self, db: usize, args: &[T]) {
+    pub(crate) fn push<T: AsRef<[u8]>>(&mut self, db: usize, args: &[T]) {
         if self.off {
             return;
         }
@@ -38,17 +38,17 @@ impl Effects {
     }
 
     /// Whether there are no effects.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
     /// All effects as one record; call [`Effects::clear`] after copying it.
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Takes all effects as one record.
-    pub fn take(&mut self) -> Bytes {
+    pub(crate) fn take(&mut self) -> Bytes {
         // Copied to its size: the buffer is reused by the next command.
         let record = Bytes::copy_from_slice(&self.bytes);
         self.clear();
@@ -56,13 +56,13 @@ impl Effects {
     }
 
     /// Appends all effects to a buffer and clears them.
-    pub fn take_into(&mut self, buffer: &mut Vec<u8>) {
+    pub(crate) fn take_into(&mut self, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(&self.bytes);
         self.clear();
     }
 
     /// Clears all effects.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         if self.bytes.capacity() > 1 << 20 {
             self.bytes = Vec::new();
@@ -70,23 +70,25 @@ impl Effects {
     }
 
     /// Stops recording: without a journal, or during its replay.
-    pub fn pause(&mut self) {
+    pub(crate) fn pause(&mut self) {
         self.off = true;
     }
 
     /// Resumes recording.
-    pub fn resume(&mut self) {
+    pub(crate) fn resume(&mut self) {
         self.off = false;
     }
 
     /// Whether effects are recorded.
-    pub fn is_recording(&self) -> bool {
+    pub(crate) fn is_recording(&self) -> bool {
         !self.off
     }
 }
 
 /// Decodes a record: the database and arguments of each effect.
-pub fn decode(record: &Bytes) -> impl Iterator<Item = Result<(usize, Vec<Bytes>), Malformed>> {
+pub(crate) fn decode(
+    record: &Bytes,
+) -> impl Iterator<Item = Result<(usize, Vec<Bytes>), Malformed>> {
     let mut rest = record.clone();
     std::iter::from_fn(move || {
         if rest.is_empty() {

@@ -6,7 +6,7 @@ use crate::value::Typed;
 
 impl Db {
     /// A key's value of type `T`; `None` if the key does not exist.
-    pub fn read<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&T>> {
+    pub(crate) fn read<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&T>> {
         match self.find(key) {
             None => Ok(None),
             Some(index) => T::of(self.space().value(index)).map(Some).ok_or(WRONG_TYPE),
@@ -14,7 +14,7 @@ impl Db {
     }
 
     /// A key's value of type `T`, mutable; call [`Db::changed`] after changing it.
-    pub fn write<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>> {
+    pub(crate) fn write<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>> {
         match self.find(key) {
             None => Ok(None),
             Some(index) => T::of_mut(self.space_mut().value_mut(index)).map(Some).ok_or(WRONG_TYPE),
@@ -23,7 +23,7 @@ impl Db {
 
     /// A key's value of type `T`, mutable, created empty if the key does not exist. Call
     /// [`Db::changed`] after changing it, and leave no empty collection.
-    pub fn create<T: Typed>(&mut self, key: &[u8]) -> Result<&mut T> {
+    pub(crate) fn create<T: Typed>(&mut self, key: &[u8]) -> Result<&mut T> {
         let index = match self.find(key) {
             Some(index) => index,
             None => self.space_mut().set(key, T::empty()),

@@ -8,7 +8,7 @@ use crate::blob::Blob;
 
 /// A watched key; end the watch with [`Db::unwatch`].
 #[derive(Debug)]
-pub struct Watch {
+pub(crate) struct Watch {
     db: usize,
     key: Blob,
     version: u64,
@@ -16,7 +16,7 @@ pub struct Watch {
 
 impl Db {
     /// Starts to watch a key of the selected database.
-    pub fn watch(&mut self, key: &[u8]) -> Watch {
+    pub(crate) fn watch(&mut self, key: &[u8]) -> Watch {
         // An expired key is removed first: its later removal must not invalidate the watch.
         self.find(key);
         let version = self.space_mut().watch(key);
@@ -24,7 +24,7 @@ impl Db {
     }
 
     /// Whether the key was changed or has expired since the watch began.
-    pub fn is_stale(&self, watch: &Watch) -> bool {
+    pub(crate) fn is_stale(&self, watch: &Watch) -> bool {
         let space = &self.spaces[watch.db];
         let expiry = space.find(&watch.key).and_then(|index| space.expiry(index));
         space.version(&watch.key) != watch.version
@@ -32,28 +32,28 @@ impl Db {
     }
 
     /// Ends a watch.
-    pub fn unwatch(&mut self, watch: Watch) {
+    pub(crate) fn unwatch(&mut self, watch: Watch) {
         self.spaces[watch.db].unwatch(&watch.key);
     }
 
     /// Reports changes of a key in [`Db::take_ready`]; calls are counted.
-    pub fn await_key(&mut self, db: usize, key: &[u8]) {
+    pub(crate) fn await_key(&mut self, db: usize, key: &[u8]) {
         self.spaces[db].await_key(key);
     }
 
     /// Reverses one [`Db::await_key`].
-    pub fn release_key(&mut self, db: usize, key: &[u8]) {
+    pub(crate) fn release_key(&mut self, db: usize, key: &[u8]) {
         self.spaces[db].release_key(key);
     }
 
     /// Whether a client is blocked on a key that has changed since the last [`Db::take_ready`].
-    pub fn has_ready(&self) -> bool {
+    pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
     /// The keys with blocked clients that have changed since the last call, in the order in which
     /// they first got a value.
-    pub fn take_ready(&mut self) -> Vec<(usize, Blob)> {
+    pub(crate) fn take_ready(&mut self) -> Vec<(usize, Blob)> {
         std::mem::take(&mut self.ready)
     }
 }

@@ -28,9 +28,9 @@ use std::{
 
 use super::{
     Error, Event, Position,
-    desk::{Desk, Outcome},
     disk::Disk,
     frame::Kind,
+    handoff::{Handoff, Outcome},
     manifest::{Manifest, SnapshotEntry},
     recover::{self, Visit},
     shared::{Shared, Work},
@@ -49,13 +49,13 @@ const MIN_LOG: u64 = 256 << 20;
 ///
 /// So the journal stays below about twice its snapshot plus 256 MiB, and each byte is written about
 /// twice.
-pub fn should_compact(log_bytes: u64, snapshot_bytes: u64) -> bool {
+pub(crate) fn should_compact(log_bytes: u64, snapshot_bytes: u64) -> bool {
     log_bytes >= MIN_LOG && log_bytes >= snapshot_bytes
 }
 
 /// Whether the snapshot accepts more items now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub(crate) enum Room {
     /// It does.
     More,
     /// The item was accepted, but the disk is behind: serve clients and continue later.
@@ -64,7 +64,7 @@ pub enum Room {
 
 /// The progress of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// Items are being fed and written.
     Feeding,
     /// All items are fed; writing and installing go on without the caller.
@@ -77,21 +77,21 @@ pub enum Progress {
 
 /// The result of a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compacted {
+pub(crate) struct Compacted {
     /// The last record that the snapshot contains.
-    pub position: Position,
+    pub(crate) position: Position,
     /// The number of items in the snapshot.
-    pub items: u64,
+    pub(crate) items: u64,
     /// The size of the snapshot.
-    pub snapshot_bytes: u64,
+    pub(crate) snapshot_bytes: u64,
     /// The number of log bytes that it replaced.
-    pub log_bytes: u64,
+    pub(crate) log_bytes: u64,
 }
 
 /// A running compaction; dropping it unfinished aborts it.
 #[derive(Debug)]
-pub struct Compaction {
-    desk: Arc<Desk>,
+pub(crate) struct Compaction {
+    handoff: Arc<Handoff>,
     disk: Arc<dyn Disk>,
     position: Position,
     builder: BlockBuilder,
@@ -103,33 +103,33 @@ impl Compaction {
         disk: &Arc<dyn Disk>,
         number: u64,
     ) -> Result<(Self, thread::JoinHandle<()>), Error> {
-        let desk = Arc::new(Desk::default());
-        shared.begin(&desk)?;
+        let handoff = Arc::new(Handoff::default());
+        shared.begin(&handoff)?;
         let log_bytes = shared.log_bytes.load(Ordering::Relaxed);
-        let Some(position) = shared.push(Work::Rotate(desk.clone())) else {
-            desk.settle(Progress::Failed("the journal is closed".into()));
+        let Some(position) = shared.push(Work::Rotate(handoff.clone())) else {
+            handoff.settle(Progress::Failed("the journal is closed".into()));
             return Err(Error::Stopped("it is closed".into()));
         };
         let entry = SnapshotEntry { number, upto: position.0 };
-        let clerk = Clerk {
-            desk: desk.clone(),
+        let writer = SnapshotWriter {
+            handoff: handoff.clone(),
             shared: shared.clone(),
             disk: disk.clone(),
             entry,
             log_bytes,
         };
         let spawned =
-            thread::Builder::new().name("journal-snapshot".to_owned()).spawn(move || clerk.run());
+            thread::Builder::new().name("journal-snapshot".to_owned()).spawn(move || writer.run());
         let thread = spawned.map_err(|source| {
-            desk.settle(Progress::Failed("no thread".into()));
-            Error::Io { action: "start a thread for", path: disk.place(), source }
+            handoff.settle(Progress::Failed("no thread".into()));
+            Error::Io { action: "start a thread for", path: disk.path(), source }
         })?;
         let disk = disk.clone();
-        Ok((Self { desk, disk, position, builder: BlockBuilder::default() }, thread))
+        Ok((Self { handoff, disk, position, builder: BlockBuilder::default() }, thread))
     }
 
     /// The position that the snapshot must represent.
-    pub fn position(&self) -> Position {
+    pub(crate) fn position(&self) -> Position {
         self.position
     }
 
@@ -138,9 +138,9 @@ impl Compaction {
     ///
     /// Waits until the writer has cut the log there, and reads the disk: call it on a thread of its
     /// own.
-    pub fn replay(&self, visit: Visit<'_>) -> Result<(), Error> {
+    pub(crate) fn replay(&self, visit: Visit<'_>) -> Result<(), Error> {
         let manifest = loop {
-            if let Some(reason) = self.desk.lock().abort.clone() {
+            if let Some(reason) = self.handoff.lock().abort.clone() {
                 return Err(Error::Aborted(reason));
             }
             if let Some(mut manifest) = Manifest::load(&*self.disk)?
@@ -160,77 +160,77 @@ impl Compaction {
     }
 
     /// Adds an item without waiting for the disk.
-    pub fn feed(&mut self, item: &[u8]) -> Result<Room, Error> {
+    pub(crate) fn feed(&mut self, item: &[u8]) -> Result<Room, Error> {
         if let Some(block) = self.builder.push(item)? {
-            self.desk.put(block)?;
+            self.handoff.put(block)?;
         }
         Ok(if self.has_room() { Room::More } else { Room::Full })
     }
 
     /// Whether the queue has room for more items.
-    pub fn has_room(&self) -> bool {
-        let inner = self.desk.lock();
+    pub(crate) fn has_room(&self) -> bool {
+        let inner = self.handoff.lock();
         // After an abort, `feed` returns the reason.
         inner.queued < QUEUE_BYTES || inner.abort.is_some()
     }
 
     /// Ends the feed; the rest goes on without the caller. Follow [`CompactionWatch::progress`] or
     /// the observer.
-    pub fn finish(mut self) -> CompactionWatch {
+    pub(crate) fn finish(mut self) -> CompactionWatch {
         // A failed compaction reports it in its progress.
-        let _ = self.builder.take().map(|block| self.desk.put(block));
-        let mut inner = self.desk.lock();
+        let _ = self.builder.take().map(|block| self.handoff.put(block));
+        let mut inner = self.handoff.lock();
         inner.finish = Some(self.builder.items);
         if inner.progress == Progress::Feeding {
             inner.progress = Progress::Finishing;
         }
         drop(inner);
-        self.desk.changed.notify_all();
+        self.handoff.changed.notify_all();
         self.watch()
     }
 
     /// Aborts the compaction.
-    pub fn abort(self) {
+    pub(crate) fn abort(self) {
         drop(self);
     }
 
     /// A handle to follow the compaction.
-    pub fn watch(&self) -> CompactionWatch {
-        CompactionWatch { desk: self.desk.clone() }
+    pub(crate) fn watch(&self) -> CompactionWatch {
+        CompactionWatch { handoff: self.handoff.clone() }
     }
 }
 
 impl Drop for Compaction {
     fn drop(&mut self) {
-        if self.desk.lock().finish.is_none() {
-            self.desk.abort("it was given up".into());
+        if self.handoff.lock().finish.is_none() {
+            self.handoff.abort("it was given up".into());
         }
     }
 }
 
 /// Follows a compaction.
 #[derive(Debug, Clone)]
-pub struct CompactionWatch {
-    desk: Arc<Desk>,
+pub(crate) struct CompactionWatch {
+    handoff: Arc<Handoff>,
 }
 
 impl CompactionWatch {
     /// The current progress.
-    pub fn progress(&self) -> Progress {
-        self.desk.lock().progress.clone()
+    pub(crate) fn progress(&self) -> Progress {
+        self.handoff.lock().progress.clone()
     }
 
     /// Waits until the compaction has ended, or the timeout has passed.
-    pub fn wait(&self, timeout: Duration) -> Progress {
+    pub(crate) fn wait(&self, timeout: Duration) -> Progress {
         let deadline = Instant::now() + timeout;
-        let mut inner = self.desk.lock();
+        let mut inner = self.handoff.lock();
         while matches!(inner.progress, Progress::Feeding | Progress::Finishing) {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
             inner = self
-                .desk
+                .handoff
                 .changed
                 .wait_timeout(inner, left)
                 .unwrap_or_else(PoisonError::into_inner)
@@ -241,15 +241,15 @@ impl CompactionWatch {
 }
 
 /// The thread that writes the snapshot file.
-struct Clerk {
-    desk: Arc<Desk>,
+struct SnapshotWriter {
+    handoff: Arc<Handoff>,
     shared: Arc<Shared>,
     disk: Arc<dyn Disk>,
     entry: SnapshotEntry,
     log_bytes: u64,
 }
 
-impl Clerk {
+impl SnapshotWriter {
     fn run(self) {
         let name = Kind::Snapshot.file_name(self.entry.number);
         let progress = match self.write().and_then(|done| Ok((done, self.install()?))) {
@@ -270,18 +270,18 @@ impl Clerk {
                 Progress::Failed(reason)
             }
         };
-        self.desk.settle(progress.clone());
-        self.shared.tell(Event::Compaction(progress));
+        self.handoff.settle(progress.clone());
+        self.shared.notify(Event::Compaction(progress));
     }
 
     fn write(&self) -> Result<Compacted, Halt> {
-        let place = self.disk.place().join(Kind::Snapshot.file_name(self.entry.number));
+        let place = self.disk.path().join(Kind::Snapshot.file_name(self.entry.number));
         let full = |error: std::io::Error| {
             self.halt(format!("cannot write {}: {error}", place.display()).into())
         };
         let mut file = SnapshotFile::create(&*self.disk, self.entry).map_err(full)?;
         let items = loop {
-            match self.desk.next().map_err(|reason| self.halt(reason))? {
+            match self.handoff.next().map_err(|reason| self.halt(reason))? {
                 Ok(block) => file.write_block(&block).map_err(full)?,
                 Err(items) => break items,
             }
@@ -297,10 +297,10 @@ impl Clerk {
     }
 
     fn install(&self) -> Result<Vec<String>, Halt> {
-        if self.shared.push(Work::Install(self.entry, self.desk.clone())).is_none() {
+        if self.shared.push(Work::Install(self.entry, self.handoff.clone())).is_none() {
             return Err(self.halt("the journal is closed".into()));
         }
-        match self.desk.wait_outcome() {
+        match self.handoff.wait_outcome() {
             Outcome::Installed(names) => Ok(names),
             Outcome::Declined(reason) => Err(self.halt(reason)),
             Outcome::Unknown(reason) => Err(Halt { reason, orphan: false }),
@@ -309,7 +309,7 @@ impl Clerk {
 
     /// Aborts the compaction, so that a caller that still feeds learns of it.
     fn halt(&self, reason: Arc<str>) -> Halt {
-        self.desk.abort(reason.clone());
+        self.handoff.abort(reason.clone());
         Halt { reason, orphan: true }
     }
 }

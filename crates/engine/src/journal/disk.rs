@@ -16,9 +16,9 @@ use std::{
 };
 
 /// A flat directory of files, as the journal uses it.
-pub trait Disk: fmt::Debug + Send + Sync {
+pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// The directory's path, for messages.
-    fn place(&self) -> PathBuf;
+    fn path(&self) -> PathBuf;
     /// Creates an empty file, or truncates an existing one.
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
     /// Opens a file that must exist.
@@ -36,7 +36,7 @@ pub trait Disk: fmt::Debug + Send + Sync {
 }
 
 /// An open file, read and written at explicit offsets.
-pub trait DiskFile: fmt::Debug + Send {
+pub(crate) trait DiskFile: fmt::Debug + Send {
     /// Reads some bytes; a short read is allowed, 0 means end of file.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
     /// Writes some bytes; a short write is allowed.
@@ -86,7 +86,7 @@ impl dyn DiskFile {
 
 /// Holds the lock of a directory while it lives.
 #[derive(Debug)]
-pub struct Lock {
+pub(crate) struct Lock {
     // Dropping the file releases the lock; the tests' disk in memory has none.
     _file: Option<fs::File>,
 }
@@ -101,7 +101,7 @@ impl Lock {
 
 /// Why a directory could not be locked.
 #[derive(Debug)]
-pub enum LockError {
+pub(crate) enum LockError {
     /// Another process holds the lock; its pid, if it wrote one.
     Held(Option<u32>),
     /// The lock file could not be opened or locked.
@@ -110,13 +110,13 @@ pub enum LockError {
 
 /// A directory of the operating system.
 #[derive(Debug, Clone)]
-pub struct RealDisk {
+pub(crate) struct RealDisk {
     dir: PathBuf,
 }
 
 impl RealDisk {
     /// Uses a directory; creates and syncs it if it is missing.
-    pub fn create(dir: &Path) -> io::Result<Self> {
+    pub(crate) fn create(dir: &Path) -> io::Result<Self> {
         if !dir.is_dir() {
             fs::create_dir_all(dir)?;
             if let Some(parent) = dir.parent().filter(|p| !p.as_os_str().is_empty()) {
@@ -127,7 +127,7 @@ impl RealDisk {
     }
 
     /// Uses a directory that must exist.
-    pub fn existing(dir: &Path) -> io::Result<Self> {
+    pub(crate) fn existing(dir: &Path) -> io::Result<Self> {
         if fs::metadata(dir)?.is_dir() {
             Ok(Self { dir: dir.to_path_buf() })
         } else {
@@ -140,7 +140,7 @@ impl RealDisk {
 const LOCK: &str = "lock";
 
 impl Disk for RealDisk {
-    fn place(&self) -> PathBuf {
+    fn path(&self) -> PathBuf {
         self.dir.clone()
     }
 

@@ -3,7 +3,7 @@
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
 /// An error of the caller's replay callback.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a journal could not be opened, written or compacted.
 #[derive(Debug, thiserror::Error)]

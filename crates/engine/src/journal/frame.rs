@@ -33,7 +33,7 @@ pub(super) const FRAME_HEADER: usize = 24;
 /// The format version written, and the newest one read.
 pub(super) const VERSION: u32 = 1;
 /// The largest record or snapshot item: 1 GiB.
-pub const MAX_RECORD: usize = 1 << 30;
+pub(crate) const MAX_RECORD: usize = 1 << 30;
 
 const MARK: u32 = 1 << 31;
 

@@ -57,7 +57,7 @@ impl Chunk {
 
 /// Why an operation did not succeed.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum LogError {
     /// A temporary error: the operation must be retried before any other.
     Retry(String),
     /// The operation did not happen and need not be retried.
@@ -88,13 +88,13 @@ pub(super) struct Log {
     written: u64,
     durable: u64,
     /// The highest watermark that a frame on disk carries.
-    vouched: u64,
+    watermark: u64,
     unsynced: Vec<Chunk>,
     unsynced_bytes: usize,
     copies_missing: bool,
     suspect: Option<String>,
     /// Files of failed attempts; removed after the next install.
-    litter: Vec<String>,
+    leftover_files: Vec<String>,
 }
 
 impl Log {
@@ -108,7 +108,7 @@ impl Log {
         (end, last): (u64, u64),
     ) -> Self {
         let (durable_end, written, durable) = (end, last, last);
-        let (unsynced, litter, vouched) = (Vec::new(), Vec::new(), 0);
+        let (unsynced, leftover_files, watermark) = (Vec::new(), Vec::new(), 0);
         let (unsynced_bytes, copies_missing, suspect) = (0, false, None);
         Self {
             disk,
@@ -120,12 +120,12 @@ impl Log {
             durable_end,
             written,
             durable,
-            vouched,
+            watermark,
             unsynced,
             unsynced_bytes,
             copies_missing,
             suspect,
-            litter,
+            leftover_files,
         }
     }
 
@@ -151,11 +151,11 @@ impl Log {
 
     /// Whether a synced record is not covered by a watermark on disk yet.
     pub(super) fn wants_mark(&self) -> bool {
-        self.vouched < self.durable && !self.is_dirty() && self.suspect.is_none()
+        self.watermark < self.durable && !self.is_dirty() && self.suspect.is_none()
     }
 
     /// Writes a chunk after the last one. After an error the chunk keeps its progress.
-    pub(super) fn write(&mut self, chunk: &mut Chunk) -> Result<(), Trouble> {
+    pub(super) fn write(&mut self, chunk: &mut Chunk) -> Result<(), LogError> {
         let mut done = match chunk.progress {
             Some((number, done)) if number == self.header.number => done,
             _ => {
@@ -170,13 +170,13 @@ impl Log {
                 failed => {
                     chunk.progress = Some((self.header.number, done));
                     let error = failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into());
-                    return Err(Trouble::Retry(self.sentence("write to", &error)));
+                    return Err(LogError::Retry(self.sentence("write to", &error)));
                 }
             }
         }
         self.end += done as u64;
         self.written = chunk.last;
-        self.vouched = self.vouched.max(self.durable);
+        self.watermark = self.watermark.max(self.durable);
         Ok(())
     }
 
@@ -196,7 +196,7 @@ impl Log {
     }
 
     /// Makes all whole chunks durable; returns chunks whose copies are no longer needed.
-    pub(super) fn sync(&mut self) -> Result<Vec<Chunk>, Trouble> {
+    pub(super) fn sync(&mut self) -> Result<Vec<Chunk>, LogError> {
         if self.suspect.is_none() {
             // Not `is_dirty`: marks must be synced too, because a sealed segment must be complete.
             if self.end == self.durable_end {
@@ -213,7 +213,7 @@ impl Log {
                 Err(error) => self.suspect = Some(self.sentence("sync", &error)),
             }
         }
-        self.heal()
+        self.rewrite_unsynced()
     }
 
     /// Whether the last sync of the open segment failed, so that [`Self::sync`] must run before the
@@ -222,16 +222,17 @@ impl Log {
         self.suspect.is_some()
     }
 
-    fn heal(&mut self) -> Result<Vec<Chunk>, Trouble> {
+    fn rewrite_unsynced(&mut self) -> Result<Vec<Chunk>, LogError> {
         let reason = self.suspect.clone().unwrap_or_default();
         if self.copies_missing {
-            return Err(Trouble::Fatal(format!(
+            return Err(LogError::Fatal(format!(
                 "{reason}; what was written after record {} may be lost, for fsync policy never keeps no copies",
                 self.durable
             )));
         }
-        let (mut file, header) =
-            self.new_segment(self.durable).map_err(|e| Trouble::Retry(format!("{reason}; {e}")))?;
+        let (mut file, header) = self
+            .new_segment(self.durable)
+            .map_err(|e| LogError::Retry(format!("{reason}; {e}")))?;
         let mut end = FILE_HEADER as u64;
         let mut rewrite = || {
             for chunk in &mut self.unsynced {
@@ -243,14 +244,14 @@ impl Log {
         };
         if let Err(error) = rewrite() {
             let _ = self.disk.remove(&Kind::Log.file_name(header.number));
-            return Err(Trouble::Retry(format!(
+            return Err(LogError::Retry(format!(
                 "{reason}; and not into a new segment either: {error}"
             )));
         }
         match self.switch(file, header, self.durable_end) {
             Ok(()) => {}
             Err(InstallError::Unchanged(error) | InstallError::Unknown(error)) => {
-                return Err(Trouble::Retry(format!("{reason}; and no new manifest: {error}")));
+                return Err(LogError::Retry(format!("{reason}; and no new manifest: {error}")));
             }
         }
         tracing::warn!(%reason, segment = header.number, "unsynced records were rewritten to a new segment");
@@ -263,12 +264,12 @@ impl Log {
     }
 
     /// Begins a new segment; all records before it become durable.
-    pub(super) fn rotate(&mut self) -> Result<Vec<Chunk>, Trouble> {
+    pub(super) fn rotate(&mut self) -> Result<Vec<Chunk>, LogError> {
         let synced = self.sync()?;
         if self.end == FILE_HEADER as u64 {
             return Ok(synced);
         }
-        let started = self.new_segment(self.written).map_err(Trouble::Declined);
+        let started = self.new_segment(self.written).map_err(LogError::Declined);
         let outcome =
             started.and_then(|(file, header)| match self.switch(file, header, self.end) {
                 Ok(()) => {
@@ -277,10 +278,10 @@ impl Log {
                     Ok(())
                 }
                 Err(InstallError::Unchanged(e)) => {
-                    Err(Trouble::Declined(format!("cannot write the manifest: {e}")))
+                    Err(LogError::Declined(format!("cannot write the manifest: {e}")))
                 }
                 Err(InstallError::Unknown(e)) => {
-                    Err(Trouble::Retry(format!("cannot replace the manifest: {e}")))
+                    Err(LogError::Retry(format!("cannot replace the manifest: {e}")))
                 }
             });
         // The sync has succeeded even if the rotation has not; its buffers are then not reused.
@@ -288,7 +289,7 @@ impl Log {
     }
 
     /// Makes a finished snapshot the base of the journal; returns the names of obsolete files.
-    pub(super) fn install(&mut self, snapshot: SnapshotEntry) -> Result<Vec<String>, Trouble> {
+    pub(super) fn install(&mut self, snapshot: SnapshotEntry) -> Result<Vec<String>, LogError> {
         let mut next =
             Manifest { snapshot: Some(snapshot), segments: self.manifest.segments.clone() };
         next.segments.retain(|segment| segment.base >= snapshot.upto);
@@ -297,15 +298,15 @@ impl Log {
             next.segments.remove(0);
         }
         if next.segments.first().is_none_or(|first| first.base != snapshot.upto) {
-            return Err(Trouble::Declined("no segment begins where the snapshot ends".to_owned()));
+            return Err(LogError::Declined("no segment begins where the snapshot ends".to_owned()));
         }
         match next.install(&*self.disk) {
             Ok(()) => {}
             Err(InstallError::Unchanged(e)) => {
-                return Err(Trouble::Declined(format!("cannot write the manifest: {e}")));
+                return Err(LogError::Declined(format!("cannot write the manifest: {e}")));
             }
             Err(InstallError::Unknown(e)) => {
-                return Err(Trouble::Retry(format!("cannot replace the manifest: {e}")));
+                return Err(LogError::Retry(format!("cannot replace the manifest: {e}")));
             }
         }
         let old = std::mem::replace(&mut self.manifest, next);
@@ -313,7 +314,7 @@ impl Log {
         let kept = |number| self.manifest.segments.iter().any(|s| s.number == number);
         let segments =
             old.segments.iter().filter(|s| !kept(s.number)).map(|s| Kind::Log.file_name(s.number));
-        Ok(snapshots.chain(segments).chain(self.litter.drain(..)).collect())
+        Ok(snapshots.chain(segments).chain(self.leftover_files.drain(..)).collect())
     }
 
     /// Writes a mark that tells readers that the last records were synced. Optional.
@@ -324,7 +325,7 @@ impl Log {
         // A failure is harmless: the next chunk overwrites the mark.
         if self.file.write_all_at(self.end, &frame).is_ok() {
             self.end += frame.len() as u64;
-            self.vouched = self.durable;
+            self.watermark = self.durable;
         }
     }
 
@@ -352,7 +353,7 @@ impl Log {
         let made: io::Result<_> = make();
         made.map(|file| (file, header)).map_err(|error| {
             let _ = self.disk.remove(&name);
-            format!("cannot create {}: {error}", self.disk.place().join(&name).display())
+            format!("cannot create {}: {error}", self.disk.path().join(&name).display())
         })
     }
 
@@ -373,21 +374,21 @@ impl Log {
             match error {
                 InstallError::Unchanged(_) => drop(self.disk.remove(&name)),
                 // The manifest on disk may name the new segment.
-                InstallError::Unknown(_) => self.litter.push(name),
+                InstallError::Unknown(_) => self.leftover_files.push(name),
             }
             return Err(error);
         }
         self.manifest = next;
         self.file = file;
         self.header = header;
-        for name in self.litter.drain(..) {
+        for name in self.leftover_files.drain(..) {
             let _ = self.disk.remove(&name);
         }
         Ok(())
     }
 
     fn sentence(&self, verb: &str, error: &io::Error) -> String {
-        let path = self.disk.place().join(Kind::Log.file_name(self.header.number));
+        let path = self.disk.path().join(Kind::Log.file_name(self.header.number));
         format!("cannot {verb} {}: {error}", path.display())
     }
 }

@@ -138,7 +138,7 @@ impl Manifest {
 
     /// Reads the manifest; `None` if there is none.
     pub(super) fn load(disk: &dyn Disk) -> Result<Option<Self>, Error> {
-        let path = disk.place().join(MANIFEST);
+        let path = disk.path().join(MANIFEST);
         let file = match disk.open(MANIFEST) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -152,7 +152,7 @@ impl Manifest {
             Ok(manifest) => Ok(Some(manifest)),
             Err(DecodeError::TooNew(found)) => Err(Error::TooNew { path, found, known: VERSION }),
             Err(DecodeError::Bad(what)) => {
-                let (dir, file, what) = (disk.place(), MANIFEST.to_owned(), what.to_owned());
+                let (dir, file, what) = (disk.path(), MANIFEST.to_owned(), what.to_owned());
                 Err(Damage { dir, file, offset: 0, what }.into())
             }
         }

@@ -59,7 +59,7 @@ pub(super) enum Next {
 
 /// What a bad frame is, judged by the frames after it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Behind {
+pub(super) enum BadFrame {
     /// A torn tail: no later frame shows that the bad frame was ever synced; `records` whole
     /// records follow.
     Torn { records: u64 },
@@ -76,7 +76,7 @@ impl FrameReader {
         sealed: Option<u64>,
     ) -> Result<Self, Error> {
         let name = kind.file_name(number);
-        let dir = disk.place();
+        let dir = disk.path();
         let damage = |offset: u64, what: String| Damage {
             dir: dir.clone(),
             file: name.clone(),
@@ -221,12 +221,12 @@ impl FrameReader {
 
     /// Decides whether a bad frame at `bad`, in place of record `expected`, is a torn tail or
     /// damage.
-    pub(super) fn look_behind(
+    pub(super) fn classify_bad_frame(
         &self,
         bad: u64,
         expected: u64,
         cut_limit: u64,
-    ) -> Result<Behind, Error> {
+    ) -> Result<BadFrame, Error> {
         let rest = self.end - bad;
         // Checking overlapping candidates may read the rest of the file a few times, not n² times.
         let mut budget = rest.saturating_mul(4).saturating_add(WINDOW as u64);
@@ -257,14 +257,16 @@ impl FrameReader {
                 }
                 let size = (FRAME_HEADER + header.length) as u64;
                 if size > budget {
-                    return Ok(Behind::Damage(
+                    return Ok(BadFrame::Damage(
                         "what follows it looks like records too often to be searched",
                     ));
                 }
                 budget -= size;
                 if self.is_good_at(offset, &header)? {
                     if header.synced >= expected {
-                        return Ok(Behind::Damage("later records say that it was safely on disk"));
+                        return Ok(BadFrame::Damage(
+                            "later records say that it was safely on disk",
+                        ));
                     }
                     records += u64::from(!header.mark);
                     last_good = offset + size;
@@ -276,10 +278,10 @@ impl FrameReader {
             at += skip as u64;
         }
         if last_good - bad > cut_limit {
-            return Ok(Behind::Damage(
+            return Ok(BadFrame::Damage(
                 "more good records follow it than a crash can leave unsynced",
             ));
         }
-        Ok(Behind::Torn { records })
+        Ok(BadFrame::Torn { records })
     }
 }

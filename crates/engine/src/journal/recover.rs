@@ -23,13 +23,13 @@ use super::{
     frame::{FILE_HEADER, FileHeader, Kind},
     log::Log,
     manifest::{InstallError, MANIFEST, Manifest, SegmentEntry},
-    reader::{Behind, FrameReader, Next},
+    reader::{BadFrame, FrameReader, Next},
     snapshot,
 };
 
 /// An element of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Replayed<'a> {
+pub(crate) enum Replayed<'a> {
     /// An item of the snapshot; all items come before the first record.
     Item(&'a [u8]),
     /// A record with its position.
@@ -37,7 +37,7 @@ pub enum Replayed<'a> {
 }
 
 /// The caller's callback for a replay.
-pub type Visit<'a> = &'a mut dyn FnMut(Replayed<'_>) -> Result<(), BoxError>;
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(Replayed<'_>) -> Result<(), BoxError>;
 
 /// A tail that a crash left incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub(super) struct Scan {
     /// The segment where reading stopped and the end of its valid part; `None` in the snapshot.
     stopped: Option<(usize, u64)>,
     /// The end of the part of the last segment that its own watermarks show as synced.
-    vouched_end: u64,
+    synced_end: u64,
     open: Option<(Box<dyn DiskFile>, FileHeader)>,
 }
 
@@ -89,8 +89,7 @@ pub(super) fn scan(
     cut_limit: u64,
     visit: Visit<'_>,
 ) -> Result<Scan, Error> {
-    let mut scan =
-        Scan { contents: Contents::default(), stopped: None, vouched_end: 0, open: None };
+    let mut scan = Scan { contents: Contents::default(), stopped: None, synced_end: 0, open: None };
     if let Some(entry) = manifest.snapshot {
         let mut items = 0;
         let read = snapshot::read(disk, entry, &mut |item| {
@@ -139,7 +138,7 @@ impl Scan {
                 .into());
         }
         let mut end = FILE_HEADER as u64;
-        self.vouched_end = end;
+        self.synced_end = end;
         // The latest record that no later frame has shown as synced yet, and where it ends.
         let mut witness = (entry.base, end);
         loop {
@@ -171,9 +170,9 @@ impl Scan {
                     contents.log_bytes += size;
                     end = offset + size;
                     if header.mark && header.synced == contents.last {
-                        self.vouched_end = end;
+                        self.synced_end = end;
                     } else if header.synced >= witness.0 {
-                        self.vouched_end = self.vouched_end.max(witness.1);
+                        self.synced_end = self.synced_end.max(witness.1);
                         witness = (contents.last, end);
                     }
                 }
@@ -182,11 +181,15 @@ impl Scan {
                     return Err(reader.damage(offset, what).into());
                 }
                 Next::Bad { offset, what } => {
-                    match reader.look_behind(offset, contents.last.saturating_add(1), cut_limit)? {
-                        Behind::Damage(why) => {
+                    match reader.classify_bad_frame(
+                        offset,
+                        contents.last.saturating_add(1),
+                        cut_limit,
+                    )? {
+                        BadFrame::Damage(why) => {
                             return Err(reader.damage(offset, format!("{what}, and {why}")).into());
                         }
-                        Behind::Torn { records } => {
+                        BadFrame::Torn { records } => {
                             let (file, bytes) =
                                 (Kind::Log.file_name(entry.number), reader.end() - offset);
                             contents.torn = Some(Torn { file, offset, bytes, records });
@@ -213,17 +216,17 @@ impl Scan {
         let (Some((mut file, header)), Some((_, end))) = (self.open, self.stopped) else {
             let what = "it names no open segment".to_owned();
             return Err(
-                Damage { dir: disk.place(), file: MANIFEST.to_owned(), offset: 0, what }.into()
+                Damage { dir: disk.path(), file: MANIFEST.to_owned(), offset: 0, what }.into()
             );
         };
-        let path = disk.place().join(Kind::Log.file_name(header.number));
+        let path = disk.path().join(Kind::Log.file_name(header.number));
         if contents.torn.is_some() {
             file.truncate(end).map_err(io_error("cut the torn tail of", path.clone()))?;
         }
         // The last process may have died after a failed fsync and before its rewrite: such pages
         // look clean but never reached the disk. Writing them again makes them dirty, so that the
         // sync below covers them.
-        let mut at = end.saturating_sub(rewrite_limit).max(self.vouched_end);
+        let mut at = end.saturating_sub(rewrite_limit).max(self.synced_end);
         let mut piece = vec![0; 1 << 20];
         while at < end {
             let size = (end - at).min(piece.len() as u64) as usize;
@@ -242,8 +245,8 @@ impl Scan {
 /// Locks the directory; an error names the other process.
 pub(super) fn lock(disk: &dyn Disk) -> Result<super::disk::Lock, Error> {
     disk.lock().map_err(|error| match error {
-        LockError::Held(pid) => Error::Locked { dir: disk.place(), pid },
-        LockError::Io(source) => Error::Io { action: "lock", path: disk.place(), source },
+        LockError::Held(pid) => Error::Locked { dir: disk.path(), pid },
+        LockError::Io(source) => Error::Io { action: "lock", path: disk.path(), source },
     })
 }
 
@@ -260,7 +263,7 @@ pub(super) fn manifest_or_first(disk: &dyn Disk) -> Result<Manifest, Error> {
         file.sync()?;
         disk.sync_dir()
     };
-    make().map_err(io_error("create the first segment in", disk.place()))?;
+    make().map_err(io_error("create the first segment in", disk.path()))?;
     let manifest = Manifest {
         snapshot: None,
         segments: vec![SegmentEntry { number: 1, base: 0, sealed: None }],
@@ -271,21 +274,21 @@ pub(super) fn manifest_or_first(disk: &dyn Disk) -> Result<Manifest, Error> {
 
 /// Refuses a directory with data but without a manifest: it is not a new journal.
 pub(super) fn refuse_lost_manifest(disk: &dyn Disk) -> Result<(), Error> {
-    for name in disk.list().map_err(io_error("list", disk.place()))? {
+    for name in disk.list().map_err(io_error("list", disk.path()))? {
         let data = match Kind::of_file_name(&name) {
             Some((Kind::Snapshot, _)) => true,
             // The first segment is created before the first manifest, but holds no record until
             // then.
             Some((Kind::Log, _)) => {
                 let length = disk.open(&name).and_then(|file| file.length());
-                length.map_err(io_error("read", disk.place().join(&name)))? > FILE_HEADER as u64
+                length.map_err(io_error("read", disk.path().join(&name)))? > FILE_HEADER as u64
             }
             None => false,
         };
         if data {
             let what = format!("it is missing, but there is {name}");
             return Err(
-                Damage { dir: disk.place(), file: MANIFEST.to_owned(), offset: 0, what }.into()
+                Damage { dir: disk.path(), file: MANIFEST.to_owned(), offset: 0, what }.into()
             );
         }
     }
@@ -295,7 +298,7 @@ pub(super) fn refuse_lost_manifest(disk: &dyn Disk) -> Result<(), Error> {
 pub(super) fn install(disk: &dyn Disk, manifest: &Manifest) -> Result<(), Error> {
     manifest.install(disk).map_err(|error| match error {
         InstallError::Unchanged(source) | InstallError::Unknown(source) => {
-            Error::Io { action: "write", path: disk.place().join(MANIFEST), source }
+            Error::Io { action: "write", path: disk.path().join(MANIFEST), source }
         }
     })
 }

@@ -129,7 +129,7 @@ impl Repaired {
         let Some(old) = manifest.snapshot else { return Ok(manifest.clone()) };
         let name = Kind::Snapshot.file_name(old.number);
         let entry = SnapshotEntry { number: free_number(disk)?, upto: old.upto };
-        let path = disk.place().join(Kind::Snapshot.file_name(entry.number));
+        let path = disk.path().join(Kind::Snapshot.file_name(entry.number));
         let mut file =
             SnapshotFile::create(disk, entry).map_err(io_error("create", path.clone()))?;
         let mut builder = BlockBuilder::default();
@@ -177,7 +177,7 @@ impl Repaired {
         if !exists(disk, name)? {
             return Ok(());
         }
-        let names = disk.list().map_err(io_error("list", disk.place()))?;
+        let names = disk.list().map_err(io_error("list", disk.path()))?;
         let free =
             |n: u32| if n == 0 { format!("{name}.damaged") } else { format!("{name}.{n}.damaged") };
         let aside = (0..).map(free).find(|aside| !names.contains(aside)).unwrap_or_default();
@@ -187,7 +187,7 @@ impl Repaired {
         };
         moved
             .and_then(|()| disk.sync_dir())
-            .map_err(io_error("move aside", disk.place().join(name)))?;
+            .map_err(io_error("move aside", disk.path().join(name)))?;
         self.set_aside.push(aside);
         Ok(())
     }
@@ -197,7 +197,7 @@ impl Repaired {
 fn rebuild(disk: &dyn Disk) -> Result<Manifest, Error> {
     let mut snapshots = BTreeMap::new();
     let mut logs = BTreeMap::new();
-    for name in disk.list().map_err(io_error("list", disk.place()))? {
+    for name in disk.list().map_err(io_error("list", disk.path()))? {
         match Kind::of_file_name(&name) {
             Some((Kind::Log, number)) => {
                 if let Ok(reader) = FrameReader::open(disk, Kind::Log, number, None) {
@@ -269,19 +269,19 @@ fn empty_segment(disk: &dyn Disk, base: u64) -> Result<SegmentEntry, Error> {
         file.sync()?;
         disk.sync_dir()
     };
-    make().map_err(io_error("create a segment in", disk.place()))?;
+    make().map_err(io_error("create a segment in", disk.path()))?;
     Ok(SegmentEntry { number, base, sealed: None })
 }
 
 /// A number that no file has, including files set aside.
 pub(super) fn free_number(disk: &dyn Disk) -> Result<u64, Error> {
-    let names = disk.list().map_err(io_error("list", disk.place()))?;
+    let names = disk.list().map_err(io_error("list", disk.path()))?;
     let numbers = names.iter().filter_map(|name| name.split('.').next()?.parse::<u64>().ok());
     Ok(numbers.max().unwrap_or(0).saturating_add(1))
 }
 
 /// Removes files left by a crash; files with records that the manifest does not name are renamed.
-pub(super) fn tidy(disk: &dyn Disk, manifest: &Manifest) -> (Vec<String>, Vec<String>) {
+pub(super) fn remove_orphans(disk: &dyn Disk, manifest: &Manifest) -> (Vec<String>, Vec<String>) {
     let (mut removed, mut set_aside) = (Vec::new(), Vec::new());
     let newest = manifest.segments.last().map_or(0, |segment| segment.number);
     for name in disk.list().unwrap_or_default() {
@@ -311,13 +311,11 @@ pub(super) fn tidy(disk: &dyn Disk, manifest: &Manifest) -> (Vec<String>, Vec<St
 }
 
 fn exists(disk: &dyn Disk, name: &str) -> Result<bool, Error> {
-    Ok(disk.list().map_err(io_error("list", disk.place()))?.iter().any(|n| n == name))
+    Ok(disk.list().map_err(io_error("list", disk.path()))?.iter().any(|n| n == name))
 }
 
 fn length(disk: &dyn Disk, name: &str) -> Result<u64, Error> {
-    disk.open(name)
-        .and_then(|file| file.length())
-        .map_err(io_error("read", disk.place().join(name)))
+    disk.open(name).and_then(|file| file.length()).map_err(io_error("read", disk.path().join(name)))
 }
 
 fn copy(disk: &dyn Disk, from: &str, to: &str) -> io::Result<()> {

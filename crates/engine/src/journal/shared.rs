@@ -25,8 +25,8 @@ use std::{
 
 use super::{
     Error, Event, Fsync, Position, State,
-    desk::Desk,
     frame::{FRAME_HEADER, push_record},
+    handoff::Handoff,
     log::Chunk,
     manifest::SnapshotEntry,
 };
@@ -45,8 +45,8 @@ const SPARE: usize = 16;
 #[derive(Debug)]
 pub(super) enum Work {
     Write(Chunk),
-    Rotate(Arc<Desk>),
-    Install(SnapshotEntry, Arc<Desk>),
+    Rotate(Arc<Handoff>),
+    Install(SnapshotEntry, Arc<Handoff>),
 }
 
 /// What the writer took from the queue.
@@ -67,7 +67,7 @@ pub(super) struct Shared {
     memory: AtomicUsize,
     memory_limit: usize,
     stall_limit: Duration,
-    troubled: AtomicBool,
+    not_ready: AtomicBool,
     pub(super) log_bytes: AtomicU64,
     pub(super) snapshot_bytes: AtomicU64,
     pub(super) syncs: AtomicU64,
@@ -96,7 +96,7 @@ struct Inner {
     /// The writer sleeps until this many bytes are queued.
     wake_at: usize,
     state: State,
-    desk: Option<Arc<Desk>>,
+    handoff: Option<Arc<Handoff>>,
     spare: Vec<Vec<u8>>,
     progress: Instant,
 }
@@ -118,7 +118,7 @@ impl Shared {
             stop: false,
             wake_at: usize::MAX,
             state: State::Ready,
-            desk: None,
+            handoff: None,
             spare: Vec::new(),
             progress: Instant::now(),
         };
@@ -130,7 +130,7 @@ impl Shared {
             memory: AtomicUsize::new(0),
             memory_limit: config.memory_limit,
             stall_limit: config.stall_limit,
-            troubled: AtomicBool::new(false),
+            not_ready: AtomicBool::new(false),
             log_bytes: AtomicU64::new(0),
             snapshot_bytes: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
@@ -191,7 +191,7 @@ impl Shared {
 
     pub(super) fn state(&self) -> State {
         let busy = self.memory.load(Ordering::Relaxed) >= self.memory_limit;
-        if !busy && !self.troubled.load(Ordering::Acquire) {
+        if !busy && !self.not_ready.load(Ordering::Acquire) {
             return State::Ready;
         }
         let inner = self.lock();
@@ -234,17 +234,17 @@ impl Shared {
     }
 
     /// Registers a compaction as the running one; fails if one is running.
-    pub(super) fn begin(&self, desk: &Arc<Desk>) -> Result<(), Error> {
+    pub(super) fn begin(&self, handoff: &Arc<Handoff>) -> Result<(), Error> {
         let mut inner = self.lock();
         match &inner.state {
             State::Failed(reason) => return Err(Error::Stopped(reason.clone())),
             State::Refusing(reason) => return Err(Error::Aborted(reason.clone())),
             State::Ready | State::Busy => {}
         }
-        if inner.desk.as_ref().is_some_and(|desk| desk.is_running()) {
+        if inner.handoff.as_ref().is_some_and(|handoff| handoff.is_running()) {
             return Err(Error::Compacting);
         }
-        inner.desk = Some(desk.clone());
+        inner.handoff = Some(handoff.clone());
         Ok(())
     }
 
@@ -281,7 +281,7 @@ impl Shared {
 
     /// Waits for work until `deadline`. While `backing_off`, only the deadline or a stop ends the
     /// wait.
-    pub(super) fn take(&self, deadline: Option<Instant>, resting: bool) -> Batch {
+    pub(super) fn take(&self, deadline: Option<Instant>, backing_off: bool) -> Batch {
         let mut inner = self.lock();
         let mut lingering: Option<Instant> = None;
         loop {
@@ -290,12 +290,12 @@ impl Shared {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
-            let urgent = inner.stop || (!resting && inner.sync_wanted);
+            let urgent = inner.stop || (!backing_off && inner.sync_wanted);
             if urgent || until.is_some_and(|until| until <= now) {
                 break;
             }
             inner.wake_at = usize::MAX;
-            if !resting {
+            if !backing_off {
                 let is_work = inner.queued > 0 || !inner.queue.is_empty();
                 if is_work && (inner.fsync == Fsync::Always || inner.queued >= LINGER_BYTES) {
                     break;
@@ -332,7 +332,7 @@ impl Shared {
         let bytes: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
         let before = self.memory.fetch_sub(bytes, Ordering::Relaxed);
         if before >= self.memory_limit && before - bytes < self.memory_limit {
-            self.tell(Event::Room);
+            self.notify(Event::Room);
         }
         let mut buffers: Vec<Vec<u8>> = chunks.into_iter().map(|chunk| chunk.bytes).collect();
         let mut inner = self.lock();
@@ -357,7 +357,7 @@ impl Shared {
             // Under the lock: a waiter between its check and its sleep would miss the notification.
             drop(self.lock());
             self.moved.notify_all();
-            self.tell(Event::Durable(Position(sequence)));
+            self.notify(Event::Durable(Position(sequence)));
         }
     }
 
@@ -366,15 +366,15 @@ impl Shared {
         if inner.state == state {
             return;
         }
-        self.troubled.store(state != State::Ready, Ordering::Release);
+        self.not_ready.store(state != State::Ready, Ordering::Release);
         inner.state = state.clone();
         // A running snapshot competes for the disk space that the log needs.
-        if let (Some(reason), Some(desk)) = (state.reason(), &inner.desk) {
-            desk.abort(reason);
+        if let (Some(reason), Some(handoff)) = (state.reason(), &inner.handoff) {
+            handoff.abort(reason);
         }
         drop(inner);
         self.moved.notify_all();
-        self.tell(Event::State(state));
+        self.notify(Event::State(state));
     }
 
     /// Takes work that will not be done.
@@ -384,12 +384,12 @@ impl Shared {
 
     /// Reports that the writer has died, so that no compaction waits for it.
     pub(super) fn abandon(&self, reason: Arc<str>) {
-        if let Some(desk) = &self.lock().desk {
-            desk.unknown(reason);
+        if let Some(handoff) = &self.lock().handoff {
+            handoff.unknown(reason);
         }
     }
 
-    pub(super) fn tell(&self, event: Event) {
+    pub(super) fn notify(&self, event: Event) {
         if let Some(observer) = &self.observer {
             observer(event);
         }

@@ -7,11 +7,11 @@
 
 mod crash;
 mod damage;
+mod disk_errors;
 mod faulty_disk;
 mod fuzz;
 mod kill;
 mod speed;
-mod trouble;
 
 use std::{sync::Arc, time::Duration};
 

@@ -28,7 +28,7 @@ use std::{
 
 use super::{
     Fsync, State,
-    log::{Chunk, Copies, Log, Trouble},
+    log::{Chunk, Copies, Log, LogError},
     shared::{Shared, Work},
 };
 
@@ -36,8 +36,8 @@ use super::{
 const SYNC_AGE: Duration = Duration::from_millis(500);
 /// The idle time after which the writer writes a mark.
 const MARK_AFTER: Duration = Duration::from_millis(200);
-const FIRST_REST: Duration = Duration::from_millis(10);
-const LONGEST_REST: Duration = Duration::from_secs(1);
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(10);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The state of the writer's thread.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(super) struct Writer {
     fsync: Fsync,
     sync_wanted: bool,
     sync_bytes: usize,
-    rest: Option<Duration>,
+    retry_delay: Option<Duration>,
 }
 
 impl Writer {
@@ -64,17 +64,17 @@ impl Writer {
             fsync: config.fsync,
             sync_wanted: false,
             sync_bytes: config.memory_limit / 4,
-            rest: None,
+            retry_delay: None,
         };
         thread::Builder::new().name("journal".to_owned()).spawn(move || {
-            let _obituary = Obituary(writer.shared.clone());
+            let _report = PanicReport(writer.shared.clone());
             writer.run();
         })
     }
 
     fn run(&mut self) {
         loop {
-            let batch = self.shared.take(self.deadline(), self.rest.is_some());
+            let batch = self.shared.take(self.deadline(), self.retry_delay.is_some());
             let idle = batch.work.is_empty() && self.todo.is_empty();
             self.todo.extend(batch.work);
             self.fsync = batch.fsync;
@@ -83,21 +83,23 @@ impl Writer {
             self.shared.set_durable(self.log.durable());
             match outcome {
                 Ok(()) => {
-                    self.rest = None;
+                    self.retry_delay = None;
                     self.shared.set_state(State::Ready);
                     if idle && !batch.stop && self.log.wants_mark() {
                         self.log.mark();
                     }
                 }
-                Err(Trouble::Retry(reason) | Trouble::Declined(reason)) => {
-                    if self.rest.is_none() {
+                Err(LogError::Retry(reason) | LogError::Declined(reason)) => {
+                    if self.retry_delay.is_none() {
                         tracing::error!(%reason, "the journal refuses writes");
                     }
-                    let rest = self.rest.map_or(FIRST_REST, |rest| (rest * 2).min(LONGEST_REST));
-                    self.rest = Some(rest);
+                    let delay = self
+                        .retry_delay
+                        .map_or(FIRST_RETRY_DELAY, |delay| (delay * 2).min(MAX_RETRY_DELAY));
+                    self.retry_delay = Some(delay);
                     self.shared.set_state(State::Refusing(reason.into()));
                 }
-                Err(Trouble::Fatal(reason)) => {
+                Err(LogError::Fatal(reason)) => {
                     tracing::error!(%reason, "the journal has stopped");
                     return self.end(&reason);
                 }
@@ -112,8 +114,8 @@ impl Writer {
 
     /// When to wake up without work.
     fn deadline(&self) -> Option<Instant> {
-        if let Some(rest) = self.rest {
-            return Some(Instant::now() + rest);
+        if let Some(delay) = self.retry_delay {
+            return Some(Instant::now() + delay);
         }
         let sync = match self.fsync {
             Fsync::EverySec => self.log.oldest_unsynced().map(|since| since + SYNC_AGE),
@@ -123,7 +125,7 @@ impl Writer {
     }
 
     /// Does all pending work; after an error it is called again.
-    fn work(&mut self) -> Result<(), Trouble> {
+    fn work(&mut self) -> Result<(), LogError> {
         if self.log.is_suspect() {
             self.sync()?;
         }
@@ -131,10 +133,10 @@ impl Writer {
             let done = match work {
                 Work::Write(chunk) => self.log.write(chunk).map(|()| Vec::new()),
                 Work::Rotate(_) => self.log.rotate(),
-                Work::Install(entry, desk) => match desk.claim() {
-                    Err(reason) => Err(Trouble::Declined(reason.to_string())),
+                Work::Install(entry, handoff) => match handoff.claim() {
+                    Err(reason) => Err(LogError::Declined(reason.to_string())),
                     Ok(()) => self.log.install(*entry).map(|names| {
-                        desk.installed(names);
+                        handoff.installed(names);
                         Vec::new()
                     }),
                 },
@@ -150,22 +152,22 @@ impl Writer {
                 }
                 (Ok(synced), _) => self.release(synced),
                 // A failed compaction is no error of the log.
-                (Err(Trouble::Declined(reason)), Some(Work::Rotate(desk))) => {
-                    desk.abort(reason.into())
+                (Err(LogError::Declined(reason)), Some(Work::Rotate(handoff))) => {
+                    handoff.abort(reason.into())
                 }
-                (Err(Trouble::Declined(reason)), Some(Work::Install(_, desk))) => {
-                    desk.declined(reason.into())
+                (Err(LogError::Declined(reason)), Some(Work::Install(_, handoff))) => {
+                    handoff.declined(reason.into())
                 }
-                (Err(trouble), work) => {
+                (Err(error), work) => {
                     work.into_iter().for_each(|work| self.todo.push_front(work));
                     // Records written before the error are still synced on time.
-                    if !matches!(trouble, Trouble::Fatal(_))
+                    if !matches!(error, LogError::Fatal(_))
                         && !self.log.is_suspect()
                         && self.is_sync_due()
                     {
                         self.sync()?;
                     }
-                    return Err(trouble);
+                    return Err(error);
                 }
             }
         }
@@ -195,7 +197,7 @@ impl Writer {
                 })
     }
 
-    fn sync(&mut self) -> Result<(), Trouble> {
+    fn sync(&mut self) -> Result<(), LogError> {
         let synced = self.log.sync()?;
         self.shared.syncs.fetch_add(1, Ordering::Relaxed);
         self.release(synced);
@@ -215,17 +217,17 @@ impl Writer {
         for work in self.todo.drain(..).chain(self.shared.drain()) {
             match work {
                 Work::Write(_) => {}
-                Work::Rotate(desk) => desk.abort(reason.into()),
-                Work::Install(_, desk) => desk.unknown(reason.into()),
+                Work::Rotate(handoff) => handoff.abort(reason.into()),
+                Work::Install(_, handoff) => handoff.unknown(reason.into()),
             }
         }
     }
 }
 
 /// Reports a panic of the thread: the appender must not go on.
-struct Obituary(Arc<Shared>);
+struct PanicReport(Arc<Shared>);
 
-impl Drop for Obituary {
+impl Drop for PanicReport {
     fn drop(&mut self) {
         if thread::panicking() {
             let reason: Arc<str> = "the journal's thread has panicked; this is a bug".into();

@@ -38,7 +38,7 @@ pub(super) fn unpack(stack: &mut Stack<'_>) -> Result<usize, Raise> {
 /// # Safety
 /// Inside a C function that Lua called; two slots are free.
 #[allow(unsafe_code)]
-unsafe fn is_front(lua: *mut ffi::lua_State) -> bool {
+unsafe fn is_proxy(lua: *mut ffi::lua_State) -> bool {
     // SAFETY: raw access only; raises nothing.
     unsafe {
         if ffi::lua_type(lua, 1) != ffi::LUA_TTABLE || ffi::lua_getmetatable(lua, 1) == 0 {
@@ -57,7 +57,7 @@ unsafe fn is_front(lua: *mut ffi::lua_State) -> bool {
 /// # Safety
 /// As [`is_proxy`], which returned `true`.
 #[allow(unsafe_code)]
-unsafe fn look_behind(lua: *mut ffi::lua_State) {
+unsafe fn replace_proxy(lua: *mut ffi::lua_State) {
     // SAFETY: a proxy has a metatable whose `__index` is a table; the key exists as a string
     // already.
     unsafe {
@@ -77,7 +77,7 @@ pub(super) unsafe extern "C-unwind" fn guard(lua: *mut ffi::lua_State) -> c_int 
     // SAFETY: the upvalue is a C function of stock Lua, which takes the same arguments and uses no
     // upvalues of its own.
     unsafe {
-        if is_front(lua) {
+        if is_proxy(lua) {
             return enter(lua, |_| Err(Raise::Plain(READ_ONLY.to_owned())));
         }
         match ffi::lua_tocfunction(lua, ffi::lua_upvalueindex(1)) {
@@ -132,7 +132,7 @@ pub(super) unsafe extern "C-unwind" fn pairs(lua: *mut ffi::lua_State) -> c_int 
     // SAFETY: leaves the three results of `pairs`; twenty slots are free.
     unsafe {
         ffi::luaL_checktype(lua, 1, ffi::LUA_TTABLE);
-        let walk = if is_front(lua) { 2 } else { 1 };
+        let walk = if is_proxy(lua) { 2 } else { 1 };
         ffi::lua_pushvalue(lua, ffi::lua_upvalueindex(walk));
         ffi::lua_pushvalue(lua, 1);
         ffi::lua_pushnil(lua);
@@ -150,8 +150,8 @@ pub(super) unsafe extern "C-unwind" fn next(lua: *mut ffi::lua_State) -> c_int {
     unsafe {
         ffi::luaL_checktype(lua, 1, ffi::LUA_TTABLE);
         ffi::lua_settop(lua, 2);
-        if is_front(lua) {
-            look_behind(lua);
+        if is_proxy(lua) {
+            replace_proxy(lua);
         }
         if ffi::lua_next(lua, 1) != 0 {
             return 2;
@@ -172,8 +172,8 @@ pub(super) unsafe extern "C-unwind" fn raw_get(lua: *mut ffi::lua_State) -> c_in
         ffi::luaL_checktype(lua, 1, ffi::LUA_TTABLE);
         ffi::luaL_checkany(lua, 2);
         ffi::lua_settop(lua, 2);
-        if is_front(lua) {
-            look_behind(lua);
+        if is_proxy(lua) {
+            replace_proxy(lua);
         }
         ffi::lua_rawget_(lua, 1);
         1
@@ -188,7 +188,7 @@ pub(super) unsafe extern "C-unwind" fn raw_get(lua: *mut ffi::lua_State) -> c_in
 pub(super) unsafe extern "C-unwind" fn get_metatable(lua: *mut ffi::lua_State) -> c_int {
     // SAFETY: as `guard`.
     unsafe {
-        if is_front(lua) {
+        if is_proxy(lua) {
             ffi::lua_pushnil(lua);
             return 1;
         }

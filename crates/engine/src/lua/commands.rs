@@ -10,7 +10,7 @@ use crate::reply::Reply;
 
 impl Scripts {
     /// Runs `EVAL`, `EVALSHA`, `EVAL_RO` or `EVALSHA_RO`; `args` begins with the command's name.
-    pub fn eval_command(
+    pub(crate) fn eval_command(
         &mut self,
         host: &mut dyn Host,
         args: &[Bytes],
@@ -47,7 +47,7 @@ impl Scripts {
     ///
     /// `SCRIPT KILL` gets here only while no script runs; otherwise the event loops handle it with
     /// [`Interrupt::kill`](super::Interrupt::kill).
-    pub fn script_command(&mut self, args: &[Bytes], limits: Limits, reply: &mut Reply) {
+    pub(crate) fn script_command(&mut self, args: &[Bytes], limits: Limits, reply: &mut Reply) {
         let Some(subcommand) = args.get(1) else { return reply.error(&wrong_arity("script")) };
         match (lower(subcommand).as_str(), &args[2..]) {
             ("load", [text]) => match self.load(text, limits) {

@@ -5,17 +5,17 @@ use bytes::Bytes;
 use crate::reply::Reply;
 
 /// The error of a script that called an unknown command.
-pub const UNKNOWN_COMMAND: &str = "ERR Unknown Redis command called from script";
+pub(crate) const UNKNOWN_COMMAND: &str = "ERR Unknown Redis command called from script";
 /// The error of a script that called a command with a wrong number of arguments.
-pub const WRONG_ARITY: &str = "ERR Wrong number of args calling Redis command from script";
+pub(crate) const WRONG_ARITY: &str = "ERR Wrong number of args calling Redis command from script";
 /// The error of a script that called a forbidden command: `EVAL`, `SCRIPT`, `SUBSCRIBE`, `MULTI` ….
-pub const NOT_ALLOWED: &str = "ERR This Redis command is not allowed from script";
+pub(crate) const NOT_ALLOWED: &str = "ERR This Redis command is not allowed from script";
 /// The error of a read-only script that called a write command.
-pub const WRITE_REFUSED: &str = "ERR Write commands are not allowed from read-only scripts.";
+pub(crate) const WRITE_REFUSED: &str = "ERR Write commands are not allowed from read-only scripts.";
 
 /// The access of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub(crate) enum Access {
     /// All commands that scripts may call.
     Write,
     /// Only reads: `EVAL_RO`, or a script with `#!lua flags=no-writes`.
@@ -24,7 +24,7 @@ pub enum Access {
 
 /// The level of a message of `redis.log`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub(crate) enum Level {
     /// `redis.LOG_DEBUG`.
     Debug,
     /// `redis.LOG_VERBOSE`.
@@ -38,7 +38,7 @@ pub enum Level {
 /// The commands that scripts call; the keyspace implements it.
 ///
 /// A panic in one of these functions ends the script and resumes after the VM has unwound.
-pub trait Host {
+pub(crate) trait Host {
     /// Runs one command and writes its reply, in the protocol of `reply`.
     ///
     /// Errors have the texts of this module where Redis uses other texts for scripts:

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// Why a script was not stopped; `Display` is the error reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum KillError {
+pub(crate) enum KillError {
     /// No script is running.
     #[error("NOTBUSY No scripts in execution right now.")]
     NotBusy,
@@ -34,7 +34,7 @@ pub enum KillError {
 
 /// A handle to watch and stop the running script, for any thread.
 #[derive(Debug, Clone)]
-pub struct Interrupt(Arc<Shared>);
+pub(crate) struct Interrupt(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -63,7 +63,7 @@ impl Interrupt {
     }
 
     /// How long the current script has been running.
-    pub fn running_for(&self) -> Option<Duration> {
+    pub(crate) fn running_for(&self) -> Option<Duration> {
         let number = self.0.running.load(Relaxed);
         let began = Duration::from_micros(self.0.began_us.load(Relaxed));
         // If the number has changed in between, the time belongs to another script.
@@ -72,7 +72,7 @@ impl Interrupt {
     }
 
     /// `SCRIPT KILL`: asks the running script to stop, unless it has written.
-    pub fn kill(&self) -> Result<(), KillError> {
+    pub(crate) fn kill(&self) -> Result<(), KillError> {
         match self.0.running.load(Relaxed) {
             0 => Err(KillError::NotBusy),
             _ if self.0.wrote.load(Relaxed) => Err(KillError::Unkillable),

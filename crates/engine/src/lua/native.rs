@@ -91,7 +91,7 @@ fn push_error(stack: &mut Stack<'_>, raise: Raise) {
         Raise::Top => {}
         Raise::Plain(text) => stack.push_bytes(text.as_bytes()),
         Raise::Here(text) => {
-            let text = match stack.place(1) {
+            let text = match stack.location(1) {
                 Some(place) if place.line > 0 => {
                     format!("{}:{}: {text}", place.short_source, place.line)
                 }
@@ -100,7 +100,7 @@ fn push_error(stack: &mut Stack<'_>, raise: Raise) {
             stack.push_bytes(text.as_bytes());
         }
         Raise::Argument(index, text) => {
-            let place = stack.place(0);
+            let place = stack.location(0);
             let name = place.as_ref().and_then(|place| place.name.as_deref()).unwrap_or("?");
             let text = match (index, place.as_ref().is_some_and(|place| place.is_method)) {
                 (1, true) => format!("calling '{name}' on bad self ({text})"),

@@ -44,7 +44,7 @@ static MARK: u8 = 0;
 /// # Safety
 /// `lua` is new, belongs to `state`, and its allocator is lenient.
 #[allow(unsafe_code)]
-pub(super) unsafe fn furnish(
+pub(super) unsafe fn set_up_globals(
     lua: *mut ffi::lua_State,
     state: &State,
     handler: ffi::lua_CFunction,
@@ -86,7 +86,7 @@ pub(super) unsafe fn furnish(
             ["string", "table", "math", "coroutine", "redis", "cjson", "cmsgpack", "struct", "bit"]
         {
             stack.raw_get_field(1, name);
-            push_front(lua);
+            push_proxy(lua);
             stack.raw_set_field(1, name);
             stack.pop(1);
         }
@@ -97,7 +97,7 @@ pub(super) unsafe fn furnish(
         stack.raw_set_field(-2, "__index");
         ffi::lua_setmetatable(lua, 1);
         stack.push_copy(1);
-        push_front(lua);
+        push_proxy(lua);
         stack.push_copy(-1);
         stack.raw_set_field(1, "_G");
         ffi::lua_replace(lua, ffi::LUA_GLOBALSINDEX);
@@ -111,7 +111,7 @@ pub(super) unsafe fn furnish(
 /// # Safety
 /// As [`set_up_globals`].
 #[allow(unsafe_code)]
-unsafe fn push_front(lua: *mut ffi::lua_State) {
+unsafe fn push_proxy(lua: *mut ffi::lua_State) {
     // SAFETY: the caller's promise; at most five slots are used.
     unsafe {
         ffi::lua_createtable(lua, 0, 0);
@@ -145,7 +145,7 @@ unsafe fn protect_strings(lua: *mut ffi::lua_State, stack: &mut Stack<'_>) {
         stack.push_table(0, 1);
         stack.raw_get_field(1, "string");
         stack.raw_set_field(-2, "__index");
-        push_front(lua);
+        push_proxy(lua);
         ffi::lua_setfield(lua, -3, c"__metatable".as_ptr());
         stack.pop(3);
     }

@@ -16,7 +16,7 @@
 //!
 //! Every push needs a free slot: twenty are there at the beginning, [`Stack::ensure`] makes more.
 
-mod place;
+mod location;
 mod tables;
 
 use std::ffi::{c_int, c_void};

@@ -66,7 +66,7 @@ impl Vm {
             let lua = ffi::lua_newstate(allocate, state.as_ptr().cast());
             assert!(!lua.is_null(), "Lua does not start");
             let (globals, handler) =
-                sandbox::furnish(lua, state.as_ref(), native!(annotate), version);
+                sandbox::set_up_globals(lua, state.as_ref(), native!(annotate), version);
             // The parser does not keep the chunk name alive; this reference does.
             ffi::lua_pushstring_(lua, CHUNK.as_ptr());
             ffi::luaL_ref(lua, ffi::LUA_REGISTRYINDEX);
@@ -144,7 +144,12 @@ impl Vm {
         let status = unsafe {
             ffi::lua_rawgeti_(self.lua, ffi::LUA_REGISTRYINDEX, self.handler);
             ffi::lua_rawgeti_(self.lua, ffi::LUA_REGISTRYINDEX, script.0);
-            ffi::lua_sethook(self.lua, Some(look), ffi::LUA_MASKCOUNT, INSTRUCTIONS_PER_LOOK);
+            ffi::lua_sethook(
+                self.lua,
+                Some(check_limits),
+                ffi::LUA_MASKCOUNT,
+                INSTRUCTIONS_PER_LOOK,
+            );
             let status = ffi::lua_pcall(self.lua, 0, 1, 1);
             ffi::lua_sethook(self.lua, None, 0, 0);
             status
@@ -221,11 +226,11 @@ impl Drop for Vm {
 /// # Safety
 /// Only for `lua_sethook`.
 #[allow(unsafe_code)]
-unsafe extern "C-unwind" fn look(lua: *mut ffi::lua_State, _: *mut ffi::lua_Debug) {
+unsafe extern "C-unwind" fn check_limits(lua: *mut ffi::lua_State, _: *mut ffi::lua_Debug) {
     // SAFETY: Lua calls hooks with a live state; nothing here has a destructor when `enter` raises.
     unsafe {
         if State::of(lua).must_stop() {
-            ffi::lua_sethook(lua, Some(look), ffi::LUA_MASKCOUNT, 1);
+            ffi::lua_sethook(lua, Some(check_limits), ffi::LUA_MASKCOUNT, 1);
             enter(lua, |_| Err(State::killed()));
         }
     }
@@ -233,8 +238,8 @@ unsafe extern "C-unwind" fn look(lua: *mut ffi::lua_State, _: *mut ffi::lua_Debu
 
 /// The error handler: turns an error into a table with its location, as in Redis 7.
 fn annotate(stack: &mut Stack<'_>) -> Result<usize, Raise> {
-    let place = match stack.place(1) {
-        Some(place) if place.is_native => stack.place(2).or(Some(place)),
+    let place = match stack.location(1) {
+        Some(place) if place.is_native => stack.location(2).or(Some(place)),
         place => place,
     };
     if stack.kind(1) != Kind::Table {

@@ -16,14 +16,14 @@ const MAX_CHARS: usize = 5 * 1024;
 
 /// A finite number `mantissa × 2^exponent`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LongDouble {
+pub(crate) struct LongDouble {
     mantissa: BigInt,
     exponent: i64,
 }
 
 /// The result of parsing a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Parsed {
+pub(crate) enum Parsed {
     /// A number.
     Finite(LongDouble),
     /// `inf` in one of its spellings.
@@ -32,12 +32,12 @@ pub enum Parsed {
 
 impl LongDouble {
     /// Zero.
-    pub fn zero() -> Self {
+    pub(crate) fn zero() -> Self {
         Self { mantissa: BigInt::ZERO, exponent: 0 }
     }
 
     /// The sum, or `None` if it is infinite.
-    pub fn add(&self, other: &Self) -> Option<Self> {
+    pub(crate) fn add(&self, other: &Self) -> Option<Self> {
         let exponent = self.exponent.min(other.exponent);
         let left = &self.mantissa << (self.exponent - exponent) as u64;
         let right = &other.mantissa << (other.exponent - exponent) as u64;
@@ -45,7 +45,7 @@ impl LongDouble {
     }
 
     /// Formats with up to 17 decimals, without trailing zeros.
-    pub fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         const DECIMALS: u32 = 17;
         let scaled = self.mantissa.magnitude() * BigUint::from(10_u8).pow(DECIMALS);
         let digits = if self.exponent >= 0 {
@@ -63,7 +63,7 @@ impl LongDouble {
 }
 
 /// Parses a number as `strtold` does; `None` if text is left over or the number is out of range.
-pub fn parse(text: &[u8]) -> Option<Parsed> {
+pub(crate) fn parse(text: &[u8]) -> Option<Parsed> {
     if text.len() >= MAX_CHARS {
         return None;
     }

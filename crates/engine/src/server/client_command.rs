@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::executor::{Executor, Next};
-use super::mail::ClientId;
+use super::loop_queue::ClientId;
 use super::session::{ReplyMode, Session};
 use crate::blob::Blob;
 use crate::error::{self, Error, Result, SYNTAX};
@@ -264,7 +264,7 @@ impl Executor {
             if *id != client
                 && let Some(session) = self.sessions.get(id)
             {
-                self.kick(session);
+                self.request_close(session);
                 // The session ends now, so that the client runs nothing before its loop reads the
                 // message.
                 self.disconnect(*id);
@@ -288,7 +288,7 @@ impl Executor {
                 return Err(Error::Fixed("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
             }
         };
-        let unblocked = self.answer_with(id, |answer| {
+        let unblocked = self.unblock_with(id, |answer| {
             if with_error {
                 answer.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
             } else {

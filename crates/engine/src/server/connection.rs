@@ -22,9 +22,9 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 
 use super::event_loop::PAUSE_BYTES;
-use super::mail::ClientId;
-use super::request::{Reader, Trust};
-use super::shared::Tells;
+use super::loop_queue::ClientId;
+use super::request::{AuthState, Reader};
+use super::shared::DependsOn;
 
 /// A TCP or unix stream.
 #[derive(Debug)]
@@ -88,12 +88,12 @@ impl Stream {
 
 /// Whether a connection runs commands, and if not, why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Pace {
+pub(super) enum RunState {
     /// Runs requests as they arrive.
     Running,
     /// Blocked on a key (`BLPOP` and others) until a
     /// [`LoopMessage`](super::loop_queue::LoopMessage) resumes it.
-    Waiting,
+    Blocking,
     /// This write command waits until the journal has room.
     Held(Vec<Bytes>),
     /// Runs nothing more; closes when all output is sent.
@@ -125,33 +125,33 @@ pub(super) struct Connection {
     pub(super) reader: Reader,
     /// An incomplete request, or requests that may not run yet.
     pub(super) input: BytesMut,
-    pub(super) pace: Pace,
-    pub(super) trust: Trust,
+    pub(super) run_state: RunState,
+    pub(super) auth_state: AuthState,
     /// Whether the executor has a session for this client.
-    pub(super) introduced: bool,
+    pub(super) has_session: bool,
     /// Whether a command was answered with `BUSY`, which aborts an open transaction.
-    pub(super) told_busy: bool,
+    pub(super) got_busy: bool,
     pub(super) ready: Readiness,
     /// Bytes that the socket has not accepted yet.
     output: BytesMut,
     /// Replies that wait until the journal has synced the records they depend on.
-    held: VecDeque<(Tells, Bytes)>,
+    held: VecDeque<(DependsOn, Bytes)>,
     held_bytes: usize,
     /// Whether the socket is registered for write readiness.
     watches_writable: bool,
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, client: ClientId, trust: Trust) -> Self {
+    pub(super) fn new(stream: Stream, client: ClientId, auth_state: AuthState) -> Self {
         Self {
             stream,
             client,
             reader: Reader::default(),
             input: BytesMut::new(),
-            pace: Pace::Running,
-            trust,
-            introduced: false,
-            told_busy: false,
+            run_state: RunState::Running,
+            auth_state,
+            has_session: false,
+            got_busy: false,
             ready: Readiness::default(),
             output: BytesMut::new(),
             held: VecDeque::new(),
@@ -162,7 +162,7 @@ impl Connection {
 
     /// Whether the socket has more input that may run now.
     pub(super) fn has_more(&self) -> bool {
-        self.ready.readable && self.pace == Pace::Running && self.pending() < PAUSE_BYTES
+        self.ready.readable && self.run_state == RunState::Running && self.pending() < PAUSE_BYTES
     }
 
     /// The number of bytes that wait to be sent.
@@ -176,9 +176,9 @@ impl Connection {
     }
 
     /// Queues a reply that waits for the journal.
-    pub(super) fn hold(&mut self, tells: Tells, bytes: Bytes) {
+    pub(super) fn hold(&mut self, depends_on: DependsOn, bytes: Bytes) {
         self.held_bytes += bytes.len();
-        self.held.push_back((tells, bytes));
+        self.held.push_back((depends_on, bytes));
     }
 
     /// Sends bytes; keeps those that the socket does not accept.
@@ -205,7 +205,7 @@ impl Connection {
     }
 
     /// Sends queued output as far as the socket and `may_send` (the journal) allow.
-    pub(super) fn flush(&mut self, may_send: impl Fn(Tells) -> bool) -> io::Result<()> {
+    pub(super) fn flush(&mut self, may_send: impl Fn(DependsOn) -> bool) -> io::Result<()> {
         loop {
             while !self.output.is_empty() {
                 match self.stream.write(&self.output) {
@@ -216,8 +216,8 @@ impl Connection {
                 }
             }
             self.output = BytesMut::new();
-            while let Some((tells, _)) = self.held.front()
-                && may_send(*tells)
+            while let Some((depends_on, _)) = self.held.front()
+                && may_send(*depends_on)
                 && let Some((_, bytes)) = self.held.pop_front()
             {
                 self.held_bytes -= bytes.len();

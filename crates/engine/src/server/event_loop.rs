@@ -18,10 +18,10 @@
 //! - `event_loop/loop_state.rs` sockets and slots · `accept.rs` opens and closes connections
 //! - `event_loop/messages.rs` handles messages from other threads · `serve.rs` serves one connection
 
-mod arrivals;
-mod places;
-mod post;
-mod serving;
+mod accept;
+mod loop_state;
+mod messages;
+mod serve;
 
 use std::io;
 use std::sync::{Arc, MutexGuard};
@@ -30,12 +30,12 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use mio::{Registry, Token};
 
-use self::serving::Fate;
-use super::mail::Mailbox;
-use super::shared::{ExecutorGuard, Shared, Tells};
+use self::serve::Served;
+use super::loop_queue::LoopQueue;
+use super::shared::{DependsOn, ExecutorGuard, Shared};
 use crate::reply::{Protocol, Reply};
 
-pub(super) use self::places::{Listener, LoopState};
+pub(super) use self::loop_state::{Listener, LoopState};
 
 /// The token of the loop's waker.
 pub(super) const WAKE: Token = Token(0);
@@ -55,7 +55,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Which thread drives a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Driver {
     /// The loop's own thread.
     Own,
     /// The watchdog, while a script runs too long.
@@ -66,33 +66,38 @@ pub(super) enum Turn {
 pub(super) struct EventLoop {
     shared: Arc<Shared>,
     index: usize,
-    mailbox: Arc<Mailbox>,
+    loop_queue: Arc<LoopQueue>,
     registry: Registry,
-    turn: Turn,
+    driver: Driver,
     read: Vec<u8>,
     inbox: BytesMut,
     reply: Reply,
     args: Vec<Bytes>,
     /// The journal positions that the replies in `reply` depend on.
-    tells: Tells,
+    depends_on: DependsOn,
 }
 
 type State<'a> = MutexGuard<'a, LoopState>;
 
 impl EventLoop {
-    pub(super) fn new(shared: Arc<Shared>, index: usize, turn: Turn, registry: Registry) -> Self {
-        let mailbox = shared.loops[index].mailbox.clone();
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        index: usize,
+        driver: Driver,
+        registry: Registry,
+    ) -> Self {
+        let loop_queue = shared.loops[index].loop_queue.clone();
         Self {
             shared,
             index,
-            mailbox,
+            loop_queue,
             registry,
-            turn,
+            driver,
             read: vec![0; READ_BYTES],
             inbox: BytesMut::new(),
             reply: Reply::new(Protocol::Resp2),
             args: Vec::new(),
-            tells: Tells::default(),
+            depends_on: DependsOn::default(),
         }
     }
 
@@ -116,24 +121,24 @@ impl EventLoop {
 
     /// The longest time the loop may sleep for its own reasons; `None`: until it is woken.
     fn next_look(&self, shared: &Shared, state: &LoopState) -> Option<Duration> {
-        if !state.ready.is_empty() || !self.mailbox.is_empty() || shared.is_stopping() {
+        if !state.ready.is_empty() || !self.loop_queue.is_empty() || shared.is_stopping() {
             return Some(Duration::ZERO);
         }
-        let journal = self.mailbox.has_awaiting().then_some(JOURNAL_PAUSE);
-        let accept = state.accepts.then_some(ACCEPT_PAUSE);
+        let journal = self.loop_queue.has_awaiting().then_some(JOURNAL_PAUSE);
+        let accept = state.accept_pending.then_some(ACCEPT_PAUSE);
         [journal, accept].into_iter().flatten().min()
     }
 
     /// One iteration by the watchdog: serves clients that need no executor.
-    pub(super) fn stand_in(
+    pub(super) fn serve_as_watchdog(
         &mut self,
         shared: &Shared,
         mut state: State<'_>,
         timeout: Duration,
     ) -> io::Result<()> {
-        state.visited = true;
+        state.watchdog_active = true;
         let polled = state.poll(Some(timeout));
-        self.work(shared, state).visited = false;
+        self.work(shared, state).watchdog_active = false;
         polled
     }
 
@@ -141,7 +146,7 @@ impl EventLoop {
     fn enter<'s>(&self, shared: &'s Shared) -> State<'s> {
         loop {
             let state = shared.loops[self.index].lock();
-            if !state.visited || self.turn == Turn::Watchdog || shared.is_stopping() {
+            if !state.watchdog_active || self.driver == Driver::Watchdog || shared.is_stopping() {
                 return state;
             }
             drop(state);
@@ -151,38 +156,38 @@ impl EventLoop {
 
     /// Accepts connections, handles messages, and serves each ready connection once.
     fn work<'s>(&mut self, shared: &'s Shared, mut state: State<'s>) -> State<'s> {
-        if state.accepts {
+        if state.accept_pending {
             self.accept(&mut state);
         }
-        self.read_mail(&mut state);
+        self.take_messages(&mut state);
         for _ in 0..state.ready.len() {
             // The script has ended: the loop's own thread does the rest.
-            if self.turn == Turn::Watchdog && !shared.is_busy() {
+            if self.driver == Driver::Watchdog && !shared.is_busy() {
                 return state;
             }
             let Some(index) = state.ready.pop_front() else { break };
             let Some(mut connection) = state.take(index) else { continue };
             drop(state);
-            let fate = self.serve(&mut connection, index);
-            match fate {
-                Fate::Ends => {
-                    self.goodbye(*connection);
+            let served = self.serve(&mut connection, index);
+            match served {
+                Served::Close => {
+                    self.close_connection(*connection);
                     state = self.enter(shared);
                     state.release(index);
                 }
-                Fate::Lives => {
+                Served::KeepOpen => {
                     state = self.enter(shared);
                     state.give_back(index, connection);
                 }
             }
         }
-        self.read_mail(&mut state);
+        self.take_messages(&mut state);
         state
     }
 
     /// Locks the executor. `None` while a script runs too long, and always for the watchdog: it
     /// must not run commands, because no other thread would watch them.
     fn executor(&self) -> Option<ExecutorGuard<'_>> {
-        self.shared.executor_for(self.index, self.turn, EXECUTOR_PAUSE)
+        self.shared.executor_for(self.index, self.driver, EXECUTOR_PAUSE)
     }
 }

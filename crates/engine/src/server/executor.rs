@@ -20,18 +20,18 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 
 use super::OnShutdown;
+use super::blocked::BlockedClients;
 use super::compaction::Compactor;
-use super::mail::{Address, ClientId, Mail, Mailbox, Slot};
+use super::loop_queue::{Address, ClientId, LoopMessage, LoopQueue, Slot};
 use super::pubsub::Pubsub;
-use super::request::Trust;
+use super::request::AuthState;
 use super::session::{ReplyMode, Session, Sessions};
 use super::settings::Settings;
 use super::shared::Counters;
 use super::slowlog::Slowlog;
 use super::stats::Stats;
-use super::waiting::WaitingRoom;
-use crate::command::{self, CONNECTION, Command, NOT_QUEUED, WAIT, WRITE};
-use crate::db::{Db, Waiting};
+use crate::command::{self, BLOCKING, CONNECTION, Command, NOT_QUEUED, WRITE};
+use crate::db::{Blocking, Db};
 use crate::journal::{self, Journal, Position};
 use crate::lua::Scripts;
 use crate::reply::Reply;
@@ -47,7 +47,7 @@ pub(super) enum Next {
     /// Run the client's next command.
     Go,
     /// Run nothing until a message unblocks the client.
-    Wait,
+    Block,
     /// Run this command again when the journal has room.
     Hold,
     /// Send the pending output and close.
@@ -56,7 +56,7 @@ pub(super) enum Next {
 
 /// Whether the journal accepts writes now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Gate {
+pub(super) enum WriteGate {
     Open,
     /// Not now, but soon: the command is held back.
     Busy,
@@ -69,7 +69,7 @@ pub(super) struct Executor {
     pub(super) db: Db,
     pub(super) scripts: Scripts,
     pub(super) sessions: Sessions,
-    pub(super) waiting: WaitingRoom,
+    pub(super) blocked: BlockedClients,
     pub(super) pubsub: Pubsub,
     pub(super) settings: Settings,
     pub(super) counters: Arc<Counters>,
@@ -81,9 +81,9 @@ pub(super) struct Executor {
     /// The position of the last appended record.
     pub(super) position: Position,
     /// The event loop whose thread holds the lock.
-    pub(super) turn_of: Option<usize>,
+    pub(super) lock_holder: Option<usize>,
     /// Whether commands may block; they may not inside a transaction.
-    patience: Waiting,
+    blocking: Blocking,
     /// Why a record could not be appended; from then on all writes are refused.
     lost: Option<String>,
     next_expiry: Instant,
@@ -101,7 +101,7 @@ impl Executor {
             db,
             scripts: Scripts::new(super::VERSION),
             sessions: Sessions::default(),
-            waiting: WaitingRoom::default(),
+            blocked: BlockedClients::default(),
             pubsub: Pubsub::default(),
             slowlog: Slowlog::default(),
             stats: Stats::new(),
@@ -111,8 +111,8 @@ impl Executor {
             compactor: Compactor::default(),
             on_shutdown: None,
             position,
-            turn_of: None,
-            patience: Waiting::Allowed,
+            lock_holder: None,
+            blocking: Blocking::Allowed,
             lost: None,
             next_expiry: Instant::now(),
         }
@@ -121,35 +121,39 @@ impl Executor {
     /// Creates a session for a new client.
     pub(super) fn connect(
         &mut self,
-        mailbox: &Arc<Mailbox>,
+        loop_queue: &Arc<LoopQueue>,
         slot: Slot,
         (peer, local): (String, String),
-        trust: Trust,
+        auth_state: AuthState,
     ) {
         self.stats.connections += 1;
-        let address = Address { mailbox: mailbox.clone(), slot };
-        let session = Session::new(address, peer, local, trust == Trust::Known);
+        let address = Address { loop_queue: loop_queue.clone(), slot };
+        let session = Session::new(address, peer, local, auth_state == AuthState::Authenticated);
         self.sessions.insert(slot.client, session);
     }
 
     /// Whether the client is authenticated, or needs no password.
-    pub(super) fn trust(&self, client: ClientId) -> Trust {
+    pub(super) fn auth_state(&self, client: ClientId) -> AuthState {
         let session = self.sessions.get(&client);
-        if session.is_some_and(|one| one.authenticated) { Trust::Known } else { Trust::Stranger }
+        if session.is_some_and(|one| one.authenticated) {
+            AuthState::Authenticated
+        } else {
+            AuthState::Unauthenticated
+        }
     }
 
     /// Ends a client's session: blocked command, watches and subscriptions included.
     pub(super) fn disconnect(&mut self, client: ClientId) {
-        self.end_wait(client);
+        self.unblock_client(client);
         self.unwatch(client);
         self.forget_subscriptions(client);
         self.sessions.remove(&client);
     }
 
     /// Asks a client's event loop to close its connection.
-    pub(super) fn kick(&self, session: &Session) {
+    pub(super) fn request_close(&self, session: &Session) {
         let to = session.address.slot;
-        session.address.mailbox.post(Mail::Close { to }, self.turn_of);
+        session.address.loop_queue.push(LoopMessage::Close { to }, self.lock_holder);
     }
 
     /// Runs one command of a client and writes its reply.
@@ -188,7 +192,7 @@ impl Executor {
         let command = match permitted {
             Ok(command) => command,
             Err(text) => {
-                session.spoil_transaction();
+                session.mark_transaction_aborted();
                 session.note_refused(args);
                 if args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"EXEC")) {
                     self.abort_transaction(client, &text, reply);
@@ -201,13 +205,13 @@ impl Executor {
         session.note_command(command, args);
         let queues = session.transaction.is_some() && !command.flags.has(NOT_QUEUED);
         if command.flags.has(WRITE) {
-            match self.gate() {
-                Gate::Open => {}
-                Gate::Busy if queues => {}
-                Gate::Busy => return Next::Hold,
-                Gate::Refused(reason) => {
+            match self.write_gate() {
+                WriteGate::Open => {}
+                WriteGate::Busy if queues => {}
+                WriteGate::Busy => return Next::Hold,
+                WriteGate::Refused(reason) => {
                     if let Some(session) = self.sessions.get_mut(&client) {
-                        session.spoil_transaction();
+                        session.mark_transaction_aborted();
                     }
                     reply.error_bytes(reason.as_bytes());
                     return Next::Go;
@@ -262,28 +266,28 @@ impl Executor {
             return Next::Go;
         }
         self.db.select(session.db);
-        self.db.set_waiting(self.patience);
+        self.db.set_blocking(self.blocking);
         command::run(&mut self.db, command, args, reply);
         session.db = self.db.selected();
-        if command.flags.has(WAIT)
-            && let Some(wait) = self.db.take_wait()
+        if command.flags.has(BLOCKING)
+            && let Some(wait) = self.db.take_block_request()
         {
-            self.begin_wait(client, wait);
-            return Next::Wait;
+            self.block_client(client, wait);
+            return Next::Block;
         }
         Next::Go
     }
 
     /// Whether a write command may run now.
-    pub(super) fn gate(&self) -> Gate {
+    pub(super) fn write_gate(&self) -> WriteGate {
         if let Some(reason) = &self.lost {
-            return Gate::Refused(misconf(reason));
+            return WriteGate::Refused(misconf(reason));
         }
         match self.journal.as_ref().map_or(journal::State::Ready, Journal::state) {
-            journal::State::Ready => Gate::Open,
-            journal::State::Busy => Gate::Busy,
+            journal::State::Ready => WriteGate::Open,
+            journal::State::Busy => WriteGate::Busy,
             journal::State::Refusing(reason) | journal::State::Failed(reason) => {
-                Gate::Refused(misconf(&reason))
+                WriteGate::Refused(misconf(&reason))
             }
         }
     }
@@ -291,7 +295,7 @@ impl Executor {
     /// Ends a command, transaction or script: appends its effects, then serves other clients.
     fn settle(&mut self) {
         self.commit();
-        for client in self.counters.take_gone() {
+        for client in self.counters.take_disconnected() {
             self.disconnect(client);
         }
         if self.db.has_ready() {
@@ -326,8 +330,8 @@ impl Executor {
     pub(super) fn tick(&mut self) -> Option<Duration> {
         self.set_clock();
         let now_ms = self.db.now_ms();
-        if self.waiting.next_deadline_ms().is_some_and(|deadline| deadline <= now_ms) {
-            self.give_up_waits(now_ms);
+        if self.blocked.next_deadline_ms().is_some_and(|deadline| deadline <= now_ms) {
+            self.time_out_blocked(now_ms);
         }
         let now = Instant::now();
         if now >= self.next_expiry {
@@ -341,7 +345,7 @@ impl Executor {
             self.compact_if_due();
         }
         self.settle();
-        let wait = self.waiting.next_deadline_ms();
+        let wait = self.blocked.next_deadline_ms();
         let wait = wait.map(|deadline| Duration::from_millis((deadline - now_ms).max(0) as u64));
         let expiry = self.db.next_expiry().map(|_| self.next_expiry.saturating_duration_since(now));
         [wait, expiry].into_iter().flatten().min()
@@ -349,7 +353,7 @@ impl Executor {
 
     /// Whether `EXEC` is running commands.
     pub(super) fn in_transaction(&self) -> bool {
-        self.patience == Waiting::Denied
+        self.blocking == Blocking::Denied
     }
 
     fn set_clock(&mut self) {

@@ -66,7 +66,7 @@ impl Executor {
                     self.sessions.values().filter(|one| one.subscriptions() > 0).count();
                 line("connected_clients", &self.counters.clients.load(Relaxed));
                 line("maxclients", &self.counters.max_clients.load(Relaxed));
-                line("blocked_clients", &self.waiting.len());
+                line("blocked_clients", &self.blocked.len());
                 line("pubsub_clients", &subscribers);
             }
             "memory" => {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::event_loop::MAX_MESSAGE_BYTES;
 use super::executor::Executor;
-use super::mail::{ClientId, Mail, Then};
+use super::loop_queue::{ClientId, LoopMessage, SendKind};
 use crate::blob::Blob;
 use crate::error::{self, Result};
 use crate::glob;
@@ -218,7 +218,7 @@ impl Executor {
         for (client, _) in bytes.iter().filter(|(_, bytes)| **bytes > MAX_MESSAGE_BYTES) {
             if let Some(session) = self.sessions.get(client) {
                 tracing::warn!(client, "a subscriber was disconnected: too many messages at once");
-                self.kick(session);
+                self.request_close(session);
             }
         }
         for message in self.pubsub.outgoing.drain(..) {
@@ -228,8 +228,8 @@ impl Executor {
             }
             let bytes = message.encode(session.protocol);
             let (to, position) = (session.address.slot, self.position);
-            let mail = Mail::Bytes { to, bytes, position, then: Then::GoOn };
-            session.address.mailbox.post(mail, self.turn_of);
+            let message = LoopMessage::Send { to, bytes, position, kind: SendKind::PubSub };
+            session.address.loop_queue.push(message, self.lock_holder);
         }
     }
 }

@@ -18,8 +18,8 @@ const MAX_LINE: usize = 64 << 10;
 /// The maximum length of an argument.
 pub(super) const MAX_BULK: usize = 512 << 20;
 /// Limits of a request before authentication.
-const MAX_STRANGER_ARGS: i64 = 10;
-const MAX_STRANGER_BULK: i64 = 16 << 10;
+const MAX_UNAUTHENTICATED_ARGS: i64 = 10;
+const MAX_UNAUTHENTICATED_BULK: i64 = 16 << 10;
 
 /// A protocol error; the text is the error reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,9 +28,9 @@ pub(super) struct BadRequest(String);
 
 /// Whether a client is authenticated, or needs no password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Trust {
-    Stranger,
-    Known,
+pub(super) enum AuthState {
+    Unauthenticated,
+    Authenticated,
 }
 
 /// The position in an incomplete request that begins at the first byte of the buffer.
@@ -50,7 +50,7 @@ impl Reader {
     pub(super) fn next(
         &mut self,
         buffer: &mut BytesMut,
-        trust: Trust,
+        auth_state: AuthState,
         args: &mut Vec<Bytes>,
     ) -> Result<bool, BadRequest> {
         args.clear();
@@ -70,7 +70,9 @@ impl Reader {
                 };
                 self.missing = number(&buffer[line], i64::from(i32::MAX))
                     .ok_or_else(|| bad("invalid multibulk length"))?;
-                if trust == Trust::Stranger && self.missing > MAX_STRANGER_ARGS {
+                if auth_state == AuthState::Unauthenticated
+                    && self.missing > MAX_UNAUTHENTICATED_ARGS
+                {
                     return Err(bad("unauthenticated multibulk length"));
                 }
                 if self.missing <= 0 {
@@ -79,7 +81,7 @@ impl Reader {
                     continue;
                 }
             }
-            if !self.arguments(buffer, trust)? {
+            if !self.arguments(buffer, auth_state)? {
                 return Ok(false);
             }
             let request = buffer.split_to(self.at).freeze();
@@ -90,7 +92,7 @@ impl Reader {
     }
 
     /// Parses the missing arguments; `false` if they have not arrived.
-    fn arguments(&mut self, buffer: &BytesMut, trust: Trust) -> Result<bool, BadRequest> {
+    fn arguments(&mut self, buffer: &BytesMut, auth_state: AuthState) -> Result<bool, BadRequest> {
         while self.missing > 0 {
             let len = match self.bulk {
                 Some(len) => len,
@@ -110,7 +112,7 @@ impl Reader {
                     let len = number(&buffer[line], MAX_BULK as i64)
                         .filter(|len| *len >= 0)
                         .ok_or_else(|| bad("invalid bulk length"))?;
-                    if trust == Trust::Stranger && len > MAX_STRANGER_BULK {
+                    if auth_state == AuthState::Unauthenticated && len > MAX_UNAUTHENTICATED_BULK {
                         return Err(bad("unauthenticated bulk length"));
                     }
                     *self.bulk.insert(len as usize)
@@ -265,7 +267,7 @@ mod tests {
         for piece in bytes.chunks(piece) {
             buffer.extend_from_slice(piece);
             loop {
-                match reader.next(&mut buffer, Trust::Known, &mut args) {
+                match reader.next(&mut buffer, AuthState::Authenticated, &mut args) {
                     Ok(true) => requests.push(args.clone()),
                     Ok(false) => break,
                     Err(error) => return (requests, Some(error.to_string())),
@@ -313,7 +315,7 @@ mod tests {
         let (mut reader, mut args) = (Reader::default(), Vec::new());
         let mut next = |bytes: &[u8]| {
             reader = Reader::default();
-            reader.next(&mut BytesMut::from(bytes), Trust::Stranger, &mut args)
+            reader.next(&mut BytesMut::from(bytes), AuthState::Unauthenticated, &mut args)
         };
         assert_eq!(next(b"*11\r\n"), Err(bad("unauthenticated multibulk length")));
         assert_eq!(next(b"*1\r\n$16385\r\n"), Err(bad("unauthenticated bulk length")));
@@ -324,7 +326,7 @@ mod tests {
     fn an_announced_length_costs_no_memory() {
         let (mut reader, mut args) = (Reader::default(), Vec::new());
         let mut buffer = BytesMut::from(&b"*2000000000\r\n$536870912\r\nabc"[..]);
-        assert_eq!(reader.next(&mut buffer, Trust::Known, &mut args), Ok(false));
+        assert_eq!(reader.next(&mut buffer, AuthState::Authenticated, &mut args), Ok(false));
         assert!(buffer.capacity() < 1000 && reader.args.capacity() < 100);
     }
 

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use super::executor::{Executor, Gate, Next};
-use super::mail::ClientId;
+use super::executor::{Executor, Next, WriteGate};
+use super::loop_queue::ClientId;
 use super::pubsub::Pubsub;
 use crate::command::{self, WRITE};
-use crate::host::ScriptHost;
 use crate::lua::{Access, Host, WRITE_REFUSED};
 use crate::reply::Reply;
+use crate::script_host::ScriptHost;
 
 /// The limit of a script's effects: all of them must fit into one record of the journal.
 const MAX_EFFECT_BYTES: usize = crate::journal::MAX_RECORD / 2;
@@ -71,12 +71,12 @@ impl Host for ServerHost<'_> {
 impl Executor {
     /// `EVAL`, `EVALSHA` and their read-only forms.
     pub(super) fn eval(&mut self, client: ClientId, args: &[Bytes], reply: &mut Reply) -> Next {
-        let refusal = match self.gate() {
-            Gate::Open => None,
+        let refusal = match self.write_gate() {
+            WriteGate::Open => None,
             // Inside a transaction the script runs on: `EXEC` has already passed the check.
-            Gate::Busy if self.in_transaction() => None,
-            Gate::Busy => return Next::Hold,
-            Gate::Refused(reason) => Some(reason),
+            WriteGate::Busy if self.in_transaction() => None,
+            WriteGate::Busy => return Next::Hold,
+            WriteGate::Refused(reason) => Some(reason),
         };
         let Some(session) = self.sessions.get(&client) else { return Next::Close };
         self.db.select(session.db);

@@ -6,21 +6,21 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::mail::{Address, ClientId};
-use super::waiting::Waiter;
+use super::blocked::BlockedCommand;
+use super::loop_queue::{Address, ClientId};
 use crate::blob::Blob;
 use crate::command::{self, Command, NO_AUTH, SUBCOMMANDS, WHILE_SUBSCRIBED};
 use crate::db::{Db, Watch};
 use crate::reply::Protocol;
 
 /// All sessions, by client id.
-pub(super) type Sessions = HashMap<ClientId, Session, BuildHasherDefault<ByNumber>>;
+pub(super) type Sessions = HashMap<ClientId, Session, BuildHasherDefault<ClientIdHasher>>;
 
 /// Hashes client ids; the server chose them, so they need no keyed hash.
 #[derive(Debug, Default)]
-pub(super) struct ByNumber(u64);
+pub(super) struct ClientIdHasher(u64);
 
-impl Hasher for ByNumber {
+impl Hasher for ClientIdHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -53,7 +53,7 @@ pub(super) struct Transaction {
     /// The size of the queued arguments.
     pub(super) bytes: usize,
     /// Whether a command could not be queued, so that `EXEC` runs none of them.
-    pub(super) spoiled: bool,
+    pub(super) aborted: bool,
 }
 
 /// The executor's state of a connected client.
@@ -79,7 +79,7 @@ pub(super) struct Session {
     pub(super) watches: Vec<Watch>,
     pub(super) channels: BTreeSet<Blob>,
     pub(super) patterns: BTreeSet<Blob>,
-    pub(super) wait: Option<Waiter>,
+    pub(super) blocked: Option<BlockedCommand>,
 }
 
 impl Session {
@@ -104,7 +104,7 @@ impl Session {
             watches: Vec::new(),
             channels: BTreeSet::new(),
             patterns: BTreeSet::new(),
-            wait: None,
+            blocked: None,
         }
     }
 
@@ -157,9 +157,9 @@ impl Session {
     }
 
     /// Marks the open transaction as failed: a command could not be queued.
-    pub(super) fn spoil_transaction(&mut self) {
+    pub(super) fn mark_transaction_aborted(&mut self) {
         if let Some(transaction) = &mut self.transaction {
-            transaction.spoiled = true;
+            transaction.aborted = true;
         }
     }
 
@@ -174,7 +174,7 @@ impl Session {
         for (flag, on) in [
             ('P', self.subscriptions() > 0),
             ('x', self.transaction.is_some()),
-            ('b', self.wait.is_some()),
+            ('b', self.blocked.is_some()),
             ('d', self.has_stale_watch(db)),
         ] {
             if on {

@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::connection::Connection;
-use super::event_loop::{LoopState, Turn};
+use super::event_loop::{Driver, LoopState};
 use super::executor::{Executor, Next};
-use super::mail::{ClientId, Mailbox};
-use super::request::Trust;
+use super::loop_queue::{ClientId, LoopQueue};
+use super::request::AuthState;
 use super::{OnFailure, OnShutdown};
 use crate::journal::{self, Position};
 use crate::lua::{BUSY, Interrupt};
@@ -26,26 +26,26 @@ pub(super) struct Counters {
     /// After this many milliseconds of one script, other clients are answered `BUSY`.
     pub(super) busy_threshold_ms: AtomicU64,
     /// Whether replies wait until the journal has synced (`appendfsync always`).
-    pub(super) holds_answers: AtomicBool,
+    pub(super) holds_replies: AtomicBool,
     /// Whether the journal is being closed and rightly refuses writes.
     pub(super) closing: AtomicBool,
-    gone: Mutex<Vec<ClientId>>,
-    any_gone: AtomicBool,
+    disconnected: Mutex<Vec<ClientId>>,
+    any_disconnected: AtomicBool,
 }
 
 impl Counters {
     /// Notes a client that disconnected while the executor was busy.
-    pub(super) fn note_gone(&self, client: ClientId) {
-        self.gone.lock().unwrap_or_else(PoisonError::into_inner).push(client);
-        self.any_gone.store(true, Ordering::Release);
+    pub(super) fn note_disconnected(&self, client: ClientId) {
+        self.disconnected.lock().unwrap_or_else(PoisonError::into_inner).push(client);
+        self.any_disconnected.store(true, Ordering::Release);
     }
 
     /// Takes the clients that disconnected while the executor was busy.
-    pub(super) fn take_gone(&self) -> Vec<ClientId> {
-        if !self.any_gone.swap(false, Ordering::AcqRel) {
+    pub(super) fn take_disconnected(&self) -> Vec<ClientId> {
+        if !self.any_disconnected.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
-        std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.disconnected.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -54,7 +54,7 @@ impl Counters {
 /// Normally both must be durable before the reply is sent. While the journal refuses writes, reads
 /// go on: then only the client's own writes hold its replies back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Tells {
+pub(super) struct DependsOn {
     /// The last record that the client itself has written.
     pub(super) written: Position,
     /// The last record that the reply may reveal.
@@ -68,7 +68,7 @@ pub(super) type ExecutorGuard<'a> = parking_lot::MutexGuard<'a, Executor>;
 #[derive(Debug)]
 pub(super) struct Loop {
     pub(super) state: Mutex<LoopState>,
-    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) loop_queue: Arc<LoopQueue>,
 }
 
 impl Loop {
@@ -89,7 +89,7 @@ pub(super) struct Shared {
     pub(super) on_failure: Option<OnFailure>,
     pub(super) stopping: AtomicBool,
     pub(super) last_client: AtomicU64,
-    pub(super) turn: AtomicUsize,
+    pub(super) next_loop_index: AtomicUsize,
 }
 
 impl Shared {
@@ -102,7 +102,7 @@ impl Shared {
         self.stopping.store(true, Ordering::Relaxed);
         // A script that has written is not killed; it runs to its end.
         let _ = self.interrupt.kill();
-        self.loops.iter().for_each(|one| one.mailbox.wake());
+        self.loops.iter().for_each(|one| one.loop_queue.wake());
     }
 
     /// Stops the server because one of its threads failed.
@@ -116,7 +116,7 @@ impl Shared {
 
     /// The loop that gets the next client, round robin.
     pub(super) fn next_loop(&self) -> usize {
-        self.turn.fetch_add(1, Ordering::Relaxed) % self.loops.len()
+        self.next_loop_index.fetch_add(1, Ordering::Relaxed) % self.loops.len()
     }
 
     pub(super) fn next_client(&self) -> ClientId {
@@ -129,14 +129,14 @@ impl Shared {
     }
 
     /// Whether a reply must wait for the journal.
-    pub(super) fn must_hold(&self, tells: Tells) -> bool {
-        self.counters.holds_answers.load(Ordering::Relaxed) && !self.may_send(tells)
+    pub(super) fn must_hold(&self, depends_on: DependsOn) -> bool {
+        self.counters.holds_replies.load(Ordering::Relaxed) && !self.may_send(depends_on)
     }
 
     /// Whether the records that a reply depends on are durable, or will not be while reads go on.
-    pub(super) fn may_send(&self, tells: Tells) -> bool {
+    pub(super) fn may_send(&self, depends_on: DependsOn) -> bool {
         let durable = self.durable();
-        tells.seen <= durable || (tells.written <= durable && self.refuses_writes())
+        depends_on.seen <= durable || (depends_on.written <= durable && self.refuses_writes())
     }
 
     fn refuses_writes(&self) -> bool {
@@ -149,16 +149,16 @@ impl Shared {
     pub(super) fn executor_for(
         &self,
         index: usize,
-        turn: Turn,
+        driver: Driver,
         pause: Duration,
     ) -> Option<ExecutorGuard<'_>> {
-        if turn == Turn::Watchdog {
+        if driver == Driver::Watchdog {
             return None;
         }
         let mut patience = Duration::ZERO;
         loop {
             if let Some(mut executor) = self.executor.try_lock_for(patience) {
-                executor.turn_of = Some(index);
+                executor.lock_holder = Some(index);
                 return Some(executor);
             }
             if self.is_busy() {
@@ -176,7 +176,7 @@ impl Shared {
     }
 
     /// Answers a request while a script runs too long: few commands work, all others get `BUSY`.
-    pub(super) fn answer_busy(
+    pub(super) fn reply_busy(
         &self,
         connection: &mut Connection,
         args: &[Bytes],
@@ -194,14 +194,14 @@ impl Shared {
                 if known && args[args.len() - 1] == password.as_bytes() {
                     // The session is created again as authenticated; an unauthenticated session has
                     // no state to keep.
-                    connection.introduced = connection.trust == Trust::Known;
-                    connection.trust = Trust::Known;
+                    connection.has_session = connection.auth_state == AuthState::Authenticated;
+                    connection.auth_state = AuthState::Authenticated;
                     reply.ok();
                 } else {
                     reply.error("WRONGPASS invalid username-password pair or user is disabled.");
                 }
             }
-            _ if connection.trust == Trust::Stranger => {
+            _ if connection.auth_state == AuthState::Unauthenticated => {
                 reply.error("NOAUTH Authentication required.");
             }
             ([b"script", b"kill"], _) => match self.interrupt.kill() {
@@ -215,7 +215,7 @@ impl Shared {
                 std::process::exit(1);
             }
             _ => {
-                connection.told_busy = true;
+                connection.got_busy = true;
                 reply.error(BUSY);
             }
         }

@@ -6,8 +6,8 @@
 
 use bytes::Bytes;
 
-use super::executor::{Executor, Gate, Next};
-use super::mail::ClientId;
+use super::executor::{Executor, Next, WriteGate};
+use super::loop_queue::ClientId;
 use super::session::Transaction;
 use crate::command::{Command, WRITE};
 use crate::reply::Reply;
@@ -30,12 +30,12 @@ impl Executor {
         };
         transaction.bytes += args.iter().map(|arg| size_of::<Bytes>() + arg.len()).sum::<usize>();
         if transaction.bytes > MAX_QUEUED_BYTES {
-            transaction.spoiled = true;
+            transaction.aborted = true;
             transaction.queue = Vec::new();
             return reply.error("ERR the transaction is too large: it must have less than 512 MB");
         }
         // An aborted transaction keeps no commands.
-        if !transaction.spoiled {
+        if !transaction.aborted {
             // Copied, because the arguments are slices of a network buffer that they would keep
             // alive.
             let args = args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
@@ -67,17 +67,17 @@ impl Executor {
             return Next::Go;
         };
         let writes = queued.queue.iter().any(|(command, _)| command.flags.has(WRITE));
-        let gate = if writes { self.gate() } else { Gate::Open };
-        if gate == Gate::Busy {
+        let gate = if writes { self.write_gate() } else { WriteGate::Open };
+        if gate == WriteGate::Busy {
             return Next::Hold;
         }
         let stale = self.has_stale_watch(client);
         let Some(transaction) = self.end_transaction(client) else { return Next::Go };
-        if transaction.spoiled {
+        if transaction.aborted {
             reply.error("EXECABORT Transaction discarded because of previous errors.");
             return Next::Go;
         }
-        if let Gate::Refused(reason) = gate {
+        if let WriteGate::Refused(reason) = gate {
             reply.error_bytes(
                 format!("EXECABORT Transaction discarded because of: {reason}").as_bytes(),
             );

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use mio::Registry;
 
-use super::event_loop::{EventLoop, Turn};
+use super::event_loop::{Driver, EventLoop};
 use super::shared::Shared;
 
 /// The interval of checks for a script that runs too long.
@@ -23,7 +23,7 @@ pub(super) fn run(shared: &Arc<Shared>, registries: Vec<Registry>) {
     let mut loops: Vec<EventLoop> = registries
         .into_iter()
         .enumerate()
-        .map(|(index, registry)| EventLoop::new(shared.clone(), index, Turn::Watchdog, registry))
+        .map(|(index, registry)| EventLoop::new(shared.clone(), index, Driver::Watchdog, registry))
         .collect();
     let mut told = false;
     while !shared.is_stopping() {
@@ -47,7 +47,7 @@ pub(super) fn run(shared: &Arc<Shared>, registries: Vec<Registry>) {
                 Err(TryLockError::WouldBlock) => continue,
             };
             stuck = true;
-            if let Err(error) = event_loop.stand_in(shared, state, LISTEN) {
+            if let Err(error) = event_loop.serve_as_watchdog(shared, state, LISTEN) {
                 tracing::error!(%error, "the watchdog could not listen");
             }
         }

@@ -22,7 +22,7 @@ const MAX_PACKED_LONG: usize = 32;
 
 /// A map from fields to values.
 #[derive(Debug, Clone)]
-pub struct Hash {
+pub(crate) struct Hash {
     form: Form,
     redis_packed: bool,
 }
@@ -41,7 +41,7 @@ impl Default for Hash {
 
 impl Hash {
     /// The number of fields.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match &self.form {
             Form::Packed { count, .. } => *count,
             Form::Table(table) => table.len(),
@@ -49,17 +49,17 @@ impl Hash {
     }
 
     /// Whether the hash is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The name of Redis's encoding.
-    pub fn encoding(&self) -> &'static str {
+    pub(crate) fn encoding(&self) -> &'static str {
         if self.redis_packed { "listpack" } else { "hashtable" }
     }
 
     /// The value of a field.
-    pub fn get(&self, field: &[u8]) -> Option<&[u8]> {
+    pub(crate) fn get(&self, field: &[u8]) -> Option<&[u8]> {
         match &self.form {
             Form::Packed { bytes, .. } => {
                 find(bytes, field).map(|found| &bytes[found.value_start..found.end])
@@ -69,14 +69,14 @@ impl Hash {
     }
 
     /// Reserves memory for `texts` fields and values of `len` bytes that are about to be set.
-    pub fn reserve(&mut self, texts: usize, len: usize) {
+    pub(crate) fn reserve(&mut self, texts: usize, len: usize) {
         if let Form::Packed { bytes, .. } = &mut self.form {
             bytes.reserve_exact(len + texts);
         }
     }
 
     /// Sets a field; `true` if it is new.
-    pub fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
+    pub(crate) fn set(&mut self, field: &[u8], value: &[u8]) -> bool {
         self.reshape_for(field.len().max(value.len()));
         let new = match &mut self.form {
             Form::Packed { bytes, count } => match find(bytes, field) {
@@ -110,7 +110,7 @@ impl Hash {
     }
 
     /// Removes a field; `true` if it existed.
-    pub fn remove(&mut self, field: &[u8]) -> bool {
+    pub(crate) fn remove(&mut self, field: &[u8]) -> bool {
         match &mut self.form {
             Form::Packed { bytes, count } => match find(bytes, field) {
                 Some(found) => {
@@ -125,7 +125,7 @@ impl Hash {
     }
 
     /// Fields and values; in insertion order while packed.
-    pub fn iter(&self) -> Iter<'_> {
+    pub(crate) fn iter(&self) -> Iter<'_> {
         match &self.form {
             Form::Packed { bytes, .. } => Iter::Packed { bytes, at: 0 },
             Form::Table(table) => Iter::Table { table, at: 0 },
@@ -133,7 +133,7 @@ impl Hash {
     }
 
     /// The field and value at an index below `len()`, in no particular order.
-    pub fn at(&self, index: usize) -> Option<(&[u8], &[u8])> {
+    pub(crate) fn at(&self, index: usize) -> Option<(&[u8], &[u8])> {
         match &self.form {
             Form::Packed { .. } => self.iter().nth(index),
             Form::Table(table) => {
@@ -143,7 +143,7 @@ impl Hash {
     }
 
     /// Visits some fields and returns the next cursor; small hashes are visited whole.
-    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], &[u8])) -> u64 {
+    pub(crate) fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], &[u8])) -> u64 {
         match &self.form {
             Form::Packed { .. } => {
                 self.iter().for_each(|(field, value)| visit(field, value));
@@ -154,7 +154,7 @@ impl Hash {
     }
 
     /// The approximate number of bytes on the heap.
-    pub fn heap_size(&self) -> usize {
+    pub(crate) fn heap_size(&self) -> usize {
         match &self.form {
             Form::Packed { bytes, .. } => bytes.capacity(),
             Form::Table(table) => {
@@ -184,7 +184,7 @@ impl Hash {
 
 /// An iterator over fields and values.
 #[derive(Debug)]
-pub enum Iter<'a> {
+pub(crate) enum Iter<'a> {
     /// In insertion order.
     Packed {
         /// The packed buffer.

@@ -9,7 +9,7 @@ use crate::blob::Blob;
 
 /// An end of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// The head.
     Left,
     /// The tail.
@@ -18,21 +18,21 @@ pub enum End {
 
 /// A double-ended list of strings.
 #[derive(Debug, Clone, Default)]
-pub struct List(VecDeque<Blob>);
+pub(crate) struct List(VecDeque<Blob>);
 
 impl List {
     /// The number of elements.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether the list is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Adds an element at one end.
-    pub fn push(&mut self, end: End, element: Blob) {
+    pub(crate) fn push(&mut self, end: End, element: Blob) {
         match end {
             End::Left => self.0.push_front(element),
             End::Right => self.0.push_back(element),
@@ -40,7 +40,7 @@ impl List {
     }
 
     /// Removes and returns the element at one end.
-    pub fn pop(&mut self, end: End) -> Option<Blob> {
+    pub(crate) fn pop(&mut self, end: End) -> Option<Blob> {
         let element = match end {
             End::Left => self.0.pop_front(),
             End::Right => self.0.pop_back(),
@@ -50,40 +50,43 @@ impl List {
     }
 
     /// The element at an index; negative indexes count from the tail.
-    pub fn get(&self, index: i64) -> Option<&Blob> {
+    pub(crate) fn get(&self, index: i64) -> Option<&Blob> {
         self.0.get(self.position(index)?)
     }
 
     /// The element at an index, mutable; negative indexes count from the tail.
-    pub fn get_mut(&mut self, index: i64) -> Option<&mut Blob> {
+    pub(crate) fn get_mut(&mut self, index: i64) -> Option<&mut Blob> {
         let position = self.position(index)?;
         self.0.get_mut(position)
     }
 
     /// All elements from head to tail.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Blob> + ExactSizeIterator {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Blob> + ExactSizeIterator {
         self.0.iter()
     }
 
     /// The elements at a range of positions within the list.
-    pub fn range(&self, range: std::ops::Range<usize>) -> impl ExactSizeIterator<Item = &Blob> {
+    pub(crate) fn range(
+        &self,
+        range: std::ops::Range<usize>,
+    ) -> impl ExactSizeIterator<Item = &Blob> {
         self.0.range(range)
     }
 
     /// Keeps only a range of positions within the list.
-    pub fn keep(&mut self, range: std::ops::Range<usize>) {
+    pub(crate) fn keep(&mut self, range: std::ops::Range<usize>) {
         self.0.truncate(range.end);
         self.0.drain(..range.start);
         self.give_back();
     }
 
     /// Inserts an element before a position.
-    pub fn insert(&mut self, position: usize, element: Blob) {
+    pub(crate) fn insert(&mut self, position: usize, element: Blob) {
         self.0.insert(position, element);
     }
 
     /// Removes up to `most` elements equal to `element`, searching from one end.
-    pub fn remove_equal(&mut self, element: &[u8], from: End, most: usize) -> usize {
+    pub(crate) fn remove_equal(&mut self, element: &[u8], from: End, most: usize) -> usize {
         let equal =
             |(position, candidate): (usize, &Blob)| (**candidate == *element).then_some(position);
         let mut positions: Vec<usize> = match from {
@@ -109,7 +112,7 @@ impl List {
     }
 
     /// The approximate number of bytes on the heap.
-    pub fn heap_size(&self) -> usize {
+    pub(crate) fn heap_size(&self) -> usize {
         self.0.capacity() * size_of::<Blob>() + self.0.iter().map(Blob::heap_size).sum::<usize>()
     }
 

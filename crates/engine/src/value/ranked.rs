@@ -17,7 +17,7 @@ const FAN: usize = 32;
 
 /// A sequence of items with access by rank.
 #[derive(Debug, Clone)]
-pub struct Ranked<T> {
+pub(crate) struct Ranked<T> {
     root: Node<T>,
     len: usize,
 }
@@ -42,23 +42,23 @@ impl<T> Default for Ranked<T> {
 
 impl<T> Ranked<T> {
     /// The number of items.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Whether the sequence is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The item at a rank.
-    pub fn get(&self, rank: usize) -> Option<&T> {
+    pub(crate) fn get(&self, rank: usize) -> Option<&T> {
         let (leaf, start) = self.leaf_at(rank)?;
         leaf.get(rank - start)
     }
 
     /// The number of leading items that satisfy `before`, which must hold for a prefix only.
-    pub fn partition_point(&self, before: impl Fn(&T) -> bool) -> usize {
+    pub(crate) fn partition_point(&self, before: impl Fn(&T) -> bool) -> usize {
         let (mut node, mut rank) = (&self.root, 0);
         loop {
             match node {
@@ -75,7 +75,7 @@ impl<T> Ranked<T> {
     }
 
     /// Inserts an item at a rank, at most `len()`.
-    pub fn insert(&mut self, rank: usize, item: T) {
+    pub(crate) fn insert(&mut self, rank: usize, item: T) {
         self.len += 1;
         if let Some(right) = self.root.insert(rank, item) {
             let left = std::mem::replace(&mut self.root, Node::Leaf(Vec::new()));
@@ -84,7 +84,7 @@ impl<T> Ranked<T> {
     }
 
     /// Removes the item at a rank below `len()`.
-    pub fn remove(&mut self, rank: usize) -> Option<T> {
+    pub(crate) fn remove(&mut self, rank: usize) -> Option<T> {
         if rank >= self.len {
             return None;
         }
@@ -99,13 +99,13 @@ impl<T> Ranked<T> {
     }
 
     /// The items of a range of ranks, as a double-ended iterator.
-    pub fn range(&self, range: Range<usize>) -> Iter<'_, T> {
+    pub(crate) fn range(&self, range: Range<usize>) -> Iter<'_, T> {
         let end = range.end.min(self.len);
         Iter { tree: self, front: range.start.min(end), back: end, head: (&[], 0), tail: (&[], 0) }
     }
 
     /// The size of all leaves in bytes, without the items' own allocations.
-    pub fn table_size(&self) -> usize {
+    pub(crate) fn table_size(&self) -> usize {
         self.len * size_of::<T>() * 5 / 4
     }
 
@@ -188,7 +188,7 @@ impl<T> Node<T> {
                 }
                 let item = children[at].node.remove(rank)?;
                 children[at].count -= 1;
-                tidy(children, at);
+                rebalance(children, at);
                 Some(item)
             }
         }
@@ -212,7 +212,7 @@ impl<T> Node<T> {
 }
 
 /// Removes a child that became empty, or merges one that became small with its neighbour.
-fn tidy<T>(children: &mut Vec<Child<T>>, at: usize) {
+fn rebalance<T>(children: &mut Vec<Child<T>>, at: usize) {
     if children[at].count == 0 {
         children.remove(at);
         return;
@@ -231,7 +231,7 @@ fn tidy<T>(children: &mut Vec<Child<T>>, at: usize) {
 
 /// An iterator over a range of ranks.
 #[derive(Debug)]
-pub struct Iter<'a, T> {
+pub(crate) struct Iter<'a, T> {
     tree: &'a Ranked<T>,
     front: usize,
     back: usize,

@@ -11,7 +11,7 @@ const MAX_INTS: usize = 512;
 
 /// A set of strings.
 #[derive(Debug, Clone)]
-pub enum Set {
+pub(crate) enum Set {
     /// Integers in ascending order.
     Ints(Vec<i64>),
     /// Members of any kind.
@@ -26,7 +26,7 @@ impl Default for Set {
 
 impl Set {
     /// The number of members.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Ints(ints) => ints.len(),
             Self::Table(table) => table.len(),
@@ -34,12 +34,12 @@ impl Set {
     }
 
     /// Whether the set is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The name of Redis's encoding.
-    pub fn encoding(&self) -> &'static str {
+    pub(crate) fn encoding(&self) -> &'static str {
         match self {
             Self::Ints(_) => "intset",
             Self::Table(_) => "hashtable",
@@ -47,7 +47,7 @@ impl Set {
     }
 
     /// Adds a member; `true` if it is new.
-    pub fn add(&mut self, member: &[u8]) -> bool {
+    pub(crate) fn add(&mut self, member: &[u8]) -> bool {
         match self {
             Self::Ints(ints) => match parse_int(member) {
                 Some(int) => {
@@ -72,7 +72,7 @@ impl Set {
     }
 
     /// Removes a member; `true` if it existed.
-    pub fn remove(&mut self, member: &[u8]) -> bool {
+    pub(crate) fn remove(&mut self, member: &[u8]) -> bool {
         match self {
             Self::Ints(ints) => {
                 let found = parse_int(member).and_then(|int| ints.binary_search(&int).ok());
@@ -83,7 +83,7 @@ impl Set {
     }
 
     /// Whether the set contains a member.
-    pub fn contains(&self, member: &[u8]) -> bool {
+    pub(crate) fn contains(&self, member: &[u8]) -> bool {
         match self {
             Self::Ints(ints) => {
                 parse_int(member).is_some_and(|int| ints.binary_search(&int).is_ok())
@@ -93,7 +93,7 @@ impl Set {
     }
 
     /// The member at an index below `len()`.
-    pub fn at(&self, index: usize) -> Blob {
+    pub(crate) fn at(&self, index: usize) -> Blob {
         match self {
             Self::Ints(ints) => Blob::from_int(ints[index]),
             Self::Table(table) => table.at(index).0.clone(),
@@ -101,12 +101,12 @@ impl Set {
     }
 
     /// All members; integers in numeric order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Blob> {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = Blob> {
         (0..self.len()).map(|index| self.at(index))
     }
 
     /// Visits some members and returns the next cursor; integer sets are visited whole.
-    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob)) -> u64 {
+    pub(crate) fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob)) -> u64 {
         match self {
             Self::Ints(_) => {
                 self.iter().for_each(|member| visit(&member));
@@ -117,7 +117,7 @@ impl Set {
     }
 
     /// The approximate number of bytes on the heap.
-    pub fn heap_size(&self) -> usize {
+    pub(crate) fn heap_size(&self) -> usize {
         match self {
             Self::Ints(ints) => ints.capacity() * 8,
             Self::Table(table) => {

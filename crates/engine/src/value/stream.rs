@@ -19,21 +19,21 @@ const BLOCK_BYTES: usize = 4096;
 
 /// The id of an entry: milliseconds and a sequence number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Id {
+pub(crate) struct Id {
     /// Milliseconds since 1970, or a number chosen by the client.
-    pub ms: u64,
+    pub(crate) ms: u64,
     /// The sequence number within the millisecond.
-    pub seq: u64,
+    pub(crate) seq: u64,
 }
 
 impl Id {
     /// The lowest id.
-    pub const MIN: Self = Self { ms: 0, seq: 0 };
+    pub(crate) const MIN: Self = Self { ms: 0, seq: 0 };
     /// The highest id.
-    pub const MAX: Self = Self { ms: u64::MAX, seq: u64::MAX };
+    pub(crate) const MAX: Self = Self { ms: u64::MAX, seq: u64::MAX };
 
     /// Parses `ms` or `ms-seq`; `missing_seq` replaces a missing sequence number.
-    pub fn parse(text: &[u8], missing_seq: u64) -> Option<Self> {
+    pub(crate) fn parse(text: &[u8], missing_seq: u64) -> Option<Self> {
         match text.iter().position(|byte| *byte == b'-') {
             None => Some(Self { ms: parse_uint(text)?, seq: missing_seq }),
             Some(dash) => {
@@ -43,7 +43,7 @@ impl Id {
     }
 
     /// The next higher id.
-    pub fn next(self) -> Option<Self> {
+    pub(crate) fn next(self) -> Option<Self> {
         match self.seq.checked_add(1) {
             Some(seq) => Some(Self { seq, ..self }),
             None => Some(Self { ms: self.ms.checked_add(1)?, seq: 0 }),
@@ -51,7 +51,7 @@ impl Id {
     }
 
     /// The next lower id.
-    pub fn previous(self) -> Option<Self> {
+    pub(crate) fn previous(self) -> Option<Self> {
         match self.seq.checked_sub(1) {
             Some(seq) => Some(Self { seq, ..self }),
             None => Some(Self { ms: self.ms.checked_sub(1)?, seq: u64::MAX }),
@@ -67,7 +67,7 @@ impl fmt::Display for Id {
 
 /// The limit to trim a stream to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub(crate) enum Limit {
     /// At most this many entries.
     MaxLen(usize),
     /// No entry below this id.
@@ -76,7 +76,7 @@ pub enum Limit {
 
 /// The precision of a trim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precision {
+pub(crate) enum Precision {
     /// Exact to the entry.
     Exact,
     /// Whole blocks only, and at most this many entries (0: any number).
@@ -85,15 +85,15 @@ pub enum Precision {
 
 /// An append-only log.
 #[derive(Debug, Clone, Default)]
-pub struct Stream {
+pub(crate) struct Stream {
     blocks: VecDeque<Block>,
     len: usize,
     /// The highest id ever assigned; later entries must have a higher one.
-    pub last_id: Id,
+    pub(crate) last_id: Id,
     /// The highest id ever removed by `XDEL`.
-    pub max_deleted_id: Id,
+    pub(crate) max_deleted_id: Id,
     /// The number of entries ever added.
-    pub entries_added: u64,
+    pub(crate) entries_added: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -116,16 +116,16 @@ struct Stored {
 
 /// An entry of a stream.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// The entry's id.
-    pub id: Id,
+    pub(crate) id: Id,
     block: &'a Block,
     stored: &'a Stored,
 }
 
 impl<'a> Entry<'a> {
     /// The entry's alternating fields and values.
-    pub fn texts(&self) -> Vec<&'a [u8]> {
+    pub(crate) fn texts(&self) -> Vec<&'a [u8]> {
         let texts = packed::texts(&self.stored.texts);
         if self.stored.own_fields {
             return texts.collect();
@@ -136,32 +136,32 @@ impl<'a> Entry<'a> {
 
 impl Stream {
     /// The number of entries.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Whether the stream is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// The number of blocks (keys of Redis's radix tree).
-    pub fn blocks(&self) -> usize {
+    pub(crate) fn blocks(&self) -> usize {
         self.blocks.len()
     }
 
     /// The id of the first entry, or zero.
-    pub fn first_id(&self) -> Id {
+    pub(crate) fn first_id(&self) -> Id {
         self.range(Id::MIN, Id::MAX).next().map_or(Id::MIN, |entry| entry.id)
     }
 
     /// The id for an entry added at `now_ms`; it ascends even if the clock goes back.
-    pub fn next_id(&self, now_ms: u64) -> Option<Id> {
+    pub(crate) fn next_id(&self, now_ms: u64) -> Option<Id> {
         if now_ms > self.last_id.ms { Some(Id { ms: now_ms, seq: 0 }) } else { self.last_id.next() }
     }
 
     /// Appends an entry; its id must be higher than the last one.
-    pub fn add<T: AsRef<[u8]>>(&mut self, id: Id, texts: &[T]) {
+    pub(crate) fn add<T: AsRef<[u8]>>(&mut self, id: Id, texts: &[T]) {
         let raw: usize = texts.iter().map(|text| text.as_ref().len()).sum();
         let full = |block: &Block| {
             block.redis_bytes + raw >= BLOCK_BYTES
@@ -179,7 +179,7 @@ impl Stream {
     }
 
     /// Removes an entry; `true` if it existed.
-    pub fn remove(&mut self, id: Id) -> bool {
+    pub(crate) fn remove(&mut self, id: Id) -> bool {
         let at = self.blocks.partition_point(|block| block.last < id);
         let Some(block) = self.blocks.get_mut(at) else { return false };
         let Ok(position) = block.entries.binary_search_by_key(&id, |entry| entry.id) else {
@@ -196,7 +196,7 @@ impl Stream {
     }
 
     /// Removes entries from the front and returns their number.
-    pub fn trim(&mut self, limit: Limit, precision: Precision) -> usize {
+    pub(crate) fn trim(&mut self, limit: Limit, precision: Precision) -> usize {
         let mut removed = 0;
         while let Some(block) = self.blocks.front_mut() {
             let count = block.entries.len();
@@ -229,7 +229,7 @@ impl Stream {
     }
 
     /// The entries from `start` to `end`, both inclusive, as a double-ended iterator.
-    pub fn range(&self, start: Id, end: Id) -> impl DoubleEndedIterator<Item = Entry<'_>> {
+    pub(crate) fn range(&self, start: Id, end: Id) -> impl DoubleEndedIterator<Item = Entry<'_>> {
         let first = self.blocks.partition_point(|block| block.last < start);
         let after = self.blocks.partition_point(|block| block.first <= end).max(first);
         self.blocks.range(first..after).flat_map(move |block| {
@@ -240,7 +240,7 @@ impl Stream {
     }
 
     /// The approximate number of bytes on the heap.
-    pub fn heap_size(&self) -> usize {
+    pub(crate) fn heap_size(&self) -> usize {
         let block = |block: &Block| {
             let texts: usize = block.entries.iter().map(|entry| entry.texts.len()).sum();
             block.entries.capacity() * size_of::<Stored>() + texts + size_of::<Block>()

@@ -6,10 +6,10 @@
 use crate::number::parse_int;
 
 /// The maximum length of a string (Redis's `proto-max-bulk-len`).
-pub const MAX_LEN: usize = 512 * 1024 * 1024;
+pub(crate) const MAX_LEN: usize = 512 * 1024 * 1024;
 
 /// The encoding Redis would use for this text.
-pub fn encoding(text: &[u8]) -> &'static str {
+pub(crate) fn encoding(text: &[u8]) -> &'static str {
     if parse_int(text).is_some() {
         "int"
     } else if text.len() <= 44 {
@@ -20,7 +20,7 @@ pub fn encoding(text: &[u8]) -> &'static str {
 }
 
 /// The bytes from `start` to `end`, both inclusive; negative positions count from the end.
-pub fn range(text: &[u8], start: i64, end: i64) -> &[u8] {
+pub(crate) fn range(text: &[u8], start: i64, end: i64) -> &[u8] {
     let len = text.len() as i64;
     if start < 0 && end < 0 && start > end {
         return &[];
@@ -31,7 +31,7 @@ pub fn range(text: &[u8], start: i64, end: i64) -> &[u8] {
 }
 
 /// Overwrites bytes at an offset; a gap is filled with zeros.
-pub fn overwrite(text: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+pub(crate) fn overwrite(text: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     let end = offset + bytes.len();
     if text.len() < end {
         text.resize(end, 0);

@@ -13,16 +13,16 @@ use crate::blob::Blob;
 use crate::dict::Dict;
 
 /// The maximum number of members of the small form.
-pub const MAX_SMALL: usize = 128;
+pub(crate) const MAX_SMALL: usize = 128;
 const MAX_SMALL_LEN: usize = 64;
 
 /// A member with its score.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Item {
+pub(crate) struct Item {
     /// The score, never NaN.
-    pub score: f64,
+    pub(crate) score: f64,
     /// The member, unique in its set.
-    pub member: Blob,
+    pub(crate) member: Blob,
 }
 
 impl Item {
@@ -35,7 +35,7 @@ impl Item {
 
 /// A set ordered by score.
 #[derive(Debug, Clone)]
-pub struct ZSet(Form);
+pub(crate) struct ZSet(Form);
 
 #[derive(Debug, Clone)]
 enum Form {
@@ -51,7 +51,7 @@ impl Default for ZSet {
 
 /// One bound of a range.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Bound<T> {
+pub(crate) enum Bound<T> {
     /// Below all values.
     Lowest,
     /// Above all values.
@@ -64,7 +64,7 @@ pub enum Bound<T> {
 
 /// A range by score or by member.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Span {
+pub(crate) enum Span {
     /// By score.
     Score(Bound<f64>, Bound<f64>),
     /// By the member's bytes; all scores are equal.
@@ -101,12 +101,12 @@ impl<T> Bound<T> {
 
 impl ZSet {
     /// An empty set in large form, for results of unknown size; see [`ZSet::compact`].
-    pub fn large() -> Self {
+    pub(crate) fn large() -> Self {
         Self(Form::Large { order: Ranked::default(), scores: Dict::default() })
     }
 
     /// The number of members.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match &self.0 {
             Form::Small(items) => items.len(),
             Form::Large { order, .. } => order.len(),
@@ -114,12 +114,12 @@ impl ZSet {
     }
 
     /// Whether the set is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The name of Redis's encoding.
-    pub fn encoding(&self) -> &'static str {
+    pub(crate) fn encoding(&self) -> &'static str {
         match self.0 {
             Form::Small(_) => "listpack",
             Form::Large { .. } => "skiplist",
@@ -127,7 +127,7 @@ impl ZSet {
     }
 
     /// The score of a member.
-    pub fn score(&self, member: &[u8]) -> Option<f64> {
+    pub(crate) fn score(&self, member: &[u8]) -> Option<f64> {
         match &self.0 {
             Form::Small(items) => {
                 items.iter().find(|item| *item.member == *member).map(|item| item.score)
@@ -137,7 +137,7 @@ impl ZSet {
     }
 
     /// Sets a member's score and returns the old one.
-    pub fn set(&mut self, member: &[u8], score: f64) -> Option<f64> {
+    pub(crate) fn set(&mut self, member: &[u8], score: f64) -> Option<f64> {
         let old = self.score(member);
         if let Some(old) = old {
             if old == score {
@@ -161,7 +161,7 @@ impl ZSet {
     }
 
     /// Removes a member and returns its score.
-    pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
+    pub(crate) fn remove(&mut self, member: &[u8]) -> Option<f64> {
         let score = self.score(member)?;
         self.take(score, member);
         if let Form::Large { scores, .. } = &mut self.0 {
@@ -171,7 +171,7 @@ impl ZSet {
     }
 
     /// Removes the items of a range of ranks.
-    pub fn remove_ranks(&mut self, ranks: Range<usize>) -> usize {
+    pub(crate) fn remove_ranks(&mut self, ranks: Range<usize>) -> usize {
         let count = ranks.len();
         match &mut self.0 {
             Form::Small(items) => drop(items.drain(ranks)),
@@ -187,13 +187,13 @@ impl ZSet {
     }
 
     /// A member's rank; the lowest score has rank 0.
-    pub fn rank(&self, member: &[u8]) -> Option<usize> {
+    pub(crate) fn rank(&self, member: &[u8]) -> Option<usize> {
         let score = self.score(member)?;
         Some(self.partition_point(|item| item.order(score, member) == Ordering::Less))
     }
 
     /// The ranks of the items in a span; empty if the span is.
-    pub fn ranks(&self, span: &Span) -> Range<usize> {
+    pub(crate) fn ranks(&self, span: &Span) -> Range<usize> {
         let (start, end) = match span {
             Span::Score(min, max) => (
                 self.partition_point(|item| min.is_after(&item.score)),
@@ -208,7 +208,7 @@ impl ZSet {
     }
 
     /// The items of a range of ranks, as a double-ended iterator.
-    pub fn range(&self, ranks: Range<usize>) -> Iter<'_> {
+    pub(crate) fn range(&self, ranks: Range<usize>) -> Iter<'_> {
         match &self.0 {
             Form::Small(items) => Iter::Small(items[ranks].iter()),
             Form::Large { order, .. } => Iter::Large(order.range(ranks)),
@@ -216,12 +216,12 @@ impl ZSet {
     }
 
     /// All items in order.
-    pub fn iter(&self) -> Iter<'_> {
+    pub(crate) fn iter(&self) -> Iter<'_> {
         self.range(0..self.len())
     }
 
     /// Visits some items and returns the next cursor; small sets are visited whole.
-    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, f64)) -> u64 {
+    pub(crate) fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, f64)) -> u64 {
         match &self.0 {
             Form::Small(items) => {
                 items.iter().for_each(|item| visit(&item.member, item.score));
@@ -234,7 +234,7 @@ impl ZSet {
     }
 
     /// Converts a set that a command has just built to the small form, where Redis does.
-    pub fn compact(&mut self) {
+    pub(crate) fn compact(&mut self) {
         let fits = |item: &Item| item.member.len() <= MAX_SMALL_LEN;
         if self.len() <= MAX_SMALL && self.iter().all(fits) {
             let one_zero = |item: &Item| Item { score: item.score + 0.0, ..item.clone() };
@@ -243,7 +243,7 @@ impl ZSet {
     }
 
     /// The approximate number of bytes on the heap.
-    pub fn heap_size(&self) -> usize {
+    pub(crate) fn heap_size(&self) -> usize {
         let texts: usize = self.iter().map(|item| item.member.heap_size()).sum();
         match &self.0 {
             Form::Small(items) => items.capacity() * size_of::<Item>() + texts,
@@ -281,7 +281,7 @@ impl ZSet {
 
 /// An iterator in order of rank.
 #[derive(Debug)]
-pub enum Iter<'a> {
+pub(crate) enum Iter<'a> {
     /// Over a small set.
     Small(std::slice::Iter<'a, Item>),
     /// Over a large set.

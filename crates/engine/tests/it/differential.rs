@@ -11,11 +11,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
-use stampede_engine::command;
-use stampede_engine::db::{DATABASES, Db};
-use stampede_engine::dump::dump;
-use stampede_engine::reply::{Protocol, Reply};
+use stampede_engine::testing::{self, Keyspace, Protocol};
 
 use crate::generate::{Generator, Step, templates};
 use crate::redis::{Client, Server};
@@ -35,30 +31,6 @@ struct Difference {
     what: String,
 }
 
-struct Engine {
-    db: Db,
-    reply: Reply,
-    record: Vec<u8>,
-}
-
-impl Engine {
-    fn new(protocol: Protocol) -> Self {
-        Self { db: Db::new(), reply: Reply::new(protocol), record: Vec::new() }
-    }
-
-    fn call(&mut self, args: &[Vec<u8>]) -> Vec<u8> {
-        let args: Vec<Bytes> = args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
-        command::call(&mut self.db, &args, &mut self.reply);
-        self.db.effects().take_into(&mut self.record);
-        self.reply.take().to_vec()
-    }
-
-    fn is_ordered(&mut self, key: &[u8]) -> bool {
-        let encoding = self.db.value(key).map_or("", |value| value.encoding());
-        matches!(encoding, "listpack" | "intset")
-    }
-}
-
 fn now_us() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as i64
 }
@@ -69,12 +41,12 @@ fn run(
     protocol: Protocol,
     steps: &[Step],
     known: &Reports,
-) -> Result<Engine, Difference> {
+) -> Result<Keyspace, Difference> {
     let version = if protocol == Protocol::Resp3 { "3" } else { "2" };
     let reset = [vec!["SELECT", "0"], vec!["FLUSHALL"], vec!["HELLO", version]];
     let reset = reset.map(|args| args.iter().map(|arg| arg.as_bytes().to_vec()).collect());
     client.call_all(reset.iter());
-    let mut engine = Engine::new(protocol);
+    let mut engine = Keyspace::new(protocol);
     let mut done = 0;
     while done < steps.len() {
         let rest = &steps[done..];
@@ -86,7 +58,7 @@ fn run(
             done += 1;
             for args in &step.commands {
                 let theirs = replies.next().unwrap();
-                engine.db.set_time_us(clock_of(args, &theirs).unwrap_or_else(now_us));
+                engine.set_time_us(clock_of(args, &theirs).unwrap_or_else(now_us));
                 let ours = engine.call(args);
                 let mut ordered = |key: &[u8]| engine.is_ordered(key);
                 let new = !known.contains_key(&args[0].to_ascii_uppercase());
@@ -97,7 +69,7 @@ fn run(
             }
             if step.pause {
                 std::thread::sleep(Duration::from_millis(8));
-                engine.db.set_time_us(now_us());
+                engine.set_time_us(now_us());
                 // Redis may not have expired the keys yet, and `DBSIZE` would count them.
                 let look = all_keys();
                 client.call_all([&look].into_iter());
@@ -137,42 +109,9 @@ fn clock_of(args: &[Vec<u8>], reply: &[u8]) -> Option<i64> {
     }
 }
 
-/// Everything an engine holds, in an order that depends on nothing else.
-fn contents(db: &mut Db) -> Vec<(usize, Vec<Vec<Vec<u8>>>)> {
-    let mut all = Vec::new();
-    for index in 0..DATABASES {
-        db.select(index);
-        let mut cursor = 0;
-        loop {
-            cursor = db.scan(cursor, |key, value, expiry| {
-                let (mut commands, mut members) = (Vec::new(), Vec::new());
-                let unordered = matches!(value.encoding(), "hashtable");
-                dump(key, value, expiry, |args| {
-                    let mut args: Vec<Vec<u8>> = args.iter().map(|arg| arg.to_vec()).collect();
-                    if unordered && args[0] != b"PEXPIREAT" {
-                        members.extend(args.drain(2..));
-                    }
-                    commands.push(args);
-                });
-                members.sort();
-                commands.dedup();
-                commands.push(members);
-                all.push((index, commands));
-            });
-            if cursor == 0 {
-                break;
-            }
-        }
-    }
-    all.sort();
-    all
-}
-
-fn check_replay(mut engine: Engine, seed: u64) {
-    let mut again = Db::new();
-    again.effects().pause();
-    command::replay(&mut again, &Bytes::from(std::mem::take(&mut engine.record))).unwrap();
-    let (live, replayed) = (contents(&mut engine.db), contents(&mut again));
+fn check_replay(mut engine: Keyspace, seed: u64) {
+    let mut again = engine.replayed().unwrap();
+    let (live, replayed) = (engine.contents(), again.contents());
     let difference = live.iter().zip(&replayed).find(|(live, replayed)| live != replayed);
     if live != replayed {
         panic!(
@@ -247,10 +186,10 @@ fn the_engine_answers_as_redis_does() {
 fn every_command_is_generated() {
     let known: Vec<&str> = templates().map(|text| text.split(' ').next().unwrap_or(text)).collect();
     // `COMMAND` describes our own table, which is shorter than Redis's.
-    let missing: Vec<&str> = command::COMMANDS
+    let missing: Vec<&str> = testing::commands()
         .iter()
         // Commands that need a connection are compared over one, in `sessions.rs`.
-        .filter(|row| !row.flags.has(command::CONNECTION))
+        .filter(|row| !row.needs_connection)
         .map(|row| row.name)
         .filter(|name| *name != "command" && !known.contains(&name.to_uppercase().as_str()))
         .collect();

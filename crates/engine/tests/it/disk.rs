@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use stampede_engine::journal;
-use stampede_engine::server::{Config, Server};
+use stampede_engine::{Config, Server, repair_journal};
 
 use crate::process::{Options, Process};
 use crate::wire::{Running, Value, Wire, eventually};
@@ -261,7 +260,7 @@ fn damage_in_the_middle_stops_the_start_and_can_be_repaired() {
     // Nothing was changed, and the next attempt gives the same error.
     assert_eq!(std::fs::read(&log).unwrap(), bytes);
     assert_eq!(start_on(dir.path()).unwrap_err(), told);
-    journal::repair(dir.path()).unwrap();
+    repair_journal(dir.path()).unwrap();
     let server = start_on(dir.path()).unwrap();
     let mut client = Wire::connect(server.tcp_addr().unwrap());
     let left = client.say("llen list").int();

@@ -1,7 +1,7 @@
 //! Hostile and broken clients: the server stays up, gives a reason, and serves others.
 
 mod bytes;
-mod crowds;
 mod fuzz;
-mod readers;
+mod many_clients;
 mod scripts;
+mod slow_readers;

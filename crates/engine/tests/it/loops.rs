@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stampede_engine::server::Config;
+use stampede_engine::Config;
 
 use crate::wire::{Running, Value, from_env, request};
 

@@ -7,8 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use stampede_engine::journal::{self, Fsync};
-use stampede_engine::server::{Config, Server};
+use stampede_engine::{Config, Fsync, JournalConfig, Server};
 
 use crate::wire::{Wire, from_env};
 
@@ -30,7 +29,7 @@ fn child_that_serves_until_it_is_killed() {
     let started = Server::start(Config {
         tcp: vec![([127, 0, 0, 1], 0).into()],
         dir: std::env::var_os(DIR).map(Into::into),
-        journal: journal::Config { fsync, ..journal::Config::default() },
+        journal: JournalConfig { fsync, ..JournalConfig::default() },
         io_threads: from_env(THREADS, 2) as usize,
         max_clients: from_env(CLIENTS, 10_000) as usize,
         script_time: Duration::from_secs(3),

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use stampede_engine::command::{
-    COMMANDS, CONNECTION, Command, FAST, GROW, NO_SCRIPT, READ, WAIT, WRITE,
-};
+use stampede_engine::testing::commands;
 
 use crate::redis::{Client, Server};
 use crate::rules::{Tree, parse};
@@ -17,32 +15,21 @@ const EXCEPT: [&str; 6] = ["object", "memory", "xinfo", "command", "select", "pi
 fn arity_flags_and_keys_are_those_of_redis() {
     let server = Server::start();
     let mut client = Client::connect(server.port);
-    for row in COMMANDS {
+    for row in commands() {
         let ask = ["COMMAND", "INFO", row.name].map(|arg| arg.as_bytes().to_vec()).to_vec();
         let reply = parse(&client.call_all([&ask].into_iter())[0]);
         let Tree::Array(_, rows) = reply else { panic!("{reply:?}") };
         let Some(Tree::Array(_, theirs)) = rows.first() else { panic!("{} is unknown", row.name) };
         assert_eq!(theirs[1], Tree::Int(row.arity.into()), "{}", row.name);
         // Connection commands have other flags in Redis; they are compared in `sessions.rs`.
-        if EXCEPT.contains(&row.name) || row.flags.has(CONNECTION) {
+        if EXCEPT.contains(&row.name) || row.needs_connection {
             continue;
         }
-        let keys = [row.keys.first, row.keys.last, row.keys.step].map(|n| Tree::Int(n.into()));
+        let keys = row.keys.map(|n| Tree::Int(n.into()));
         assert_eq!(theirs[3..6], keys, "{}", row.name);
-        assert_eq!(their_flags(&theirs[2]), our_flags(row), "{}", row.name);
+        let our_flags: BTreeSet<String> = row.flags.iter().map(|flag| (*flag).to_owned()).collect();
+        assert_eq!(their_flags(&theirs[2]), our_flags, "{}", row.name);
     }
-}
-
-fn our_flags(row: &Command) -> BTreeSet<String> {
-    let all = [
-        (WRITE, "write"),
-        (READ, "readonly"),
-        (GROW, "denyoom"),
-        (FAST, "fast"),
-        (WAIT, "blocking"),
-        (NO_SCRIPT, "noscript"),
-    ];
-    all.iter().filter(|(flag, _)| row.flags.has(*flag)).map(|(_, name)| (*name).into()).collect()
 }
 
 fn their_flags(tree: &Tree) -> BTreeSet<String> {

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use stampede_engine::server::{Config, Server};
+use stampede_engine::{Config, Server};
 
 /// A timeout that is long enough on any machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);

@@ -99,7 +99,7 @@ fn journal(settings: &Settings) -> Result<String> {
     if !folder.exists() {
         return Ok("none is set; the server will run the embedded engine".to_owned());
     }
-    let contents = stampede_engine::journal::check(&folder)?;
+    let contents = stampede_engine::check_journal(&folder)?;
     if let Some(damage) = contents.damage {
         bail!("{damage}");
     }

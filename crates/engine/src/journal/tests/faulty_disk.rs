@@ -18,7 +18,7 @@ use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
 };
 
-use crate::journal::{Disk, DiskFile, Lock, LockError};
+use crate::journal::disk::{Disk, DiskFile, Lock, LockError};
 
 /// A fault injected at an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +32,12 @@ pub(super) enum Fault {
 /// The faulty disk; the header describes it.
 #[derive(Debug, Clone)]
 pub(super) struct FaultyDisk {
-    world: Arc<Mutex<World>>,
+    state: Arc<Mutex<DiskState>>,
     gate: Arc<Condvar>,
 }
 
 #[derive(Debug, Clone)]
-struct World {
+struct DiskState {
     names: BTreeMap<String, u64>,
     durable_names: BTreeMap<String, u64>,
     pending_names: Vec<Vec<(String, Option<u64>)>>,
@@ -107,7 +107,7 @@ impl Content {
     }
 }
 
-impl World {
+impl DiskState {
     /// Counts an operation; `Ok(true)` means that it is the last one before the power cut.
     fn step(&mut self) -> io::Result<bool> {
         if self.dead {
@@ -147,7 +147,7 @@ fn apply(names: &mut BTreeMap<String, u64>, change: &[(String, Option<u64>)]) {
 
 impl FaultyDisk {
     pub(super) fn new(seed: u64) -> Self {
-        let world = World {
+        let state = DiskState {
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
             pending_names: Vec::new(),
@@ -161,171 +161,171 @@ impl FaultyDisk {
             capacity: None,
             rng: fastrand::Rng::with_seed(seed),
         };
-        Self { world: Arc::new(Mutex::new(world)), gate: Arc::default() }
+        Self { state: Arc::new(Mutex::new(state)), gate: Arc::default() }
     }
 
-    fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap()
+    fn state(&self) -> MutexGuard<'_, DiskState> {
+        self.state.lock().unwrap()
     }
 
     /// Waits while the gate is closed, then locks the state.
-    fn pass(&self) -> MutexGuard<'_, World> {
-        self.gate.wait_while(self.world(), |world| world.closed_gate && !world.dead).unwrap()
+    fn pass(&self) -> MutexGuard<'_, DiskState> {
+        self.gate.wait_while(self.state(), |state| state.closed_gate && !state.dead).unwrap()
     }
 
     /// Adds a fault, counted from now.
     pub(super) fn fault_in(&self, ops: u64, fault: Fault) {
-        let mut world = self.world();
-        let at = world.ops + ops;
-        world.faults.push((at, fault));
+        let mut state = self.state();
+        let at = state.ops + ops;
+        state.faults.push((at, fault));
     }
 
     pub(super) fn ops(&self) -> u64 {
-        self.world().ops
+        self.state().ops
     }
 
     pub(super) fn is_dead(&self) -> bool {
-        self.world().dead
+        self.state().dead
     }
 
     /// Makes all following syncs fail, or succeed again.
     pub(super) fn fail_syncs(&self, fail: bool) {
-        self.world().sync_fails = fail;
+        self.state().sync_fails = fail;
     }
 
     /// Makes operations on files hang while the gate is closed.
     pub(super) fn close_gate(&self, closed: bool) {
-        self.world().closed_gate = closed;
+        self.state().closed_gate = closed;
         self.gate.notify_all();
     }
 
     /// Limits the bytes that fit on the disk.
     pub(super) fn set_capacity(&self, bytes: Option<usize>) {
-        self.world().capacity = bytes;
+        self.state().capacity = bytes;
     }
 
     pub(super) fn used(&self) -> usize {
-        let world = self.world();
-        world.names.values().map(|file| world.files[file].current.len()).sum()
+        let state = self.state();
+        state.names.values().map(|file| state.files[file].current.len()).sum()
     }
 
     /// The disk as a process finds it after a power cut now.
     pub(super) fn after_power_cut(&self, seed: u64) -> Self {
-        let mut old = self.world();
+        let mut old = self.state();
         old.dead = true;
-        let mut world = old.clone();
+        let mut state = old.clone();
         drop(old);
         let mut rng = fastrand::Rng::with_seed(seed);
         // Name changes are kept in order, as in journalling file systems, or in any combination.
-        let (in_order, cut) = (rng.bool(), rng.usize(..=world.pending_names.len()));
-        let mut names = world.durable_names;
-        for (at, change) in world.pending_names.drain(..).enumerate() {
+        let (in_order, cut) = (rng.bool(), rng.usize(..=state.pending_names.len()));
+        let mut names = state.durable_names;
+        for (at, change) in state.pending_names.drain(..).enumerate() {
             if if in_order { at < cut } else { rng.bool() } {
                 apply(&mut names, &change);
             }
         }
-        for content in world.files.values_mut() {
+        for content in state.files.values_mut() {
             content.settle(&mut rng);
             content.current = content.durable.clone();
         }
-        world.names = names.clone();
-        world.durable_names = names;
-        (world.dead, world.sync_fails, world.rng) = (false, false, rng);
-        world.faults.clear();
-        Self { world: Arc::new(Mutex::new(world)), gate: Arc::default() }
+        state.names = names.clone();
+        state.durable_names = names;
+        (state.dead, state.sync_fails, state.rng) = (false, false, rng);
+        state.faults.clear();
+        Self { state: Arc::new(Mutex::new(state)), gate: Arc::default() }
     }
 
     /// The disk as the next process finds it after `kill -9`: unsynced data is still in the
     /// system's cache.
     pub(super) fn after_kill(&self) -> Self {
-        let mut old = self.world();
+        let mut old = self.state();
         old.dead = true;
-        let mut world = old.clone();
-        (world.dead, world.sync_fails) = (false, false);
-        world.faults.clear();
-        Self { world: Arc::new(Mutex::new(world)), gate: Arc::default() }
+        let mut state = old.clone();
+        (state.dead, state.sync_fails) = (false, false);
+        state.faults.clear();
+        Self { state: Arc::new(Mutex::new(state)), gate: Arc::default() }
     }
 
     /// The bytes of a file.
     pub(super) fn read(&self, name: &str) -> Vec<u8> {
-        let world = self.world();
-        world.files[&world.names[name]].current.clone()
+        let state = self.state();
+        state.files[&state.names[name]].current.clone()
     }
 
     /// Puts a file on the disk, durable at once.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) {
-        let mut world = self.world();
-        let file = world.next;
-        world.next += 1;
-        world.files.insert(
+        let mut state = self.state();
+        let file = state.next;
+        state.next += 1;
+        state.files.insert(
             file,
             Content { current: bytes.to_vec(), durable: bytes.to_vec(), pending: Vec::new() },
         );
-        world.names.insert(name.to_owned(), file);
-        world.durable_names.insert(name.to_owned(), file);
+        state.names.insert(name.to_owned(), file);
+        state.durable_names.insert(name.to_owned(), file);
     }
 
     /// An independent copy of the disk.
     pub(super) fn copy(&self) -> Self {
-        Self { world: Arc::new(Mutex::new(self.world().clone())), gate: Arc::default() }
+        Self { state: Arc::new(Mutex::new(self.state().clone())), gate: Arc::default() }
     }
 }
 
 impl Disk for FaultyDisk {
-    fn place(&self) -> PathBuf {
+    fn path(&self) -> PathBuf {
         PathBuf::from("/faulty")
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        let mut world = self.pass();
-        let last = world.step()?;
-        let file = match world.names.get(name) {
+        let mut state = self.pass();
+        let last = state.step()?;
+        let file = match state.names.get(name) {
             Some(file) => *file,
             None => {
-                let file = world.next;
-                world.next += 1;
-                world.files.insert(file, Content::default());
-                world.rename_all(vec![(name.to_owned(), Some(file))], last)?;
+                let file = state.next;
+                state.next += 1;
+                state.files.insert(file, Content::default());
+                state.rename_all(vec![(name.to_owned(), Some(file))], last)?;
                 file
             }
         };
-        let content = world.files.get_mut(&file).unwrap();
+        let content = state.files.get_mut(&file).unwrap();
         content.current.clear();
         content.pending.push(Change::Truncate(0));
         Ok(Box::new(FaultyFile { disk: self.clone(), file }))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
-        let file = *self.world().names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        let file = *self.state().names.get(name).ok_or(io::ErrorKind::NotFound)?;
         Ok(Box::new(FaultyFile { disk: self.clone(), file }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let mut world = self.pass();
-        let last = world.step()?;
-        let file = *world.names.get(from).ok_or(io::ErrorKind::NotFound)?;
-        world.rename_all(vec![(from.to_owned(), None), (to.to_owned(), Some(file))], last)
+        let mut state = self.pass();
+        let last = state.step()?;
+        let file = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
+        state.rename_all(vec![(from.to_owned(), None), (to.to_owned(), Some(file))], last)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        let mut world = self.pass();
-        let last = world.step()?;
-        world.names.get(name).ok_or(io::ErrorKind::NotFound)?;
-        world.rename_all(vec![(name.to_owned(), None)], last)
+        let mut state = self.pass();
+        let last = state.step()?;
+        state.names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        state.rename_all(vec![(name.to_owned(), None)], last)
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        Ok(self.world().names.keys().cloned().collect())
+        Ok(self.state().names.keys().cloned().collect())
     }
 
     fn sync_dir(&self) -> io::Result<()> {
-        let mut world = self.pass();
-        if world.step()? || world.sync_fails {
+        let mut state = self.pass();
+        if state.step()? || state.sync_fails {
             return Err(io::Error::other("the directory was not synced"));
         }
-        let mut names = std::mem::take(&mut world.durable_names);
-        world.pending_names.drain(..).for_each(|change| apply(&mut names, &change));
-        world.durable_names = names;
+        let mut names = std::mem::take(&mut state.durable_names);
+        state.pending_names.drain(..).for_each(|change| apply(&mut names, &change));
+        state.durable_names = names;
         Ok(())
     }
 
@@ -342,8 +342,8 @@ struct FaultyFile {
 
 impl DiskFile for FaultyFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        let world = self.disk.world();
-        let bytes = &world.files[&self.file].current;
+        let state = self.disk.state();
+        let bytes = &state.files[&self.file].current;
         let from = bytes.get(offset as usize..).unwrap_or_default();
         let n = from.len().min(into.len());
         into[..n].copy_from_slice(&from[..n]);
@@ -352,32 +352,32 @@ impl DiskFile for FaultyFile {
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
         let mut guard = self.disk.pass();
-        let world = &mut *guard;
-        let last = world.step()?;
+        let state = &mut *guard;
+        let last = state.step()?;
         let mut n = bytes.len();
-        if let Some(capacity) = world.capacity {
+        if let Some(capacity) = state.capacity {
             let used: usize =
-                world.names.values().map(|file| world.files[file].current.len()).sum();
-            let inside = world.files[&self.file].current.len().saturating_sub(offset as usize);
+                state.names.values().map(|file| state.files[file].current.len()).sum();
+            let inside = state.files[&self.file].current.len().saturating_sub(offset as usize);
             n = n.min(capacity.saturating_sub(used) + inside);
             if n == 0 {
                 return Err(io::ErrorKind::StorageFull.into());
             }
         }
         // Short writes are legal at any time.
-        if world.rng.u8(..8) == 0 {
-            n = world.rng.usize(1..=n);
+        if state.rng.u8(..8) == 0 {
+            n = state.rng.usize(1..=n);
         }
-        let content = world.files.get_mut(&self.file).unwrap();
+        let content = state.files.get_mut(&self.file).unwrap();
         put(&mut content.current, offset as usize, &bytes[..n]);
         content.pending.push(Change::Write(offset as usize, bytes[..n].to_vec()));
         if last { Err(io::Error::other("the power went off")) } else { Ok(n) }
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
-        let mut world = self.disk.pass();
-        let last = world.step()?;
-        let content = world.files.get_mut(&self.file).unwrap();
+        let mut state = self.disk.pass();
+        let last = state.step()?;
+        let content = state.files.get_mut(&self.file).unwrap();
         content.current.truncate(length as usize);
         content.pending.push(Change::Truncate(length as usize));
         if last { Err(io::Error::other("the power went off")) } else { Ok(()) }
@@ -385,18 +385,18 @@ impl DiskFile for FaultyFile {
 
     fn sync(&mut self) -> io::Result<()> {
         let mut guard = self.disk.pass();
-        let world = &mut *guard;
-        let stepped = world.step();
-        let content = world.files.get_mut(&self.file).unwrap();
+        let state = &mut *guard;
+        let stepped = state.step();
+        let content = state.files.get_mut(&self.file).unwrap();
         match stepped {
-            Ok(false) if !world.sync_fails => {
+            Ok(false) if !state.sync_fails => {
                 content.sync();
                 Ok(())
             }
             Ok(true) => Err(io::Error::other("the power went off")),
             failed => {
-                if !world.dead {
-                    content.settle(&mut world.rng);
+                if !state.dead {
+                    content.settle(&mut state.rng);
                 }
                 Err(failed.err().unwrap_or_else(|| io::Error::other("injected sync failure")))
             }
@@ -404,6 +404,6 @@ impl DiskFile for FaultyFile {
     }
 
     fn length(&self) -> io::Result<u64> {
-        Ok(self.disk.world().files[&self.file].current.len() as u64)
+        Ok(self.disk.state().files[&self.file].current.len() as u64)
     }
 }

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use super::*;
+use crate::journal::compaction::CompactionWatch;
 
 const RECORDS: u64 = 1_000_000;
 

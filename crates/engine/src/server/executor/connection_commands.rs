@@ -5,10 +5,10 @@ use bytes::Bytes;
 use super::{Executor, Next};
 use crate::blob::Blob;
 use crate::command::Command;
-use crate::db::Waiting;
+use crate::db::Blocking;
 use crate::error::Result;
 use crate::reply::{Protocol, Reply};
-use crate::server::mail::ClientId;
+use crate::server::loop_queue::ClientId;
 use crate::server::pubsub::Kind;
 use crate::server::session::ReplyMode;
 
@@ -47,9 +47,9 @@ impl Executor {
             }
             "multi" => self.multi(client, reply),
             "exec" => {
-                self.patience = Waiting::Denied;
+                self.blocking = Blocking::Denied;
                 let next = self.exec(client, reply);
-                self.patience = Waiting::Allowed;
+                self.blocking = Blocking::Allowed;
                 return Ok(next);
             }
             "discard" => self.discard(client, reply),

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use stampede_engine::server::Config;
+use stampede_engine::Config;
 
 use crate::process::{Options, Process};
 use crate::wire::{Running, Value, Wire, assert_serves, eventually};

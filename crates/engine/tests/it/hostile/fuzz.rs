@@ -4,8 +4,8 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use stampede_engine::command::COMMANDS;
-use stampede_engine::server::Config;
+use stampede_engine::Config;
+use stampede_engine::testing::commands;
 
 use crate::wire::{Running, Wire, from_env, request};
 
@@ -96,13 +96,14 @@ fn random_commands_harm_nobody() {
     let mut random = fastrand::Rng::with_seed(seed);
     let keys: Vec<String> = (0..12).map(|n| format!("k{n}")).collect();
     let long = "long ".repeat(3000);
+    let rows = commands();
     let (until, mut commands) = (until(), 0_u64);
     while Instant::now() < until {
         let mut client = server.connect();
         for _ in 0..random.usize(1..30) {
             let mut batch = Vec::new();
             for _ in 0..random.usize(1..60) {
-                let command = &COMMANDS[random.usize(..COMMANDS.len())];
+                let command = &rows[random.usize(..rows.len())];
                 // Mostly the right number of arguments.
                 let arity = command.arity.unsigned_abs() as usize;
                 let extra = if command.arity < 0 { random.usize(..5) } else { 0 };
@@ -113,7 +114,7 @@ fn random_commands_harm_nobody() {
                         0..5 if args.len() == 1 => &keys[random.usize(..keys.len())],
                         0..2 => &keys[random.usize(..keys.len())],
                         2 if random.u8(..20) == 0 => &long,
-                        2 => COMMANDS[random.usize(..COMMANDS.len())].name,
+                        2 => rows[random.usize(..rows.len())].name,
                         _ => WORDS[random.usize(..WORDS.len())],
                     });
                 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stampede_engine::server::Config;
+use stampede_engine::Config;
 
 use crate::process::{Options, Process};
 use crate::wire::{Running, Value, Wire, eventually};

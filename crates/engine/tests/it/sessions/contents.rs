@@ -1,6 +1,6 @@
 //! The whole contents of a server, read over a connection, in a comparable form.
 
-use stampede_engine::db::DATABASES;
+use stampede_engine::testing::DATABASES;
 
 use super::frame;
 use super::side::words;

@@ -319,9 +319,9 @@ fn every_command_of_connections_is_generated() {
         .chain(scripts)
         .map(str::to_lowercase)
         .collect();
-    let missing: Vec<&str> = stampede_engine::command::COMMANDS
+    let missing: Vec<&str> = stampede_engine::testing::commands()
         .iter()
-        .filter(|row| row.flags.has(stampede_engine::command::CONNECTION))
+        .filter(|row| row.needs_connection)
         .map(|row| row.name)
         .filter(|name| !except.contains(name) && !known.iter().any(|known| known == name))
         .collect();

@@ -9,8 +9,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use stampede_engine::db::DATABASES;
-use stampede_engine::server::{Config, Server};
+use stampede_engine::testing::DATABASES;
+use stampede_engine::{Config, Server};
 
 use super::client::Client;
 use super::frame;

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use stampede_broker::copy::{self, Plan, Report, Step, Target};
-use stampede_engine::journal;
-use stampede_engine::server::{Config, StartError};
+use stampede_engine::{Config, JournalError, StartError};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Export, FsyncArg, Import};
@@ -75,7 +74,7 @@ impl Opened {
         // If it fails, the copy does, too.
         match Running::start(config, CancellationToken::new()).await {
             Ok(running) => Ok(Self { running, folder }),
-            Err(error @ StartError::Journal(journal::Error::Locked { .. })) => {
+            Err(error @ StartError::Journal(JournalError::Locked { .. })) => {
                 bail!("{error}. {RUNNING}")
             }
             Err(error) => bail!("{error}"),

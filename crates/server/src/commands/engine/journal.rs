@@ -4,11 +4,11 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use indicatif::{HumanBytes, HumanCount};
-use stampede_engine::journal::{self, Contents};
+use stampede_engine::{Contents, check_journal, repair_journal};
 
 pub(super) fn check(dir: &Path) -> Result<()> {
     exists(dir)?;
-    let contents = journal::check(dir)?;
+    let contents = check_journal(dir)?;
     println!("The journal in {}:", dir.display());
     print(&contents);
     match &contents.damage {
@@ -22,7 +22,7 @@ pub(super) fn check(dir: &Path) -> Result<()> {
 
 pub(super) fn repair(dir: &Path) -> Result<()> {
     exists(dir)?;
-    let repaired = journal::repair(dir)?;
+    let repaired = repair_journal(dir)?;
     if repaired.damage.is_empty() {
         println!("The journal in {} is whole; nothing was changed", dir.display());
         print(&repaired.kept);

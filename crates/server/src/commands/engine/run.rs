@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use stampede_engine::server::{Config, Server};
+use stampede_engine::{Config, Server};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::EngineRun;

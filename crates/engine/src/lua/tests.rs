@@ -3,19 +3,19 @@
 #![allow(clippy::unwrap_used)]
 
 mod corpus;
+mod fake_host;
 mod limits;
-mod real;
-mod toy;
+mod redis_server;
 
 use std::fmt::Write;
 
+use crate::lua::{Access, Call, Limits, Scripts, Source};
+use crate::reply::{Protocol, Reply};
 use bytes::Bytes;
-use stampede_engine::lua::{Access, Call, Limits, Scripts, Source};
-use stampede_engine::reply::{Protocol, Reply};
 
 use self::corpus::SCRIPTS;
-use self::real::{Client, Server};
-use self::toy::Toy;
+use self::fake_host::FakeHost;
+use self::redis_server::{Client, Server};
 
 /// The version of the redis-server that we compare with.
 const VERSION: &str = "7.0.15";
@@ -30,7 +30,7 @@ fn ours(scripts: &mut Scripts, script: &[u8], protocol: Protocol) -> Vec<u8> {
     let mut reply = Reply::new(protocol);
     let (keys, args) = (bytes(&KEYS), bytes(&ARGS));
     let call = Call { keys: &keys, args: &args, access: Access::Write, limits: Limits::default() };
-    scripts.eval(&mut Toy::default(), Source::Text(script), call, &mut reply);
+    scripts.eval(&mut FakeHost::default(), Source::Text(script), call, &mut reply);
     reply.as_bytes().to_vec()
 }
 
@@ -92,7 +92,7 @@ fn scripts_answer_clients_of_resp3_as_in_redis() {
 fn eval_and_script_commands_answer_as_in_redis() {
     let server = Server::start();
     let mut client = server.connect();
-    let (mut scripts, mut host) = (Scripts::new(VERSION), Toy::default());
+    let (mut scripts, mut host) = (Scripts::new(VERSION), FakeHost::default());
     let commands = [
         "EVAL",
         "eval x",
@@ -304,7 +304,7 @@ fn how_long_a_script_with_ten_calls_takes() {
         let sha = scripts.load(text.as_bytes(), Limits::default()).unwrap();
         let mut best = f64::INFINITY;
         for _ in 0..5 {
-            let (mut host, mut reply) = (Toy::default(), Reply::new(Protocol::Resp2));
+            let (mut host, mut reply) = (FakeHost::default(), Reply::new(Protocol::Resp2));
             let began = std::time::Instant::now();
             let rounds = 20_000;
             for _ in 0..rounds {

@@ -9,7 +9,7 @@ use super::Stack;
 
 /// The source and line of a function.
 #[derive(Debug)]
-pub(in crate::lua) struct Place {
+pub(in crate::lua) struct Location {
     pub(in crate::lua) name: Option<String>,
     pub(in crate::lua) is_method: bool,
     pub(in crate::lua) is_native: bool,
@@ -21,7 +21,7 @@ pub(in crate::lua) struct Place {
 #[allow(unsafe_code)]
 impl Stack<'_> {
     /// The location of the function at `level`: 0 is the running function, 1 its caller.
-    pub(in crate::lua) fn place(&self, level: c_int) -> Option<Place> {
+    pub(in crate::lua) fn location(&self, level: c_int) -> Option<Location> {
         let mut record = MaybeUninit::<ffi::lua_Debug>::zeroed();
         // SAFETY: Lua fills the record; without `f` and `L` nothing is pushed and nothing raised. The
         // strings are terminated, and copied before anything can free them.
@@ -34,7 +34,7 @@ impl Stack<'_> {
             let owned = |text: *const c_char| {
                 (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
             };
-            Some(Place {
+            Some(Location {
                 name: owned(record.name),
                 is_method: owned(record.namewhat).as_deref() == Some("method"),
                 is_native: owned(record.what).as_deref() == Some("C"),

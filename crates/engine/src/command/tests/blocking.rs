@@ -1,9 +1,9 @@
 //! Blocking commands: the block request they leave, and what makes them ready.
 
+use crate::command::call;
+use crate::db::{Blocking, Db};
+use crate::reply::{Protocol, Reply};
 use bytes::Bytes;
-use stampede_engine::command::call;
-use stampede_engine::db::{Db, Waiting};
-use stampede_engine::reply::{Protocol, Reply};
 
 fn args(line: &str) -> Vec<Bytes> {
     line.split(' ').map(|arg| Bytes::from(arg.to_owned())).collect()
@@ -18,7 +18,7 @@ fn run(db: &mut Db, args: &[Bytes]) -> String {
 fn patient() -> Db {
     let mut db = Db::new();
     db.set_time_us(1_000_000);
-    db.set_waiting(Waiting::Allowed);
+    db.set_blocking(Blocking::Allowed);
     db
 }
 
@@ -32,11 +32,11 @@ fn a_keyspace_can_move_to_its_executor() {
 fn a_command_that_waits_says_for_what_and_how_long_and_does_not_reply() {
     let mut db = patient();
     assert_eq!(run(&mut db, &args("BZPOPMIN a b 0.0015")), "");
-    let wait = db.take_wait().unwrap();
+    let wait = db.take_block_request().unwrap();
     assert_eq!(wait.keys, args("a b"));
     assert_eq!(wait.deadline_ms, Some(1002));
     assert_eq!(run(&mut db, &args("BLPOP q 0")), "");
-    assert_eq!(db.take_wait().unwrap().deadline_ms, None);
+    assert_eq!(db.take_block_request().unwrap().deadline_ms, None);
     assert!(db.effects().is_empty());
 }
 
@@ -44,7 +44,7 @@ fn a_command_that_waits_says_for_what_and_how_long_and_does_not_reply() {
 fn the_same_arguments_succeed_when_the_key_is_ready() {
     let mut db = patient();
     run(&mut db, &args("BZPOPMIN marker 5"));
-    let wait = db.take_wait().unwrap();
+    let wait = db.take_block_request().unwrap();
     for key in &wait.keys {
         db.await_key(db.selected(), key);
     }
@@ -52,7 +52,7 @@ fn the_same_arguments_succeed_when_the_key_is_ready() {
     let ready: Vec<_> = db.take_ready().into_iter().map(|(_, key)| key.to_vec()).collect();
     assert_eq!(ready, [b"marker"]);
     assert_eq!(run(&mut db, &wait.args), "*3\r\n$6\r\nmarker\r\n$1\r\n0\r\n$1\r\n7\r\n");
-    assert!(db.take_wait().is_none());
+    assert!(db.take_block_request().is_none());
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn the_dollar_of_a_stream_is_fixed_at_the_call() {
     let mut db = patient();
     run(&mut db, &args("XADD s 5-0 f v"));
     assert_eq!(run(&mut db, &args("XREAD BLOCK 0 STREAMS s $")), "");
-    let wait = db.take_wait().unwrap();
+    let wait = db.take_block_request().unwrap();
     assert_eq!(wait.args, args("XREAD BLOCK 0 STREAMS s 5-0"));
     run(&mut db, &args("XADD s 6-0 f v"));
     assert!(run(&mut db, &wait.args).contains("6-0"));
@@ -69,10 +69,10 @@ fn the_dollar_of_a_stream_is_fixed_at_the_call() {
 #[test]
 fn in_a_transaction_nobody_waits() {
     let mut db = patient();
-    db.set_waiting(Waiting::Denied);
+    db.set_blocking(Blocking::Denied);
     assert_eq!(run(&mut db, &args("BLPOP q 0")), "*-1\r\n");
     assert_eq!(run(&mut db, &args("BLMOVE q p LEFT LEFT 0")), "$-1\r\n");
-    assert!(db.take_wait().is_none());
+    assert!(db.take_block_request().is_none());
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn effects_are_absolute_and_never_wait() {
         run(&mut db, &args(line));
     }
     let record = db.effects().take();
-    let effects: Vec<String> = stampede_engine::db::effects::decode(&record)
+    let effects: Vec<String> = crate::db::effects::decode(&record)
         .map(|effect| {
             let words = effect.unwrap().1;
             words.iter().map(|arg| String::from_utf8_lossy(arg)).collect::<Vec<_>>().join(" ")

@@ -9,9 +9,9 @@ use std::io;
 
 use bytes::BytesMut;
 
-use super::places::token;
+use super::loop_state::token;
 use super::{EXECUTOR_PAUSE, EventLoop, PAUSE_BYTES, READ_BYTES};
-use crate::server::connection::{Connection, Pace};
+use crate::server::connection::{Connection, RunState};
 use crate::server::executor::Next;
 
 /// The maximum size of buffered input.
@@ -21,50 +21,50 @@ const READS_AT_ONCE: usize = 16;
 
 /// Whether a connection stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    Lives,
-    Ends,
+pub(super) enum Served {
+    KeepOpen,
+    Close,
 }
 
 /// Why no more requests were run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     /// No complete request, or the next one cannot run now.
-    Starved,
+    NoRequest,
     /// The replies so far must be sent first.
-    Full,
+    OutputFull,
     /// The connection must be closed.
-    Ended,
+    Close,
 }
 
 impl EventLoop {
     /// Serves one connection as far as possible now.
-    pub(super) fn serve(&mut self, connection: &mut Connection, index: usize) -> Fate {
+    pub(super) fn serve(&mut self, connection: &mut Connection, index: usize) -> Served {
         match self.try_serve(connection, index) {
-            Ok(fate) => fate,
+            Ok(served) => served,
             Err(error) => {
                 tracing::trace!(client = connection.client, %error, "a connection broke");
-                Fate::Ends
+                Served::Close
             }
         }
     }
 
-    fn try_serve(&mut self, connection: &mut Connection, index: usize) -> io::Result<Fate> {
+    fn try_serve(&mut self, connection: &mut Connection, index: usize) -> io::Result<Served> {
         if std::mem::take(&mut connection.ready.writable) {
-            connection.flush(|tells| self.shared.may_send(tells))?;
+            connection.flush(|depends_on| self.shared.may_send(depends_on))?;
             if connection.awaits_journal() {
-                self.mailbox.await_journal(index);
+                self.loop_queue.await_journal(index);
             }
         }
-        if connection.pace == Pace::Leaving {
-            return self.take_leave(connection, index);
+        if connection.run_state == RunState::Closing {
+            return self.close_when_sent(connection, index);
         }
-        let mut fate = self.run_requests(connection, index)?;
+        let mut served = self.run_requests(connection, index)?;
         let mut reads = 0;
-        while fate == Fate::Lives && connection.has_more() && reads < READS_AT_ONCE {
+        while served == Served::KeepOpen && connection.has_more() && reads < READS_AT_ONCE {
             reads += 1;
             match connection.stream.read(&mut self.read) {
-                Ok(0) => return Ok(Fate::Ends),
+                Ok(0) => return Ok(Served::Close),
                 Ok(count) => {
                     // A short read has emptied the socket, and the kernel reports later input. Only
                     // an end of stream that is already reported must still be read.
@@ -72,7 +72,7 @@ impl EventLoop {
                         count == self.read.len() || connection.ready.read_closed;
                     if connection.input.len() + count > MAX_INPUT_BYTES {
                         tracing::warn!(client = connection.client, "a request was too large");
-                        return Ok(Fate::Ends);
+                        return Ok(Served::Close);
                     }
                     let buffer = if connection.input.is_empty() {
                         &mut self.inbox
@@ -80,7 +80,7 @@ impl EventLoop {
                         &mut connection.input
                     };
                     buffer.extend_from_slice(&self.read[..count]);
-                    fate = self.run_requests(connection, index)?;
+                    served = self.run_requests(connection, index)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     connection.ready.readable = false;
@@ -88,47 +88,47 @@ impl EventLoop {
                 Err(error) => return Err(error),
             }
         }
-        if connection.pace == Pace::Waiting && connection.ready.read_closed {
+        if connection.run_state == RunState::Blocked && connection.ready.read_closed {
             // A disconnected client must not take an element that another blocked client waits for.
-            return Ok(Fate::Ends);
+            return Ok(Served::Close);
         }
-        if fate == Fate::Ends {
-            connection.pace = Pace::Leaving;
-            return self.take_leave(connection, index);
+        if served == Served::Close {
+            connection.run_state = RunState::Closing;
+            return self.close_when_sent(connection, index);
         }
         connection.watch_writable(&self.registry, token(index))?;
-        Ok(Fate::Lives)
+        Ok(Served::KeepOpen)
     }
 
     /// Closes a connection once all output is sent, or the peer has closed.
-    fn take_leave(&self, connection: &mut Connection, index: usize) -> io::Result<Fate> {
+    fn close_when_sent(&self, connection: &mut Connection, index: usize) -> io::Result<Served> {
         if connection.pending() == 0 || connection.ready.read_closed {
-            return Ok(Fate::Ends);
+            return Ok(Served::Close);
         }
         connection.watch_writable(&self.registry, token(index))?;
-        Ok(Fate::Lives)
+        Ok(Served::KeepOpen)
     }
 
     /// Runs the requests that have arrived and sends the replies.
-    fn run_requests(&mut self, connection: &mut Connection, index: usize) -> io::Result<Fate> {
+    fn run_requests(&mut self, connection: &mut Connection, index: usize) -> io::Result<Served> {
         let mut buffer = if self.inbox.is_empty() {
             std::mem::take(&mut connection.input)
         } else {
             std::mem::take(&mut self.inbox)
         };
-        let fate = loop {
-            let idle = buffer.is_empty() && connection.pace == Pace::Running;
-            let parked = matches!(connection.pace, Pace::Waiting | Pace::Leaving)
+        let served = loop {
+            let idle = buffer.is_empty() && connection.run_state == RunState::Running;
+            let parked = matches!(connection.run_state, RunState::Blocked | RunState::Closing)
                 || connection.pending() >= PAUSE_BYTES;
             if idle || parked {
-                break Fate::Lives;
+                break Served::KeepOpen;
             }
             let stop = self.run_buffer(connection, index, &mut buffer);
             self.send(connection, index)?;
             match stop {
-                Stop::Full => {}
-                Stop::Starved => break Fate::Lives,
-                Stop::Ended => break Fate::Ends,
+                Stop::OutputFull => {}
+                Stop::NoRequest => break Served::KeepOpen,
+                Stop::Close => break Served::Close,
             }
         };
         if buffer.is_empty() {
@@ -143,7 +143,7 @@ impl EventLoop {
         } else {
             connection.input = buffer;
         }
-        Ok(fate)
+        Ok(served)
     }
 
     /// Runs requests until none is complete, one cannot run, or much output is pending.
@@ -156,80 +156,80 @@ impl EventLoop {
         let shared = self.shared.clone();
         let mut lock = None;
         if shared.is_stopping() {
-            return Stop::Ended;
+            return Stop::Close;
         }
         while self.reply.len() < PAUSE_BYTES {
-            match std::mem::replace(&mut connection.pace, Pace::Running) {
-                Pace::Held(args) => self.args = args,
-                _ => match connection.reader.next(buffer, connection.trust, &mut self.args) {
+            match std::mem::replace(&mut connection.run_state, RunState::Running) {
+                RunState::Held(args) => self.args = args,
+                _ => match connection.reader.next(buffer, connection.auth_state, &mut self.args) {
                     Ok(true) => {}
-                    Ok(false) => return Stop::Starved,
+                    Ok(false) => return Stop::NoRequest,
                     Err(error) => {
                         self.reply.error_bytes(error.to_string().as_bytes());
-                        return Stop::Ended;
+                        return Stop::Close;
                     }
                 },
             }
             let executor = match &mut lock {
                 Some(executor) => executor,
-                None => match shared.executor_for(self.index, self.turn, EXECUTOR_PAUSE) {
+                None => match shared.executor_for(self.index, self.driver, EXECUTOR_PAUSE) {
                     Some(executor) => lock.insert(executor),
                     None if shared.is_busy() => {
-                        match shared.answer_busy(connection, &self.args, &mut self.reply) {
-                            Next::Close => return Stop::Ended,
+                        match shared.reply_busy(connection, &self.args, &mut self.reply) {
+                            Next::Close => return Stop::Close,
                             _ => continue,
                         }
                     }
                     None => {
                         // The script has just ended: the loop's own thread runs this request.
-                        connection.pace = Pace::Held(std::mem::take(&mut self.args));
+                        connection.run_state = RunState::Held(std::mem::take(&mut self.args));
                         connection.ready.writable = true;
-                        return Stop::Starved;
+                        return Stop::NoRequest;
                     }
                 },
             };
-            if !connection.introduced {
-                self.introduce(connection, index, executor);
+            if !connection.has_session {
+                self.create_session(connection, index, executor);
             }
-            if std::mem::take(&mut connection.told_busy)
+            if std::mem::take(&mut connection.got_busy)
                 && let Some(session) = executor.sessions.get_mut(&connection.client)
             {
-                session.spoil_transaction();
+                session.mark_transaction_aborted();
             }
             let before = executor.position;
             let next = executor.run(connection.client, &self.args, &mut self.reply);
-            connection.trust = executor.trust(connection.client);
-            self.tells.seen = executor.position;
+            connection.auth_state = executor.auth_state(connection.client);
+            self.depends_on.seen = executor.position;
             if executor.position > before {
-                self.tells.written = executor.position;
+                self.depends_on.written = executor.position;
             }
             match next {
                 Next::Go => {}
-                Next::Wait => {
-                    connection.pace = Pace::Waiting;
-                    return Stop::Starved;
+                Next::Block => {
+                    connection.run_state = RunState::Blocked;
+                    return Stop::NoRequest;
                 }
                 Next::Hold => {
-                    connection.pace = Pace::Held(std::mem::take(&mut self.args));
-                    self.mailbox.await_journal(index);
-                    return Stop::Starved;
+                    connection.run_state = RunState::Held(std::mem::take(&mut self.args));
+                    self.loop_queue.await_journal(index);
+                    return Stop::NoRequest;
                 }
-                Next::Close => return Stop::Ended,
+                Next::Close => return Stop::Close,
             }
         }
-        Stop::Full
+        Stop::OutputFull
     }
 
     /// Sends the replies, or queues them until the journal has synced.
     fn send(&mut self, connection: &mut Connection, index: usize) -> io::Result<()> {
         self.args.clear();
-        let tells = std::mem::take(&mut self.tells);
+        let depends_on = std::mem::take(&mut self.depends_on);
         if self.reply.is_empty() {
             return Ok(());
         }
-        if self.shared.must_hold(tells) {
-            connection.hold(tells, self.reply.take().freeze());
-            self.mailbox.await_journal(index);
+        if self.shared.must_hold(depends_on) {
+            connection.hold(depends_on, self.reply.take().freeze());
+            self.loop_queue.await_journal(index);
             return Ok(());
         }
         let sent = connection.send(self.reply.as_bytes());

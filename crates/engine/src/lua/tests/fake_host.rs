@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::lua::{self, Access, Host, Level};
+use crate::reply::Reply;
 use bytes::Bytes;
-use stampede_engine::lua::{self, Access, Host, Level};
-use stampede_engine::reply::Reply;
 
 const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
@@ -17,7 +17,7 @@ enum Value {
 
 /// Keys and values, and a record of calls.
 #[derive(Debug)]
-pub(crate) struct Toy {
+pub(crate) struct FakeHost {
     data: BTreeMap<Bytes, Value>,
     access: Access,
     wrote: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Toy {
     pub(crate) logged: Vec<(Level, String)>,
 }
 
-impl Default for Toy {
+impl Default for FakeHost {
     fn default() -> Self {
         Self {
             data: BTreeMap::new(),
@@ -60,7 +60,7 @@ const COMMANDS: [(&str, i32, bool); 19] = [
     ("panic", 1, false),
 ];
 
-impl Host for Toy {
+impl Host for FakeHost {
     fn call(&mut self, args: &[Bytes], reply: &mut Reply) {
         self.calls += 1;
         let name = String::from_utf8_lossy(&args[0]).to_ascii_lowercase();
@@ -101,7 +101,7 @@ impl Host for Toy {
     }
 }
 
-impl Toy {
+impl FakeHost {
     fn perform(
         &mut self,
         name: &str,

@@ -4,10 +4,10 @@
 
 use std::time::Instant;
 
+use crate::command;
+use crate::db::Db;
+use crate::reply::{Protocol, Reply};
 use bytes::Bytes;
-use stampede_engine::command;
-use stampede_engine::db::Db;
-use stampede_engine::reply::{Protocol, Reply};
 
 struct Bench {
     db: Db,

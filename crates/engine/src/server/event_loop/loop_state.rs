@@ -35,11 +35,11 @@ impl Listener {
 
 /// The state of one connection slot.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum SlotState {
     Free,
-    Here(Box<Connection>),
+    Idle(Box<Connection>),
     /// A thread serves the connection; the readiness reported meanwhile is kept here.
-    Away(Readiness),
+    InUse(Readiness),
 }
 
 /// The part of a loop that its lock protects.
@@ -48,14 +48,14 @@ pub(in crate::server) struct LoopState {
     poll: Poll,
     events: Events,
     pub(super) listeners: Vec<Listener>,
-    pub(super) accepts: bool,
-    pub(super) places: Vec<Place>,
+    pub(super) accept_pending: bool,
+    pub(super) slots: Vec<SlotState>,
     free: Vec<usize>,
     /// Slots of ready connections. A slot stays queued until it is served, because the thread that
     /// drives the loop may change.
     pub(super) ready: VecDeque<usize>,
     /// Whether the watchdog drives this loop, even while it has released the lock.
-    pub(super) visited: bool,
+    pub(super) watchdog_active: bool,
 }
 
 impl LoopState {
@@ -71,11 +71,11 @@ impl LoopState {
             poll,
             events: Events::with_capacity(1024),
             listeners,
-            accepts: false,
-            places: Vec::new(),
+            accept_pending: false,
+            slots: Vec::new(),
             free: Vec::new(),
             ready: VecDeque::new(),
-            visited: false,
+            watchdog_active: false,
         })
     }
 
@@ -88,19 +88,19 @@ impl LoopState {
         for event in &self.events {
             let Token(token) = event.token();
             if (FIRST_LISTENER..FIRST_CONNECTION).contains(&token) {
-                self.accepts = true;
+                self.accept_pending = true;
             } else if let Some(index) = token.checked_sub(FIRST_CONNECTION) {
                 let news = Readiness {
                     readable: event.is_readable() || event.is_read_closed() || event.is_error(),
                     read_closed: event.is_read_closed() || event.is_error(),
                     writable: event.is_writable(),
                 };
-                match self.places.get_mut(index) {
-                    Some(Place::Here(connection)) => {
+                match self.slots.get_mut(index) {
+                    Some(SlotState::Idle(connection)) => {
                         connection.ready.merge(news);
                         self.ready.push_back(index);
                     }
-                    Some(Place::Away(ready)) => ready.merge(news),
+                    Some(SlotState::InUse(ready)) => ready.merge(news),
                     _ => {}
                 }
             }
@@ -109,9 +109,9 @@ impl LoopState {
     }
 
     pub(super) fn take(&mut self, index: usize) -> Option<Box<Connection>> {
-        let place = self.places.get_mut(index)?;
-        match std::mem::replace(place, Place::Away(Readiness::default())) {
-            Place::Here(connection) => Some(connection),
+        let place = self.slots.get_mut(index)?;
+        match std::mem::replace(place, SlotState::InUse(Readiness::default())) {
+            SlotState::Idle(connection) => Some(connection),
             other => {
                 *place = other;
                 None
@@ -120,25 +120,25 @@ impl LoopState {
     }
 
     pub(super) fn give_back(&mut self, index: usize, mut connection: Box<Connection>) {
-        if let Place::Away(news) = self.places[index] {
+        if let SlotState::InUse(news) = self.slots[index] {
             connection.ready.merge(news);
             let left = connection.ready.writable || connection.has_more();
             if news != Readiness::default() || left {
                 self.ready.push_back(index);
             }
         }
-        self.places[index] = Place::Here(connection);
+        self.slots[index] = SlotState::Idle(connection);
     }
 
     pub(super) fn release(&mut self, index: usize) {
-        self.places[index] = Place::Free;
+        self.slots[index] = SlotState::Free;
         self.free.push(index);
     }
 
-    pub(super) fn place(&mut self) -> usize {
+    pub(super) fn allocate_slot(&mut self) -> usize {
         self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place::Free);
-            self.places.len() - 1
+            self.slots.push(SlotState::Free);
+            self.slots.len() - 1
         })
     }
 }

@@ -4,13 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::lua::{Access, Call, KillError, Level, Limits, Scripts, Source};
+use crate::reply::{Protocol, Reply};
 use bytes::Bytes;
-use stampede_engine::lua::{Access, Call, KillError, Level, Limits, Scripts, Source};
-use stampede_engine::reply::{Protocol, Reply};
 
-use super::toy::Toy;
+use super::fake_host::FakeHost;
 
-fn run(scripts: &mut Scripts, host: &mut Toy, script: &str, limits: Limits) -> String {
+fn run(scripts: &mut Scripts, host: &mut FakeHost, script: &str, limits: Limits) -> String {
     let mut reply = Reply::new(Protocol::Resp2);
     let call = Call { keys: &[], args: &[], access: Access::Write, limits };
     scripts.eval(host, Source::Text(script.as_bytes()), call, &mut reply);
@@ -25,7 +25,7 @@ fn small() -> Limits {
 fn survives(script: &str, expected: &str) {
     let limits = Limits { time: Some(Duration::from_millis(50)), ..small() };
     let limits = if expected.contains("killed") { limits } else { small() };
-    let (mut scripts, mut host) = (Scripts::new("7.0.15"), Toy::default());
+    let (mut scripts, mut host) = (Scripts::new("7.0.15"), FakeHost::default());
     let began = Instant::now();
     let reply = run(&mut scripts, &mut host, script, limits);
     assert!(reply.contains(expected), "{script}: {reply}");
@@ -138,7 +138,7 @@ fn a_backtracking_pattern_is_stopped() {
 
 #[test]
 fn a_script_that_has_written_runs_to_its_end() {
-    let (mut scripts, mut host) = (Scripts::new("7.0.15"), Toy::default());
+    let (mut scripts, mut host) = (Scripts::new("7.0.15"), FakeHost::default());
     let limits = Limits { time: Some(Duration::from_millis(20)), memory: 16 << 20 };
     let script = "redis.call('set', 'x', 1) for i = 1, 2e7 do end return 'done'";
     assert_eq!(run(&mut scripts, &mut host, script, limits), "$4\r\ndone\r\n");
@@ -146,7 +146,7 @@ fn a_script_that_has_written_runs_to_its_end() {
 
 #[test]
 fn what_a_failing_script_did_stays() {
-    let (mut scripts, mut host) = (Scripts::new("7.0.15"), Toy::default());
+    let (mut scripts, mut host) = (Scripts::new("7.0.15"), FakeHost::default());
     let reply = run(&mut scripts, &mut host, "redis.call('set', 'x', 'kept') error('no')", small());
     assert!(reply.starts_with("-ERR user_script:1: no script: "), "{reply}");
     assert_eq!(
@@ -168,14 +168,14 @@ fn another_thread_stops_a_script_that_has_not_written() {
         interrupt.kill()
     });
     let limits = Limits { time: None, memory: 16 << 20 };
-    let reply = run(&mut scripts, &mut Toy::default(), "while true do end", limits);
+    let reply = run(&mut scripts, &mut FakeHost::default(), "while true do end", limits);
     assert_eq!(killer.join().unwrap(), Ok(()));
     assert!(
         reply.starts_with("-ERR Script killed by user with SCRIPT KILL... script: "),
         "{reply}"
     );
     assert!(reply.ends_with(", on @user_script:1.\r\n"), "{reply}");
-    assert_eq!(run(&mut scripts, &mut Toy::default(), "return 1", limits), ":1\r\n");
+    assert_eq!(run(&mut scripts, &mut FakeHost::default(), "return 1", limits), ":1\r\n");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn another_thread_cannot_stop_a_script_that_has_written() {
     });
     // The first command is the write, so that the other thread cannot be too early.
     let script = "redis.call('set', 'x', 1) for i = 1, 3e7 do end return redis.call('get', 'x')";
-    let reply = run(&mut scripts, &mut Toy::default(), script, Limits::default());
+    let reply = run(&mut scripts, &mut FakeHost::default(), script, Limits::default());
     match killer.join().unwrap() {
         Err(KillError::Unkillable) => assert_eq!(reply, "$1\r\n1\r\n"),
         // It asked in the microseconds before the write.
@@ -202,7 +202,7 @@ fn another_thread_cannot_stop_a_script_that_has_written() {
 
 #[test]
 fn a_panic_in_the_host_goes_on_and_the_vm_lives() {
-    let (mut scripts, mut host) = (Scripts::new("7.0.15"), Toy::default());
+    let (mut scripts, mut host) = (Scripts::new("7.0.15"), FakeHost::default());
     for script in [
         "redis.call('panic')",
         "pcall(redis.call, 'panic') while true do end",
@@ -220,8 +220,8 @@ fn a_panic_in_the_host_goes_on_and_the_vm_lives() {
 
 #[test]
 fn scripts_are_found_by_sha_until_they_are_flushed() {
-    let (mut scripts, mut host) = (Scripts::new("7.0.15"), Toy::default());
-    let command = |scripts: &mut Scripts, host: &mut Toy, words: &[&str]| {
+    let (mut scripts, mut host) = (Scripts::new("7.0.15"), FakeHost::default());
+    let command = |scripts: &mut Scripts, host: &mut FakeHost, words: &[&str]| {
         let args: Vec<Bytes> =
             words.iter().map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
         let mut reply = Reply::new(Protocol::Resp2);
@@ -261,7 +261,7 @@ fn scripts_are_found_by_sha_until_they_are_flushed() {
 
 #[test]
 fn messages_of_scripts_reach_the_host() {
-    let (mut scripts, mut host) = (Scripts::new("7.0.15"), Toy::default());
+    let (mut scripts, mut host) = (Scripts::new("7.0.15"), FakeHost::default());
     run(&mut scripts, &mut host, "redis.log(redis.LOG_NOTICE, 'a', 1, {}, 'b')", small());
     assert_eq!(host.logged, [(Level::Notice, "a 1 b".to_owned())]);
 }

@@ -17,22 +17,22 @@ pub(super) type ClientId = u64;
 
 /// A message for an event loop.
 #[derive(Debug)]
-pub(super) enum Mail {
+pub(super) enum LoopMessage {
     /// A new connection that this loop owns from now on.
     Connected(Stream),
     /// Bytes for a client, sent once the journal is durable up to `position`.
-    Bytes { to: Slot, bytes: Bytes, position: Position, then: Then },
+    Send { to: Slot, bytes: Bytes, position: Position, kind: SendKind },
     /// A request to disconnect the client.
     Close { to: Slot },
 }
 
 /// What the bytes for a client are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum SendKind {
     /// A pub/sub message: the client's state does not change.
-    GoOn,
+    PubSub,
     /// The reply to its blocked command: the client runs its next command.
-    Resume,
+    Unblock,
 }
 
 /// A client's slot in its loop; the client id detects a slot that was reused.
@@ -44,25 +44,25 @@ pub(super) struct Slot {
 
 /// The message queue of one event loop.
 #[derive(Debug)]
-pub(super) struct Mailbox {
+pub(super) struct LoopQueue {
     /// The index of the loop that reads this queue.
     pub(super) owner: usize,
-    mail: Mutex<Vec<Mail>>,
+    messages: Mutex<Vec<LoopMessage>>,
     /// Slots of connections that wait for the journal.
     awaiting: Mutex<Vec<usize>>,
     waker: Waker,
 }
 
-impl Mailbox {
+impl LoopQueue {
     pub(super) fn new(owner: usize, waker: Waker) -> Self {
-        Self { owner, mail: Mutex::default(), awaiting: Mutex::default(), waker }
+        Self { owner, messages: Mutex::default(), awaiting: Mutex::default(), waker }
     }
 
     /// Pushes a message from loop `sender`; the owner reads its own queue without being woken.
-    pub(super) fn post(&self, mail: Mail, sender: Option<usize>) {
-        let mut all = self.mail.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn push(&self, message: LoopMessage, sender: Option<usize>) {
+        let mut all = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         let first = all.is_empty();
-        all.push(mail);
+        all.push(message);
         drop(all);
         if first && sender != Some(self.owner) {
             self.wake();
@@ -104,18 +104,18 @@ impl Mailbox {
 
     /// Whether the queue is empty.
     pub(super) fn is_empty(&self) -> bool {
-        self.mail.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Takes all messages.
-    pub(super) fn take(&self) -> Vec<Mail> {
-        std::mem::take(&mut *self.mail.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn take(&self) -> Vec<LoopMessage> {
+        std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// The loop and slot of a client.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
-    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) loop_queue: Arc<LoopQueue>,
     pub(super) slot: Slot,
 }

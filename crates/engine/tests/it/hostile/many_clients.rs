@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use stampede_engine::server::Config;
+use stampede_engine::Config;
 
 use crate::process::{Options, Process};
 use crate::wire::{Running, Value, Wire, assert_serves, eventually};

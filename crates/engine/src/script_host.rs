@@ -7,14 +7,14 @@
 use bytes::Bytes;
 
 use crate::command::{self, NO_SCRIPT, WRITE};
-use crate::db::{Db, Waiting};
+use crate::db::{Blocking, Db};
 use crate::lua::{self, Access};
 use crate::reply::Reply;
 
 /// A keyspace while a script runs. The caller sets the clock before, and restores the selected
 /// database afterwards if the script must not change it.
 #[derive(Debug)]
-pub struct ScriptHost<'a> {
+pub(crate) struct ScriptHost<'a> {
     db: &'a mut Db,
     access: Access,
     changes: u64,
@@ -22,14 +22,14 @@ pub struct ScriptHost<'a> {
 
 impl<'a> ScriptHost<'a> {
     /// Wraps the keyspace for a script; commands may not block from now on.
-    pub fn new(db: &'a mut Db) -> Self {
-        db.set_waiting(Waiting::Forbidden);
+    pub(crate) fn new(db: &'a mut Db) -> Self {
+        db.set_blocking(Blocking::Forbidden);
         let changes = db.changes();
         Self { db, access: Access::Write, changes }
     }
 
     /// The number of bytes of effects that have not been taken yet.
-    pub fn effect_bytes(&mut self) -> usize {
+    pub(crate) fn effect_bytes(&mut self) -> usize {
         self.db.effects().as_bytes().len()
     }
 

@@ -20,13 +20,13 @@ use super::{Error, compaction::Progress};
 
 /// The state of one compaction, shared by three threads.
 #[derive(Debug, Default)]
-pub(super) struct Desk {
-    inner: Mutex<DeskInner>,
+pub(super) struct Handoff {
+    inner: Mutex<HandoffInner>,
     pub(super) changed: Condvar,
 }
 
 #[derive(Debug)]
-pub(super) struct DeskInner {
+pub(super) struct HandoffInner {
     blocks: VecDeque<Vec<u8>>,
     /// Bytes of the queued blocks.
     pub(super) queued: usize,
@@ -39,7 +39,7 @@ pub(super) struct DeskInner {
     pub(super) progress: Progress,
 }
 
-impl Default for DeskInner {
+impl Default for HandoffInner {
     fn default() -> Self {
         let (blocks, queued, finish, abort) = (VecDeque::new(), 0, None, None);
         Self {
@@ -65,8 +65,8 @@ pub(super) enum Outcome {
     Unknown(Arc<str>),
 }
 
-impl Desk {
-    pub(super) fn lock(&self) -> MutexGuard<'_, DeskInner> {
+impl Handoff {
+    pub(super) fn lock(&self) -> MutexGuard<'_, HandoffInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

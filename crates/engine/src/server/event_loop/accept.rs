@@ -5,16 +5,16 @@ use std::sync::atomic::Ordering;
 
 use mio::Interest;
 
-use super::places::{Place, token};
-use super::{EventLoop, State, Turn};
+use super::loop_state::{SlotState, token};
+use super::{Driver, EventLoop, State};
 use crate::server::connection::{Connection, Stream};
 use crate::server::executor::Executor;
-use crate::server::mail::{Mail, Slot};
-use crate::server::request::Trust;
+use crate::server::loop_queue::{LoopMessage, Slot};
+use crate::server::request::AuthState;
 
 impl EventLoop {
     pub(super) fn accept(&self, state: &mut State<'_>) {
-        state.accepts = false;
+        state.accept_pending = false;
         loop {
             let mut refused = None;
             let accepted: Vec<Stream> = state
@@ -42,7 +42,7 @@ impl EventLoop {
                 })
                 .collect();
             if let Some(error) = refused {
-                state.accepts = true;
+                state.accept_pending = true;
                 tracing::warn!(%error, "a connection could not be accepted");
             }
             if accepted.is_empty() {
@@ -51,18 +51,18 @@ impl EventLoop {
             for stream in accepted {
                 let owner = self.shared.next_loop();
                 // The watchdog keeps the connection: the chosen loop may be the stuck one.
-                if owner == self.index || self.turn == Turn::Watchdog {
-                    self.welcome(state, stream);
+                if owner == self.index || self.driver == Driver::Watchdog {
+                    self.add_connection(state, stream);
                 } else {
                     self.shared.loops[owner]
-                        .mailbox
-                        .post(Mail::Connected(stream), Some(self.index));
+                        .loop_queue
+                        .push(LoopMessage::Connected(stream), Some(self.index));
                 }
             }
         }
     }
 
-    pub(super) fn welcome(&self, state: &mut State<'_>, mut stream: Stream) {
+    pub(super) fn add_connection(&self, state: &mut State<'_>, mut stream: Stream) {
         let clients = self.shared.counters.clients.fetch_add(1, Ordering::Relaxed);
         if clients >= self.shared.counters.max_clients.load(Ordering::Relaxed) {
             self.shared.counters.clients.fetch_sub(1, Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl EventLoop {
             let _ = stream.write(b"-ERR max number of clients reached\r\n");
             return;
         }
-        let index = state.place();
+        let index = state.allocate_slot();
         if let Err(error) =
             self.registry.register(stream.source(), token(index), Interest::READABLE)
         {
@@ -79,17 +79,22 @@ impl EventLoop {
             self.shared.counters.clients.fetch_sub(1, Ordering::Relaxed);
             return state.release(index);
         }
-        let trust = if self.shared.password.is_some() { Trust::Stranger } else { Trust::Known };
-        let mut connection = Box::new(Connection::new(stream, self.shared.next_client(), trust));
+        let auth_state = if self.shared.password.is_some() {
+            AuthState::Unauthenticated
+        } else {
+            AuthState::Authenticated
+        };
+        let mut connection =
+            Box::new(Connection::new(stream, self.shared.next_client(), auth_state));
         // If the executor is locked, the session is created by the first command: this must not
         // block.
         if let Some(mut executor) = self.shared.executor.try_lock() {
-            self.introduce(&mut connection, index, &mut executor);
+            self.create_session(&mut connection, index, &mut executor);
         }
-        state.places[index] = Place::Here(connection);
+        state.slots[index] = SlotState::Idle(connection);
     }
 
-    pub(super) fn introduce(
+    pub(super) fn create_session(
         &self,
         connection: &mut Connection,
         index: usize,
@@ -97,17 +102,17 @@ impl EventLoop {
     ) {
         let slot = Slot { index, client: connection.client };
         let addresses = connection.stream.addresses();
-        executor.connect(&self.mailbox, slot, addresses, connection.trust);
-        connection.introduced = true;
+        executor.connect(&self.loop_queue, slot, addresses, connection.auth_state);
+        connection.has_session = true;
     }
 
     /// Closes a connection and ends its session.
-    pub(super) fn goodbye(&self, mut connection: Connection) {
+    pub(super) fn close_connection(&self, mut connection: Connection) {
         self.shared.counters.clients.fetch_sub(1, Ordering::Relaxed);
         let _ = self.registry.deregister(connection.stream.source());
         match self.executor() {
             Some(mut executor) => executor.disconnect(connection.client),
-            None => self.shared.counters.note_gone(connection.client),
+            None => self.shared.counters.note_disconnected(connection.client),
         }
     }
 }

@@ -16,10 +16,10 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use bytes::Bytes;
 
 use super::executor::Executor;
-use super::mail::{ClientId, Mail, Then};
+use super::loop_queue::{ClientId, LoopMessage, SendKind};
 use crate::blob::Blob;
 use crate::command;
-use crate::db::{Wait, Waiting};
+use crate::db::{BlockRequest, Blocking};
 use crate::number::parse_int;
 use crate::reply::{Protocol, Reply};
 
@@ -28,7 +28,7 @@ const ONE: Bytes = Bytes::from_static(b"1");
 
 /// A blocked command and the keys it waits for.
 #[derive(Debug)]
-pub(super) struct Waiter {
+pub(super) struct BlockedCommand {
     args: Vec<Bytes>,
     db: usize,
     keys: Vec<Blob>,
@@ -39,13 +39,13 @@ pub(super) struct Waiter {
 
 /// The blocked clients, by key and by deadline.
 #[derive(Debug, Default)]
-pub(super) struct WaitingRoom {
+pub(super) struct BlockedClients {
     queues: HashMap<(usize, Blob), VecDeque<ClientId>>,
     deadlines: BTreeSet<(i64, ClientId)>,
     clients: usize,
 }
 
-impl WaitingRoom {
+impl BlockedClients {
     /// The number of blocked clients.
     pub(super) fn len(&self) -> usize {
         self.clients
@@ -59,7 +59,7 @@ impl WaitingRoom {
 
 impl Executor {
     /// Blocks a client.
-    pub(super) fn begin_wait(&mut self, client: ClientId, wait: Wait) {
+    pub(super) fn block_client(&mut self, client: ClientId, wait: BlockRequest) {
         let Some(session) = self.sessions.get_mut(&client) else { return };
         let db = session.db;
         let mut keys: Vec<Blob> = Vec::with_capacity(wait.keys.len());
@@ -70,36 +70,39 @@ impl Executor {
         }
         for key in &keys {
             self.db.await_key(db, key);
-            self.waiting.queues.entry((db, key.clone())).or_default().push_back(client);
+            self.blocked.queues.entry((db, key.clone())).or_default().push_back(client);
         }
         if let Some(deadline) = wait.deadline_ms {
-            self.waiting.deadlines.insert((deadline, client));
+            self.blocked.deadlines.insert((deadline, client));
         }
-        self.waiting.clients += 1;
+        self.blocked.clients += 1;
         // Copied, because the arguments are slices of a network buffer that they would keep alive.
         let args: Vec<Bytes> = wait.args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
         let wants = wanted_type(&args[0]);
-        session.wait = Some(Waiter { args, db, keys, deadline_ms: wait.deadline_ms, wants });
+        session.blocked =
+            Some(BlockedCommand { args, db, keys, deadline_ms: wait.deadline_ms, wants });
     }
 
     /// Unblocks a client without a reply; `false` if it was not blocked.
-    pub(super) fn end_wait(&mut self, client: ClientId) -> bool {
+    pub(super) fn unblock_client(&mut self, client: ClientId) -> bool {
         let session = self.sessions.get_mut(&client);
-        let Some(waiter) = session.and_then(|session| session.wait.take()) else { return false };
-        for key in waiter.keys {
-            self.db.release_key(waiter.db, &key);
-            let place = (waiter.db, key);
-            if let Some(queue) = self.waiting.queues.get_mut(&place) {
+        let Some(blocked) = session.and_then(|session| session.blocked.take()) else {
+            return false;
+        };
+        for key in blocked.keys {
+            self.db.release_key(blocked.db, &key);
+            let place = (blocked.db, key);
+            if let Some(queue) = self.blocked.queues.get_mut(&place) {
                 queue.retain(|other| *other != client);
                 if queue.is_empty() {
-                    self.waiting.queues.remove(&place);
+                    self.blocked.queues.remove(&place);
                 }
             }
         }
-        if let Some(deadline) = waiter.deadline_ms {
-            self.waiting.deadlines.remove(&(deadline, client));
+        if let Some(deadline) = blocked.deadline_ms {
+            self.blocked.deadlines.remove(&(deadline, client));
         }
-        self.waiting.clients -= 1;
+        self.blocked.clients -= 1;
         true
     }
 
@@ -114,55 +117,60 @@ impl Executor {
 
     fn serve_key(&mut self, db: usize, key: Blob) {
         let place = (db, key);
-        let Some(queue) = self.waiting.queues.get(&place) else { return };
+        let Some(queue) = self.blocked.queues.get(&place) else { return };
         let clients: Vec<ClientId> = queue.iter().copied().collect();
         for client in clients {
             self.db.select(db);
             let Some(kind) = self.db.value(&place.1).map(|value| value.type_name()) else { return };
             let Some(session) = self.sessions.get(&client) else { continue };
-            let Some(waiter) = session.wait.as_ref().filter(|waiter| waiter.wants == kind) else {
+            let Some(blocked) = session.blocked.as_ref().filter(|blocked| blocked.wants == kind)
+            else {
                 continue;
             };
             let mut reply = Reply::new(session.protocol);
-            let args = narrowed(&waiter.args, &place.1);
-            self.db.set_waiting(Waiting::Allowed);
+            let args = narrowed(&blocked.args, &place.1);
+            self.db.set_blocking(Blocking::Allowed);
             command::call(&mut self.db, &args, &mut reply);
-            if self.db.take_wait().is_none() {
+            if self.db.take_block_request().is_none() {
                 self.commit();
-                self.answer(client, reply);
+                self.unblock_with_reply(client, reply);
             }
         }
     }
 
     /// Replies to blocked clients whose deadline has passed.
-    pub(super) fn give_up_waits(&mut self, now_ms: i64) {
-        while let Some((deadline, client)) = self.waiting.deadlines.first().copied()
+    pub(super) fn time_out_blocked(&mut self, now_ms: i64) {
+        while let Some((deadline, client)) = self.blocked.deadlines.first().copied()
             && deadline <= now_ms
         {
-            self.answer_with(client, Reply::nil_array);
+            self.unblock_with(client, Reply::nil_array);
             // Also removes the deadline of a client that has disconnected; otherwise the loop would
             // not end.
-            self.waiting.deadlines.remove(&(deadline, client));
+            self.blocked.deadlines.remove(&(deadline, client));
         }
     }
 
     /// Unblocks a client with a reply; `false` if it was not blocked.
-    pub(super) fn answer_with(&mut self, client: ClientId, write: impl FnOnce(&mut Reply)) -> bool {
+    pub(super) fn unblock_with(
+        &mut self,
+        client: ClientId,
+        write: impl FnOnce(&mut Reply),
+    ) -> bool {
         let protocol = self.sessions.get(&client).map_or(Protocol::Resp2, |one| one.protocol);
         let mut reply = Reply::new(protocol);
         write(&mut reply);
-        self.answer(client, reply)
+        self.unblock_with_reply(client, reply)
     }
 
-    fn answer(&mut self, client: ClientId, mut reply: Reply) -> bool {
-        if !self.end_wait(client) {
+    fn unblock_with_reply(&mut self, client: ClientId, mut reply: Reply) -> bool {
+        if !self.unblock_client(client) {
             return false;
         }
         if let Some(session) = self.sessions.get(&client) {
             let to = session.address.slot;
             let (bytes, position) = (reply.take().freeze(), self.position);
-            let mail = Mail::Bytes { to, bytes, position, then: Then::Resume };
-            session.address.mailbox.post(mail, self.turn_of);
+            let message = LoopMessage::Send { to, bytes, position, kind: SendKind::Unblock };
+            session.address.loop_queue.push(message, self.lock_holder);
         }
         true
     }
@@ -204,7 +212,7 @@ fn wanted_type(command: &[u8]) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{COMMANDS, WAIT};
+    use crate::command::{BLOCKING, COMMANDS};
 
     #[test]
     fn a_command_is_run_again_for_the_key_that_is_ready() {
@@ -228,7 +236,7 @@ mod tests {
 
     #[test]
     fn every_command_that_waits_has_its_type() {
-        let waiting = COMMANDS.iter().filter(|row| row.flags.has(WAIT));
+        let waiting = COMMANDS.iter().filter(|row| row.flags.has(BLOCKING));
         let found: Vec<_> =
             waiting.map(|row| (row.name, wanted_type(row.name.as_bytes()))).collect();
         let expected = [

@@ -1,0 +1,4 @@
+//! Tests of commands on a keyspace alone. `tests/it` compares them with a real Redis.
+
+mod blocking;
+mod speed;
