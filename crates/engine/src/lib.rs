@@ -25,6 +25,7 @@
 //! ```
 //!
 //! # How the crate is divided
+//!
 //! ```text
 //!   server    sockets, sessions, the executor's lock, transactions, pub/sub, INFO, CONFIG
 //!     ├─ command   the table of keyspace commands   ├─ lua   scripts (with script_host)

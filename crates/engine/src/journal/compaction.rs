@@ -203,7 +203,7 @@ impl Compaction {
 impl Drop for Compaction {
     fn drop(&mut self) {
         if self.handoff.lock().finish.is_none() {
-            self.handoff.abort("it was given up".into());
+            self.handoff.abort("its handle was dropped".into());
         }
     }
 }
@@ -263,7 +263,7 @@ impl SnapshotWriter {
                 Progress::Done(done)
             }
             Err(Halt { reason, orphan }) => {
-                tracing::warn!(%reason, "a compaction was given up");
+                tracing::warn!(%reason, "a compaction was aborted");
                 if orphan {
                     let _ = self.disk.remove(&name);
                 }

@@ -61,7 +61,7 @@ pub enum Error {
     #[error("not durable in time ({0})")]
     Late(Arc<str>),
     /// The compaction was aborted; the journal is unchanged.
-    #[error("the compaction was given up: {0}")]
+    #[error("the compaction was aborted: {0}")]
     Aborted(Arc<str>),
     /// A compaction is already running.
     #[error("a compaction is already running")]

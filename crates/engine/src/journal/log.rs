@@ -226,7 +226,7 @@ impl Log {
         let reason = self.suspect.clone().unwrap_or_default();
         if self.copies_missing {
             return Err(LogError::Fatal(format!(
-                "{reason}; what was written after record {} may be lost, for fsync policy never keeps no copies",
+                "{reason}; records after {} may be lost, because fsync policy never keeps no copies",
                 self.durable
             )));
         }
@@ -244,14 +244,14 @@ impl Log {
         };
         if let Err(error) = rewrite() {
             let _ = self.disk.remove(&Kind::Log.file_name(header.number));
-            return Err(LogError::Retry(format!(
-                "{reason}; and not into a new segment either: {error}"
-            )));
+            return Err(LogError::Retry(format!("{reason}; the new segment failed too: {error}")));
         }
         match self.switch(file, header, self.durable_end) {
             Ok(()) => {}
             Err(InstallError::Unchanged(error) | InstallError::Unknown(error)) => {
-                return Err(LogError::Retry(format!("{reason}; and no new manifest: {error}")));
+                return Err(LogError::Retry(format!(
+                    "{reason}; the new manifest failed too: {error}"
+                )));
             }
         }
         tracing::warn!(%reason, segment = header.number, "unsynced records were rewritten to a new segment");

@@ -99,9 +99,7 @@ impl Manifest {
         }
         let mut manifest = Self { snapshot: None, segments: Vec::new() };
         for line in lines {
-            manifest
-                .decode_line(line)
-                .ok_or(DecodeError::Bad("it has a line that means nothing"))?;
+            manifest.decode_line(line).ok_or(DecodeError::Bad("it has an unknown line"))?;
         }
         manifest
             .is_consistent()

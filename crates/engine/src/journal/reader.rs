@@ -258,7 +258,7 @@ impl FrameReader {
                 let size = (FRAME_HEADER + header.length) as u64;
                 if size > budget {
                     return Ok(BadFrame::Damage(
-                        "what follows it looks like records too often to be searched",
+                        "too many byte sequences after it look like records",
                     ));
                 }
                 budget -= size;

@@ -9,9 +9,12 @@
 //!                                                                               │
 //!  watch.wait_durable ◀── moved ◀── durable, state ◀────────────────────────────┘
 //! ```
+//!
 //! `memory` counts every byte from its append until its copy is no longer needed (synced; or written,
 //! under policy never). At the limit [`State`] says `Busy`. An append is never refused for it, because
 //! its effects have already happened; so the peak is the limit plus one record.
+
+mod queue;
 
 use std::{
     collections::VecDeque,
@@ -28,8 +31,11 @@ use super::{
     frame::{FRAME_HEADER, push_record},
     handoff::Handoff,
     log::Chunk,
-    manifest::SnapshotEntry,
 };
+
+use self::queue::Inner;
+
+pub(super) use self::queue::{Batch, Work};
 
 /// A tail of this size is closed and queued; a larger buffer would be reallocated too often.
 const CHUNK: usize = 256 << 10;
@@ -40,23 +46,6 @@ const LINGER: Duration = Duration::from_millis(5);
 const LINGER_BYTES: usize = 256 << 10;
 /// The number of buffers kept for reuse.
 const SPARE: usize = 16;
-
-/// Work for the writer's thread, in order.
-#[derive(Debug)]
-pub(super) enum Work {
-    Write(Chunk),
-    Rotate(Arc<Handoff>),
-    Install(SnapshotEntry, Arc<Handoff>),
-}
-
-/// What the writer took from the queue.
-#[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) work: VecDeque<Work>,
-    pub(super) fsync: Fsync,
-    pub(super) sync_wanted: bool,
-    pub(super) stop: bool,
-}
 
 /// The shared state; the header describes it.
 pub(super) struct Shared {
@@ -83,47 +72,14 @@ impl fmt::Debug for Shared {
     }
 }
 
-#[derive(Debug)]
-struct Inner {
-    queue: VecDeque<Work>,
-    tail: Vec<u8>,
-    tail_since: Instant,
-    queued: usize,
-    last: u64,
-    fsync: Fsync,
-    sync_wanted: bool,
-    stop: bool,
-    /// The writer sleeps until this many bytes are queued.
-    wake_at: usize,
-    state: State,
-    handoff: Option<Arc<Handoff>>,
-    spare: Vec<Vec<u8>>,
-    progress: Instant,
-}
-
 impl Shared {
     pub(super) fn new(
         config: &super::Config,
         last: u64,
         observer: Option<super::Observer>,
     ) -> Self {
-        let inner = Inner {
-            queue: VecDeque::new(),
-            tail: Vec::new(),
-            tail_since: Instant::now(),
-            queued: 0,
-            last,
-            fsync: config.fsync,
-            sync_wanted: false,
-            stop: false,
-            wake_at: usize::MAX,
-            state: State::Ready,
-            handoff: None,
-            spare: Vec::new(),
-            progress: Instant::now(),
-        };
         Self {
-            inner: Mutex::new(inner),
+            inner: Mutex::new(Inner::new(config.fsync, last)),
             wake: Condvar::new(),
             moved: Condvar::new(),
             durable: AtomicU64::new(last),
@@ -392,15 +348,6 @@ impl Shared {
     pub(super) fn notify(&self, event: Event) {
         if let Some(observer) = &self.observer {
             observer(event);
-        }
-    }
-}
-
-impl Inner {
-    fn close_tail(&mut self) {
-        if !self.tail.is_empty() {
-            let bytes = std::mem::take(&mut self.tail);
-            self.queue.push_back(Work::Write(Chunk::new(bytes, self.last, self.tail_since)));
         }
     }
 }

@@ -140,9 +140,7 @@ pub(super) fn read(
             let says = (rest.len() == 8).then(|| u64_at(rest, 0));
             let end = offset + (FRAME_HEADER + header.length) as u64;
             if says != Some(items) || header.sequence != blocks || end != reader.end() {
-                return Err(reader
-                    .damage(offset, "its end does not fit what comes before or after")
-                    .into());
+                return Err(reader.damage(offset, "its end does not match its blocks").into());
             }
             return Ok(SnapshotStats { items, bytes: reader.end() });
         }

@@ -77,7 +77,7 @@ impl Executor {
         if should_compact(status.log_bytes, status.snapshot_bytes)
             && let Err(reason) = self.start_compaction()
         {
-            tracing::warn!(reason, "the journal is not compacted now");
+            tracing::warn!(reason, "the compaction was postponed");
         }
     }
 
@@ -123,7 +123,7 @@ impl Executor {
                 self.compactor.not_before = None;
                 self.stats.saved();
             }
-            Err(reason) => tracing::warn!(reason, "a compaction failed; the journal is as it was"),
+            Err(reason) => tracing::warn!(reason, "a compaction failed; the journal is unchanged"),
         }
     }
 }

@@ -317,7 +317,7 @@ impl Executor {
                 Err(error) => {
                     // The keyspace holds a write that the journal lacks, so later writes must not
                     // depend on it.
-                    tracing::error!(%error, "a write was not recorded; there will be no more writes");
+                    tracing::error!(%error, "a write was not recorded; all writes are refused until a restart");
                     self.lost.get_or_insert(error.to_string());
                 }
             }

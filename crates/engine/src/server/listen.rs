@@ -145,7 +145,11 @@ pub(super) fn raise_file_limit(clients: usize) -> usize {
     let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let most = usize::try_from(current).unwrap_or(usize::MAX).saturating_sub(OTHER_FILES).max(1);
     if most < clients {
-        tracing::warn!(most, wanted = clients, "there are not enough files for so many clients");
+        tracing::warn!(
+            most,
+            wanted = clients,
+            "the limit of open files allows fewer clients; raise it (ulimit -n)"
+        );
     }
     clients.min(most)
 }

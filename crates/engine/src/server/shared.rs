@@ -155,16 +155,16 @@ impl Shared {
         if driver == Driver::Watchdog {
             return None;
         }
-        let mut patience = Duration::ZERO;
+        let mut timeout = Duration::ZERO;
         loop {
-            if let Some(mut executor) = self.executor.try_lock_for(patience) {
+            if let Some(mut executor) = self.executor.try_lock_for(timeout) {
                 executor.lock_holder = Some(index);
                 return Some(executor);
             }
             if self.is_busy() {
                 return None;
             }
-            patience = pause;
+            timeout = pause;
         }
     }
 

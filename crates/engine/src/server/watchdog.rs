@@ -25,18 +25,16 @@ pub(super) fn run(shared: &Arc<Shared>, registries: Vec<Registry>) {
         .enumerate()
         .map(|(index, registry)| EventLoop::new(shared.clone(), index, Driver::Watchdog, registry))
         .collect();
-    let mut told = false;
+    let mut warned = false;
     while !shared.is_stopping() {
         if !shared.is_busy() {
-            told = false;
+            warned = false;
             std::thread::park_timeout(PERIOD);
             continue;
         }
-        if !told {
-            tracing::warn!(
-                "a script runs too long; clients are told BUSY until it ends or is killed"
-            );
-            told = true;
+        if !warned {
+            tracing::warn!("a script runs too long; clients get BUSY until it ends or is killed");
+            warned = true;
         }
         let mut stuck = false;
         for (index, event_loop) in loops.iter_mut().enumerate() {

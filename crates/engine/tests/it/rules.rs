@@ -2,16 +2,16 @@
 //!
 //! | commands | rule | reason |
 //! |---|---|---|
-//! | `KEYS`, set algebra; `SMEMBERS`, `HGETALL`, `HKEYS`, `HVALS` of tables | as sorted | the order of a hash table means nothing; small forms must agree in order |
-//! | the `SCAN` family | as sorted, if both scans are complete | likewise, and cursors are private |
-//! | `BLMOVE`, `BRPOPLPUSH` | either kind of nil | Redis's time is up here, the engine may not wait at all |
+//! | `KEYS`, set algebra; `SMEMBERS`, `HGETALL`, `HKEYS`, `HVALS` of tables | equal after sorting | hash tables have no order; small encodings must agree in order |
+//! | the `SCAN` family | equal after sorting, if both scans are complete | hash tables have no order, and cursors are private |
+//! | `BLMOVE`, `BRPOPLPUSH` | either kind of nil | Redis times out here; the keyspace alone cannot block |
 //! | `SPOP`, `SRANDMEMBER`, `HRANDFIELD`, `ZRANDMEMBER`, `RANDOMKEY` | same shape | random |
-//! | `TTL`, `PTTL`, `EXPIRETIME`, `PEXPIRETIME` | within two seconds | the clocks are read at different moments |
+//! | `TTL`, `PTTL`, `EXPIRETIME`, `PEXPIRETIME` | within two seconds | the clocks are read at different times |
 //! | `LPOS … RANK -9223372036854775808` | anything | overflows in Redis 7.0; the engine answers as 7.2 does |
-//! | `TIME` | same shape | likewise |
-//! | `OBJECT ENCODING` of strings | any of the three | Redis remembers how a string was made |
-//! | `OBJECT REFCOUNT/IDLETIME`, `MEMORY USAGE` | same kind | inner matters |
-//! | `XINFO STREAM` | without `radix-tree-nodes` | likewise |
+//! | `TIME` | same shape | the clocks are read at different times |
+//! | `OBJECT ENCODING` of strings | any of the three | Redis keeps the encoding a string was created with |
+//! | `OBJECT REFCOUNT/IDLETIME`, `MEMORY USAGE` | same type | implementation details |
+//! | `XINFO STREAM` | without `radix-tree-nodes` | implementation detail |
 
 /// A parsed reply.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

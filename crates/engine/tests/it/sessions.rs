@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use self::client::{Client, Context};
 use self::contents::contents;
 use self::generate::{CLIENTS, session};
-use self::side::{PATIENCE, POLL, Side, port_of, start_engine, words};
+use self::side::{POLL, SETTLE_TIMEOUT, Side, port_of, start_engine, words};
 use self::step::{Action, Command, Step};
 use crate::differential::setting;
 use crate::redis::Server;
@@ -125,7 +125,7 @@ impl Pair<'_> {
 
     fn compare_all(&mut self) -> Found {
         // A message may come a little later than its cause.
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
         while self.theirs.counts() != self.ours.counts() && Instant::now() < deadline {
             std::thread::sleep(POLL);
             self.theirs.pump();

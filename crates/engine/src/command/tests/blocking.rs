@@ -15,7 +15,7 @@ fn run(db: &mut Db, args: &[Bytes]) -> String {
     String::from_utf8_lossy(reply.as_bytes()).into_owned()
 }
 
-fn patient() -> Db {
+fn blocking_db() -> Db {
     let mut db = Db::new();
     db.set_time_us(1_000_000);
     db.set_blocking(Blocking::Allowed);
@@ -30,7 +30,7 @@ fn a_keyspace_can_move_to_its_executor() {
 
 #[test]
 fn a_command_that_waits_says_for_what_and_how_long_and_does_not_reply() {
-    let mut db = patient();
+    let mut db = blocking_db();
     assert_eq!(run(&mut db, &args("BZPOPMIN a b 0.0015")), "");
     let wait = db.take_block_request().unwrap();
     assert_eq!(wait.keys, args("a b"));
@@ -42,7 +42,7 @@ fn a_command_that_waits_says_for_what_and_how_long_and_does_not_reply() {
 
 #[test]
 fn the_same_arguments_succeed_when_the_key_is_ready() {
-    let mut db = patient();
+    let mut db = blocking_db();
     run(&mut db, &args("BZPOPMIN marker 5"));
     let wait = db.take_block_request().unwrap();
     for key in &wait.keys {
@@ -57,7 +57,7 @@ fn the_same_arguments_succeed_when_the_key_is_ready() {
 
 #[test]
 fn the_dollar_of_a_stream_is_fixed_at_the_call() {
-    let mut db = patient();
+    let mut db = blocking_db();
     run(&mut db, &args("XADD s 5-0 f v"));
     assert_eq!(run(&mut db, &args("XREAD BLOCK 0 STREAMS s $")), "");
     let wait = db.take_block_request().unwrap();
@@ -68,7 +68,7 @@ fn the_dollar_of_a_stream_is_fixed_at_the_call() {
 
 #[test]
 fn in_a_transaction_nobody_waits() {
-    let mut db = patient();
+    let mut db = blocking_db();
     db.set_blocking(Blocking::Denied);
     assert_eq!(run(&mut db, &args("BLPOP q 0")), "*-1\r\n");
     assert_eq!(run(&mut db, &args("BLMOVE q p LEFT LEFT 0")), "$-1\r\n");
@@ -77,7 +77,7 @@ fn in_a_transaction_nobody_waits() {
 
 #[test]
 fn effects_are_absolute_and_never_wait() {
-    let mut db = patient();
+    let mut db = blocking_db();
     for line in [
         "SET k v PX 100",
         "EXPIRE k 10",

@@ -43,7 +43,7 @@ impl EventLoop {
         match self.try_serve(connection, index) {
             Ok(served) => served,
             Err(error) => {
-                tracing::trace!(client = connection.client, %error, "a connection broke");
+                tracing::trace!(client = connection.client, %error, "a connection failed");
                 Served::Close
             }
         }
@@ -71,7 +71,10 @@ impl EventLoop {
                     connection.ready.readable =
                         count == self.read.len() || connection.ready.read_closed;
                     if connection.input.len() + count > MAX_INPUT_BYTES {
-                        tracing::warn!(client = connection.client, "a request was too large");
+                        tracing::warn!(
+                            client = connection.client,
+                            "a request exceeded 1 GiB; the client was disconnected"
+                        );
                         return Ok(Served::Close);
                     }
                     let buffer = if connection.input.is_empty() {

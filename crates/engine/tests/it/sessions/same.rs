@@ -2,17 +2,17 @@
 //!
 //! | commands | rule | reason |
 //! |---|---|---|
-//! | `HELLO` | without version and id | the engine says 7.2, which clients choose their commands by; ids are each server's own |
-//! | `CLIENT ID` | any number | likewise |
-//! | `CLIENT LIST`, `CLIENT INFO` | the fields in [`FIELDS`], of the clients of the test, without flags `u` and `e` and the length of transactions | the rest are addresses, ages, memory and how Redis works inside |
-//! | the same in `EXEC` | without flags and multi | for Redis the transaction lasts until `EXEC` has ended |
-//! | messages that came together | as sorted | the order of patterns is that of a hash table |
-//! | messages in RESP 3 | by themselves, wherever they come between replies | Redis 7.0 sends a client's own messages before the reply to its `PUBLISH`, 7.2 after it, the engine after what was sent together with it |
-//! | `UNSUBSCRIBE` and `PUNSUBSCRIBE` from everything | without the names | likewise |
-//! | `PUBSUB CHANNELS`, `CONFIG GET` | as sorted | likewise |
-//! | `INFO`, `LASTSAVE` | same kind | what they tell differs |
-//! | all to a client that another one killed | as many as came from both | what was not sent yet is lost |
-//! | `SMEMBERS`, `HGETALL` and the like | as sorted, always | `differential.rs` and the comparison of contents see to the order of small forms |
+//! | `HELLO` | without version and id | the engine reports 7.2, by which clients choose their commands; each server assigns its own ids |
+//! | `CLIENT ID` | any number | each server assigns its own ids |
+//! | `CLIENT LIST`, `CLIENT INFO` | the fields in [`FIELDS`], of the clients of the test, without flags `u` and `e` and the length of transactions | the others are addresses, ages, memory and implementation details |
+//! | `CLIENT LIST`, `CLIENT INFO` in `EXEC` | without flags and multi | for Redis the transaction lasts until `EXEC` has ended |
+//! | messages that came together | equal after sorting | patterns have the order of a hash table |
+//! | messages in RESP 3 | compared separately from replies | Redis 7.0 sends a client's own messages before the reply to its `PUBLISH`, 7.2 after it, the engine after the whole batch of replies |
+//! | `UNSUBSCRIBE` and `PUNSUBSCRIBE` from everything | without the names | subscriptions have the order of a hash table |
+//! | `PUBSUB CHANNELS`, `CONFIG GET` | equal after sorting | they have the order of a hash table |
+//! | `INFO`, `LASTSAVE` | same type | the figures differ |
+//! | replies to a client that another one killed | those that both servers sent | unsent replies are lost |
+//! | `SMEMBERS`, `HGETALL` and the like | equal after sorting | `differential.rs` and the comparison of contents check the order of small encodings |
 //! | `EXEC` | each reply by the rule of its command | |
 
 use super::client::Context;

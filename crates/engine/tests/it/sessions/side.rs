@@ -18,7 +18,7 @@ use super::step::{Action, ID_OF, Step};
 use crate::redis;
 
 /// If nothing has happened for this long, nothing will.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) const POLL: Duration = Duration::from_micros(40);
 
 pub(crate) struct Side {
@@ -81,7 +81,7 @@ impl Side {
 
     /// Waits until all commands are answered, except blocked ones.
     pub(crate) fn settle(&mut self) -> Result<(), String> {
-        let mut deadline = Instant::now() + PATIENCE;
+        let mut deadline = Instant::now() + SETTLE_TIMEOUT;
         loop {
             let news = self.pump();
             let waits = |client: &&Client| !client.queue.is_empty();
@@ -105,7 +105,7 @@ impl Side {
                 ));
             }
             if news {
-                deadline = Instant::now() + PATIENCE;
+                deadline = Instant::now() + SETTLE_TIMEOUT;
             } else {
                 std::thread::sleep(POLL);
             }
@@ -136,7 +136,7 @@ impl Side {
     }
 
     fn until(&mut self, mut done: impl FnMut(&mut Self) -> bool) -> Option<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
         loop {
             self.pump();
             if done(self) {

@@ -1,0 +1,69 @@
+//! The queue between the appender and the writer's thread, behind the lock of [`Shared`](super::Shared).
+
+use std::{collections::VecDeque, sync::Arc, time::Instant};
+
+use crate::journal::{Fsync, State, handoff::Handoff, log::Chunk, manifest::SnapshotEntry};
+
+/// Work for the writer's thread, in order.
+#[derive(Debug)]
+pub(in crate::journal) enum Work {
+    Write(Chunk),
+    Rotate(Arc<Handoff>),
+    Install(SnapshotEntry, Arc<Handoff>),
+}
+
+/// What the writer took from the queue.
+#[derive(Debug)]
+pub(in crate::journal) struct Batch {
+    pub(in crate::journal) work: VecDeque<Work>,
+    pub(in crate::journal) fsync: Fsync,
+    pub(in crate::journal) sync_wanted: bool,
+    pub(in crate::journal) stop: bool,
+}
+
+/// The state behind the lock.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) queue: VecDeque<Work>,
+    pub(super) tail: Vec<u8>,
+    pub(super) tail_since: Instant,
+    pub(super) queued: usize,
+    pub(super) last: u64,
+    pub(super) fsync: Fsync,
+    pub(super) sync_wanted: bool,
+    pub(super) stop: bool,
+    /// The writer sleeps until this many bytes are queued.
+    pub(super) wake_at: usize,
+    pub(super) state: State,
+    pub(super) handoff: Option<Arc<Handoff>>,
+    pub(super) spare: Vec<Vec<u8>>,
+    pub(super) progress: Instant,
+}
+
+impl Inner {
+    pub(super) fn new(fsync: Fsync, last: u64) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            tail: Vec::new(),
+            tail_since: Instant::now(),
+            queued: 0,
+            last,
+            fsync,
+            sync_wanted: false,
+            stop: false,
+            wake_at: usize::MAX,
+            state: State::Ready,
+            handoff: None,
+            spare: Vec::new(),
+            progress: Instant::now(),
+        }
+    }
+
+    /// Queues the tail as a chunk.
+    pub(super) fn close_tail(&mut self) {
+        if !self.tail.is_empty() {
+            let bytes = std::mem::take(&mut self.tail);
+            self.queue.push_back(Work::Write(Chunk::new(bytes, self.last, self.tail_since)));
+        }
+    }
+}
