@@ -186,10 +186,10 @@ pub(crate) struct Status {
     pub(crate) syncs: u64,
 }
 
-/// What opening a journal found and did.
+/// The result of opening a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// What was replayed, and the torn tail that was cut.
+    /// The replayed contents, and the torn tail that was cut.
     pub contents: Contents,
     /// Removed files: the manifest did not name them, and they held no records.
     pub removed: Vec<String>,

@@ -54,7 +54,7 @@ mod value;
 
 /// The durability policy and the limits of a journal.
 pub use journal::Config as JournalConfig;
-/// What a journal holds: figures, a torn tail, the first damage.
+/// The contents of a journal: figures, a torn tail, the first damage.
 pub use journal::Contents;
 /// The place and kind of damage in a journal.
 pub use journal::Damage;
@@ -62,9 +62,9 @@ pub use journal::Damage;
 pub use journal::Error as JournalError;
 /// When records are synced to disk: always, every second or never.
 pub use journal::Fsync;
-/// What opening a journal found and did; see [`Server::opened`].
+/// The result of opening a journal; see [`Server::opened`].
 pub use journal::Opened;
-/// What a repair found, kept and set aside.
+/// The result of a repair: damage found, contents kept, files set aside.
 pub use journal::Repaired;
 /// An incomplete tail that a crash left in the log; opening the journal cuts it.
 pub use journal::Torn;

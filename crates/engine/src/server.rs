@@ -274,7 +274,7 @@ impl Server {
         self.bound.unix_path()
     }
 
-    /// What opening the journal found; `None` without a journal.
+    /// The result of opening the journal; `None` without a journal.
     pub fn opened(&self) -> Option<&Opened> {
         self.opened.as_ref()
     }

@@ -40,7 +40,7 @@ pub(super) fn getrange(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result
     Ok(())
 }
 
-/// What a command does with the expiry of a string.
+/// The expiry option of a string command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expiry<'a> {
     Unsaid,

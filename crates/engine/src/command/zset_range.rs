@@ -13,7 +13,7 @@ use crate::reply::Reply;
 use crate::value::zset::{Bound, Item, MAX_SMALL, Span};
 use crate::value::{Value, ZSet};
 
-/// What a range is given by.
+/// The kind of bounds of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Rank,

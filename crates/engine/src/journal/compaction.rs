@@ -56,7 +56,7 @@ pub(crate) fn should_compact(log_bytes: u64, snapshot_bytes: u64) -> bool {
 /// Whether the snapshot accepts more items now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// It does.
+    /// The snapshot accepts more items.
     More,
     /// The item was accepted, but the disk is behind: serve clients and continue later.
     Full,

@@ -66,7 +66,7 @@ pub(super) enum LogError {
     Fatal(String),
 }
 
-/// What happens to the bytes in memory once they are written.
+/// Whether bytes stay in memory once they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copies {
     /// Kept until they are synced.

@@ -57,7 +57,7 @@ pub(super) enum Next {
     Bad { offset: u64, what: &'static str },
 }
 
-/// What a bad frame is, judged by the frames after it.
+/// The classification of a bad frame by the frames after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BadFrame {
     /// A torn tail: no later frame shows that the bad frame was ever synced; `records` whole

@@ -52,7 +52,7 @@ pub struct Torn {
     pub records: u64,
 }
 
-/// What was found in a journal.
+/// The contents of a journal, in figures.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
     /// The number of items in the snapshot.

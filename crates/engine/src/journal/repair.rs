@@ -24,7 +24,7 @@ use super::{
     snapshot::{self, BlockBuilder, SnapshotFile},
 };
 
-/// What a repair found and did.
+/// The result of a repair.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repaired {
     /// The damage, in the order found; empty if there was none.
@@ -81,12 +81,12 @@ pub(super) fn repair_on(disk: &dyn Disk) -> Result<Repaired, Error> {
     Ok(report)
 }
 
-/// What happens to the original when a file is set aside.
+/// How a file is set aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keep {
-    /// It stays, and a copy gets the new name.
+    /// The original stays, and a copy gets the new name.
     Copy,
-    /// It is renamed.
+    /// The original is renamed.
     Move,
 }
 

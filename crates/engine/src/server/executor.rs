@@ -41,7 +41,7 @@ const EXPIRED_AT_ONCE: usize = 500;
 /// The interval of active expiry; between runs, lazy expiry hides expired keys.
 const EXPIRY_PERIOD: Duration = Duration::from_millis(100);
 
-/// What the event loop does with the client next.
+/// The event loop's next action for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// Run the client's next command.

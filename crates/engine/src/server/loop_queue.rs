@@ -26,7 +26,7 @@ pub(super) enum LoopMessage {
     Close { to: Slot },
 }
 
-/// What the bytes for a client are.
+/// The kind of bytes sent to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SendKind {
     /// A pub/sub message: the client's state does not change.

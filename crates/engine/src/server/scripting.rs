@@ -13,7 +13,7 @@ use crate::script_host::ScriptHost;
 /// The limit of a script's effects: all of them must fit into one record of the journal.
 const MAX_EFFECT_BYTES: usize = crate::journal::MAX_RECORD / 2;
 
-/// What a script can reach: the keyspace and pub/sub.
+/// The host of scripts: the keyspace and pub/sub.
 struct ServerHost<'a> {
     keyspace: ScriptHost<'a>,
     pubsub: &'a mut Pubsub,

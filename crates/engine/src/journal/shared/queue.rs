@@ -12,7 +12,7 @@ pub(in crate::journal) enum Work {
     Install(SnapshotEntry, Arc<Handoff>),
 }
 
-/// What the writer took from the queue.
+/// The work and requests that the writer took from the queue.
 #[derive(Debug)]
 pub(in crate::journal) struct Batch {
     pub(in crate::journal) work: VecDeque<Work>,

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use super::frame;
 use super::step::{Command, word};
 
-/// What a reply belongs to.
+/// The origin of a reply: a command or a message.
 #[derive(Debug, Clone)]
 pub(crate) enum Context {
     /// A pub/sub message.
