@@ -84,8 +84,6 @@ pub(crate) const WHILE_SUBSCRIBED: Flags = Flags(256);
 pub(crate) const NOT_QUEUED: Flags = Flags(512);
 /// The command consists of subcommands, named by the first argument.
 pub(crate) const SUBCOMMANDS: Flags = Flags(1024);
-/// No property.
-pub(crate) const NONE: Flags = Flags(0);
 
 impl Flags {
     /// The union of both.

@@ -217,11 +217,6 @@ impl Db {
         self.effects.push(self.selected, args);
     }
 
-    /// Declares the effects recorded so far, possibly none, as complete.
-    pub(crate) fn record_nothing_more(&mut self) {
-        self.recorded = true;
-    }
-
     /// Removes every key of one database.
     pub(crate) fn flush(&mut self, index: usize) {
         if let Some(space) = self.spaces.get_mut(index) {

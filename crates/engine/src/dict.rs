@@ -41,8 +41,6 @@ struct Slot<V> {
 /// A removed slot, and its former index.
 #[derive(Debug)]
 pub(crate) struct Removed<V> {
-    /// The removed key.
-    pub(crate) key: Blob,
     /// The removed value.
     pub(crate) value: V,
     /// The former index; the slot that was last is at this index now.
@@ -61,11 +59,6 @@ impl<V> Dict<V> {
     /// The number of keys.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
-    }
-
-    /// Whether the table is empty.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.slots.is_empty()
     }
 
     /// The index of a key, valid until the next removal.
@@ -136,7 +129,7 @@ impl<V> Dict<V> {
         }
         let slot = self.slots.swap_remove(index);
         self.shrink();
-        Removed { key: slot.key, value: slot.value, index }
+        Removed { value: slot.value, index }
     }
 
     /// All keys and values, in no particular order.

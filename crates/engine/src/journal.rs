@@ -296,7 +296,7 @@ impl Journal {
         self.shared.set_fsync(fsync);
     }
 
-    /// A handle to read the status and wait for syncs, for other threads.
+    /// A handle to read the status, for other threads.
     pub(crate) fn watch(&self) -> Watch {
         Watch { shared: self.shared.clone() }
     }
@@ -340,7 +340,7 @@ impl Drop for Journal {
     }
 }
 
-/// Reads the status of a journal and waits for syncs, from any thread.
+/// Reads the status of a journal, from any thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
@@ -355,18 +355,6 @@ impl Watch {
     /// Whether a write command may run.
     pub(crate) fn state(&self) -> State {
         self.shared.state()
-    }
-
-    /// Waits until a record survives a power cut.
-    pub(crate) fn wait_durable(&self, position: Position, timeout: Duration) -> Result<(), Error> {
-        self.shared.wait_durable(position, timeout)
-    }
-
-    /// Syncs all records appended so far, under any policy.
-    pub(crate) fn sync(&self, timeout: Duration) -> Result<Position, Error> {
-        let position = self.shared.request_sync();
-        self.shared.wait_durable(position, timeout)?;
-        Ok(position)
     }
 
     /// The journal's figures.

@@ -55,9 +55,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 pub(crate) use self::host::{
-    Access, Host, Level, NOT_ALLOWED, UNKNOWN_COMMAND, WRITE_REFUSED, WRONG_ARITY,
+    Access, Host, NOT_ALLOWED, UNKNOWN_COMMAND, WRITE_REFUSED, WRONG_ARITY,
 };
-pub(crate) use self::interrupt::{Interrupt, KillError};
+pub(crate) use self::interrupt::Interrupt;
 use self::random::Random;
 use self::vm::{Compiled, Run, Vm};
 use crate::reply::Reply;
@@ -162,11 +162,6 @@ impl Scripts {
     /// The number of cached scripts, for `INFO memory`.
     pub(crate) fn len(&self) -> usize {
         self.cache.len()
-    }
-
-    /// Whether no script is cached.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.cache.is_empty()
     }
 
     /// Runs a script and writes its reply or its error.

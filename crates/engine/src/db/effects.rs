@@ -47,18 +47,12 @@ impl Effects {
         &self.bytes
     }
 
-    /// Takes all effects as one record.
+    /// Takes all effects as one record; the executor appends [`Effects::as_bytes`] without a copy.
+    #[cfg(test)]
     pub(crate) fn take(&mut self) -> Bytes {
-        // Copied to its size: the buffer is reused by the next command.
         let record = Bytes::copy_from_slice(&self.bytes);
         self.clear();
         record
-    }
-
-    /// Appends all effects to a buffer and clears them.
-    pub(crate) fn take_into(&mut self, buffer: &mut Vec<u8>) {
-        buffer.extend_from_slice(&self.bytes);
-        self.clear();
     }
 
     /// Clears all effects.
@@ -77,11 +71,6 @@ impl Effects {
     /// Resumes recording.
     pub(crate) fn resume(&mut self) {
         self.off = false;
-    }
-
-    /// Whether effects are recorded.
-    pub(crate) fn is_recording(&self) -> bool {
-        !self.off
     }
 }
 

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The caller feeds the state at position P (`begin` returns it), in slices between commands; later
-//! changes are in L₂. `feed` never waits for the disk: it queues blocks, and `Room::Full` asks the
+//! changes are in L₂. `feed` never waits for the disk: it queues blocks, and `has_room` asks the
 //! caller to continue later. `install` replaces the manifest atomically; until then the old files are
 //! the journal and no manifest names S₂. Any earlier failure (disk full, writes refused, handle dropped)
 //! removes S₂ and leaves one more segment, which the next compaction replaces too.
@@ -51,15 +51,6 @@ const MIN_LOG: u64 = 256 << 20;
 /// twice.
 pub(crate) fn should_compact(log_bytes: u64, snapshot_bytes: u64) -> bool {
     log_bytes >= MIN_LOG && log_bytes >= snapshot_bytes
-}
-
-/// Whether the snapshot accepts more items now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// The snapshot accepts more items.
-    More,
-    /// The item was accepted, but the disk is behind: serve clients and continue later.
-    Full,
 }
 
 /// The progress of a compaction.
@@ -129,6 +120,7 @@ impl Compaction {
     }
 
     /// The position that the snapshot must represent.
+    #[cfg(test)]
     pub(crate) fn position(&self) -> Position {
         self.position
     }
@@ -160,11 +152,11 @@ impl Compaction {
     }
 
     /// Adds an item without waiting for the disk.
-    pub(crate) fn feed(&mut self, item: &[u8]) -> Result<Room, Error> {
+    pub(crate) fn feed(&mut self, item: &[u8]) -> Result<(), Error> {
         if let Some(block) = self.builder.push(item)? {
             self.handoff.put(block)?;
         }
-        Ok(if self.has_room() { Room::More } else { Room::Full })
+        Ok(())
     }
 
     /// Whether the queue has room for more items.
@@ -174,7 +166,7 @@ impl Compaction {
         inner.queued < QUEUE_BYTES || inner.abort.is_some()
     }
 
-    /// Ends the feed; the rest goes on without the caller. Follow [`CompactionWatch::progress`] or
+    /// Ends the feed; the rest goes on without the caller. Follow [`CompactionWatch::wait`] or
     /// the observer.
     pub(crate) fn finish(mut self) -> CompactionWatch {
         // A failed compaction reports it in its progress.
@@ -187,11 +179,6 @@ impl Compaction {
         drop(inner);
         self.handoff.changed.notify_all();
         self.watch()
-    }
-
-    /// Aborts the compaction.
-    pub(crate) fn abort(self) {
-        drop(self);
     }
 
     /// A handle to follow the compaction.
@@ -215,11 +202,6 @@ pub(crate) struct CompactionWatch {
 }
 
 impl CompactionWatch {
-    /// The current progress.
-    pub(crate) fn progress(&self) -> Progress {
-        self.handoff.lock().progress.clone()
-    }
-
     /// Waits until the compaction has ended, or the timeout has passed.
     pub(crate) fn wait(&self, timeout: Duration) -> Progress {
         let deadline = Instant::now() + timeout;

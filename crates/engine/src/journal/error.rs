@@ -57,9 +57,6 @@ pub enum Error {
     /// The journal has stopped permanently; it must be opened again.
     #[error("the journal has stopped: {0}")]
     Stopped(Arc<str>),
-    /// The records did not become durable within the timeout.
-    #[error("not durable in time ({0})")]
-    Late(Arc<str>),
     /// The compaction was aborted; the journal is unchanged.
     #[error("the compaction was aborted: {0}")]
     Aborted(Arc<str>),

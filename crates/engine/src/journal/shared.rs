@@ -1,4 +1,4 @@
-//! State shared by the appender, the writer's thread and threads that wait for a sync.
+//! State shared by the appender, the writer's thread and threads that read the status.
 //!
 //! The appender copies a record into `tail` under a short lock. The writer takes the whole queue at once
 //! (a swap, no copy) and works without the lock. The queue keeps its order: a rotation stays between the
@@ -7,7 +7,7 @@
 //! ```text
 //!  append ──▶ tail ──full──▶ queue: [chunk][chunk][rotate][chunk][install] ──▶ writer
 //!                                                                               │
-//!  watch.wait_durable ◀── moved ◀── durable, state ◀────────────────────────────┘
+//!  observer, watch ◀── durable, state ◀─────────────────────────────────────────┘
 //! ```
 //!
 //! `memory` counts every byte from its append until its copy is no longer needed (synced; or written,
@@ -51,7 +51,6 @@ const SPARE: usize = 16;
 pub(super) struct Shared {
     inner: Mutex<Inner>,
     wake: Condvar,
-    moved: Condvar,
     durable: AtomicU64,
     memory: AtomicUsize,
     memory_limit: usize,
@@ -81,7 +80,6 @@ impl Shared {
         Self {
             inner: Mutex::new(Inner::new(config.fsync, last)),
             wake: Condvar::new(),
-            moved: Condvar::new(),
             durable: AtomicU64::new(last),
             memory: AtomicUsize::new(0),
             memory_limit: config.memory_limit,
@@ -177,6 +175,7 @@ impl Shared {
         Position(self.lock().last)
     }
 
+    #[cfg(test)]
     pub(super) fn request_sync(&self) -> Position {
         let mut inner = self.lock();
         inner.sync_wanted = true;
@@ -204,7 +203,7 @@ impl Shared {
         Ok(())
     }
 
-    // ---- used by threads that wait for a sync
+    // ---- used by threads that read the status
 
     pub(super) fn durable(&self) -> Position {
         Position(self.durable.load(Ordering::Acquire))
@@ -212,25 +211,6 @@ impl Shared {
 
     pub(super) fn memory(&self) -> usize {
         self.memory.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn wait_durable(&self, position: Position, timeout: Duration) -> Result<(), Error> {
-        let deadline = Instant::now() + timeout;
-        let mut inner = self.lock();
-        loop {
-            if self.durable() >= position {
-                return Ok(());
-            }
-            if let State::Failed(reason) = &inner.state {
-                return Err(Error::Stopped(reason.clone()));
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                let reason = inner.state.reason().unwrap_or_else(|| "the disk is slow".into());
-                return Err(Error::Late(reason));
-            }
-            inner = self.moved.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
     }
 
     // ---- used by the writer
@@ -310,9 +290,6 @@ impl Shared {
     pub(super) fn set_durable(&self, sequence: u64) {
         if self.durable.load(Ordering::Relaxed) < sequence {
             self.durable.store(sequence, Ordering::Release);
-            // Under the lock: a waiter between its check and its sleep would miss the notification.
-            drop(self.lock());
-            self.moved.notify_all();
             self.notify(Event::Durable(Position(sequence)));
         }
     }
@@ -329,7 +306,6 @@ impl Shared {
             handoff.abort(reason);
         }
         drop(inner);
-        self.moved.notify_all();
         self.notify(Event::State(state));
     }
 

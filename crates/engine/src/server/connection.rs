@@ -93,11 +93,11 @@ pub(super) enum RunState {
     Running,
     /// Blocked on a key (`BLPOP` and others) until a
     /// [`LoopMessage`](super::loop_queue::LoopMessage) resumes it.
-    Blocking,
+    Blocked,
     /// This write command waits until the journal has room.
     Held(Vec<Bytes>),
     /// Runs nothing more; closes when all output is sent.
-    Leaving,
+    Closing,
 }
 
 /// Readiness reported by the kernel and not handled yet.

@@ -26,11 +26,6 @@ impl List {
         self.0.len()
     }
 
-    /// Whether the list is empty.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Adds an element at one end.
     pub(crate) fn push(&mut self, end: End, element: Blob) {
         match end {

@@ -46,17 +46,6 @@ impl<T> Ranked<T> {
         self.len
     }
 
-    /// Whether the sequence is empty.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The item at a rank.
-    pub(crate) fn get(&self, rank: usize) -> Option<&T> {
-        let (leaf, start) = self.leaf_at(rank)?;
-        leaf.get(rank - start)
-    }
-
     /// The number of leading items that satisfy `before`, which must hold for a prefix only.
     pub(crate) fn partition_point(&self, before: impl Fn(&T) -> bool) -> usize {
         let (mut node, mut rank) = (&self.root, 0);
@@ -318,7 +307,7 @@ mod tests {
         for limit in [0, 1, 2, 777, 5000, 9999, 10_001] {
             assert_eq!(tree.partition_point(|item| *item < limit), limit.div_ceil(2).min(5000));
         }
-        assert_eq!(tree.get(2500), Some(&5000));
-        assert_eq!(tree.get(5000), None);
+        assert_eq!(tree.range(2500..2501).next(), Some(&5000));
+        assert_eq!(tree.range(5000..5000).next(), None);
     }
 }

@@ -12,14 +12,13 @@ use bytes::Bytes;
 struct Bench {
     db: Db,
     reply: Reply,
-    sink: Vec<u8>,
 }
 
 impl Bench {
     fn new() -> Self {
         let mut db = Db::new();
         db.set_time_us(1_700_000_000_000_000);
-        Self { db, reply: Reply::new(Protocol::Resp2), sink: Vec::new() }
+        Self { db, reply: Reply::new(Protocol::Resp2) }
     }
 
     fn time(&mut self, name: &str, count: usize, args: impl Fn(usize) -> Vec<String>) {
@@ -29,8 +28,7 @@ impl Bench {
         for args in &calls {
             command::call(&mut self.db, args, &mut self.reply);
             self.reply.take();
-            self.sink.clear();
-            self.db.effects().take_into(&mut self.sink);
+            self.db.effects().clear();
         }
         let each = start.elapsed().as_secs_f64() * 1e6 / count as f64;
         println!("{name:44} {each:8.3} µs");

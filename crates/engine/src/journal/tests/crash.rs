@@ -138,7 +138,9 @@ fn a_power_cut_at_the_end_of_a_compaction_leaves_the_old_or_the_new_state() {
             let Ok(mut compaction) = journal.begin_compaction() else { break };
             let _ = feed(&mut compaction);
             let watch = compaction.finish();
-            eventually("compacted", || disk.is_dead() || watch.progress() != Progress::Finishing);
+            eventually("compacted", || {
+                disk.is_dead() || watch.wait(Duration::ZERO) != Progress::Finishing
+            });
         }
         drop(journal);
         for outcome in 0..60 {
@@ -162,7 +164,9 @@ fn a_failure_and_then_a_power_cut_leave_a_prefix_with_everything_durable() {
             let Ok(mut compaction) = journal.begin_compaction() else { continue };
             let _ = feed(&mut compaction);
             let watch = compaction.finish();
-            eventually("compacted", || disk.is_dead() || watch.progress() != Progress::Finishing);
+            eventually("compacted", || {
+                disk.is_dead() || watch.wait(Duration::ZERO) != Progress::Finishing
+            });
         }
         let run = Run { appended: last, durable: journal.durable().0 };
         drop(journal);

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::lua::{self, Access, Host, Level};
+use crate::lua::host::Level;
+use crate::lua::{self, Access, Host};
 use crate::reply::Reply;
 use bytes::Bytes;
 

@@ -4,7 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::lua::{Access, Call, KillError, Level, Limits, Scripts, Source};
+use crate::lua::host::Level;
+use crate::lua::interrupt::KillError;
+use crate::lua::{Access, Call, Limits, Scripts, Source};
 use crate::reply::{Protocol, Reply};
 use bytes::Bytes;
 
@@ -250,7 +252,7 @@ fn scripts_are_found_by_sha_until_they_are_flushed() {
     assert_eq!(scripts.len(), 501, "the loaded one and the last five hundred");
     assert_eq!(command(&mut scripts, &mut host, &["EVALSHA", sha, "0"]), ":1\r\n");
     assert_eq!(command(&mut scripts, &mut host, &["SCRIPT", "FLUSH", "ASYNC"]), "+OK\r\n");
-    assert!(scripts.is_empty());
+    assert_eq!(scripts.len(), 0);
     assert_eq!(command(&mut scripts, &mut host, &["EVALSHA", sha, "0"]), missing);
     assert_eq!(
         command(&mut scripts, &mut host, &["EVAL_RO", "return redis.pcall('set','x',1).err", "0"])
