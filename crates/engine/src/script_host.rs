@@ -1,4 +1,4 @@
-//! The keyspace as scripts reach it: [`lua::Host`](crate::lua::Host) implemented with the command
+//! The keyspace as scripts reach it: the trait `lua::Host` implemented with the command
 //! table.
 //!
 //! Commands run as for a client, but none may block. Errors about the call itself have the texts

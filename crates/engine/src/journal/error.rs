@@ -51,7 +51,7 @@ pub enum Error {
         /// The callback's error.
         source: BoxError,
     },
-    /// A record or an item is larger than [`super::MAX_RECORD`].
+    /// A record or an item is larger than 1 GiB.
     #[error("a record of {0} bytes is too large for the journal")]
     TooLarge(usize),
     /// The journal has stopped permanently; it must be opened again.
