@@ -21,7 +21,7 @@ const TOO_SMALL: Error = Error::Fixed(
 
 /// The requested id of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum RequestedId {
     Auto,
     /// `ms-*`: a given millisecond and an automatic sequence.
     Within(u64),
@@ -33,7 +33,7 @@ enum Wish {
 struct Plan {
     make: bool,
     trim: Option<(Limit, Precision)>,
-    wish: Wish,
+    requested: RequestedId,
     /// The index of the first field.
     fields: usize,
 }
@@ -48,7 +48,7 @@ enum For {
 impl Plan {
     fn parse(args: &[Bytes], reader: For) -> Result<Self> {
         let (mut make, mut limit, mut rough, mut most) = (true, None, false, None);
-        let (mut at, mut wish) = (2, Wish::Auto);
+        let (mut at, mut requested) = (2, RequestedId::Auto);
         while let Some(word) = args.get(at) {
             let left = args.len() - 1 - at;
             let by_len = is(word, "MAXLEN");
@@ -75,7 +75,7 @@ impl Plan {
             } else if reader == For::Add && is(word, "NOMKSTREAM") {
                 make = false;
             } else if reader == For::Add {
-                wish = parse_wish(word)?;
+                requested = parse_requested_id(word)?;
                 break;
             } else {
                 return Err(SYNTAX);
@@ -99,7 +99,7 @@ impl Plan {
         }
         let blocks = Precision::Blocks(most.unwrap_or(ROUGH_LIMIT));
         let precision = if rough { blocks } else { Precision::Exact };
-        Ok(Self { make, trim: limit.map(|limit| (limit, precision)), wish, fields: at + 1 })
+        Ok(Self { make, trim: limit.map(|limit| (limit, precision)), requested, fields: at + 1 })
     }
 }
 
@@ -117,10 +117,10 @@ pub(super) fn id(arg: &[u8], missing_seq: u64) -> Result<Id> {
     Id::parse(arg, missing_seq).ok_or(BAD_STREAM_ID)
 }
 
-fn parse_wish(arg: &[u8]) -> Result<Wish> {
+fn parse_requested_id(arg: &[u8]) -> Result<RequestedId> {
     match arg.strip_suffix(b"-*") {
-        Some(ms) if !ms.contains(&b'-') => Ok(Wish::Within(id(ms, 0)?.ms)),
-        _ => id(arg, 0).map(Wish::Exactly),
+        Some(ms) if !ms.contains(&b'-') => Ok(RequestedId::Within(id(ms, 0)?.ms)),
+        _ => id(arg, 0).map(RequestedId::Exactly),
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) fn xadd(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     if texts.len() < 2 || !texts.len().is_multiple_of(2) {
         return Err(arity("xadd"));
     }
-    if plan.wish == Wish::Exactly(Id::MIN) {
+    if plan.requested == RequestedId::Exactly(Id::MIN) {
         return Err(Error::Fixed("ERR The ID specified in XADD must be greater than 0-0"));
     }
     let now = u64::try_from(db.now_ms()).unwrap_or_default();
@@ -140,7 +140,7 @@ pub(super) fn xadd(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
         reply.nil();
         return Ok(());
     }
-    let id = choose(existing, plan.wish, now)?;
+    let id = choose(existing, plan.requested, now)?;
     let stream = db.create::<Stream>(key)?;
     stream.add(id, texts);
     let trimmed = plan.trim.map_or(0, |(limit, precision)| stream.trim(limit, precision));
@@ -157,7 +157,7 @@ pub(super) fn xadd(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     Ok(())
 }
 
-fn choose(stream: Option<&Stream>, wish: Wish, now_ms: u64) -> Result<Id> {
+fn choose(stream: Option<&Stream>, requested: RequestedId, now_ms: u64) -> Result<Id> {
     let fresh = Stream::default();
     let stream = stream.unwrap_or(&fresh);
     let last = stream.last_id;
@@ -166,11 +166,13 @@ fn choose(stream: Option<&Stream>, wish: Wish, now_ms: u64) -> Result<Id> {
             "ERR The stream has exhausted the last possible ID, unable to add more items",
         ));
     }
-    let id = match wish {
-        Wish::Auto => stream.next_id(now_ms),
-        Wish::Exactly(id) => Some(id),
-        Wish::Within(ms) if ms == last.ms => last.seq.checked_add(1).map(|seq| Id { ms, seq }),
-        Wish::Within(ms) => Some(Id { ms, seq: 0 }),
+    let id = match requested {
+        RequestedId::Auto => stream.next_id(now_ms),
+        RequestedId::Exactly(id) => Some(id),
+        RequestedId::Within(ms) if ms == last.ms => {
+            last.seq.checked_add(1).map(|seq| Id { ms, seq })
+        }
+        RequestedId::Within(ms) => Some(Id { ms, seq: 0 }),
     };
     id.filter(|id| *id > last).ok_or(TOO_SMALL)
 }

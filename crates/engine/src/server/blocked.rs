@@ -91,11 +91,11 @@ impl Executor {
         };
         for key in blocked.keys {
             self.db.release_key(blocked.db, &key);
-            let place = (blocked.db, key);
-            if let Some(queue) = self.blocked.queues.get_mut(&place) {
+            let queue_key = (blocked.db, key);
+            if let Some(queue) = self.blocked.queues.get_mut(&queue_key) {
                 queue.retain(|other| *other != client);
                 if queue.is_empty() {
-                    self.blocked.queues.remove(&place);
+                    self.blocked.queues.remove(&queue_key);
                 }
             }
         }
@@ -116,19 +116,21 @@ impl Executor {
     }
 
     fn serve_key(&mut self, db: usize, key: Blob) {
-        let place = (db, key);
-        let Some(queue) = self.blocked.queues.get(&place) else { return };
+        let queue_key = (db, key);
+        let Some(queue) = self.blocked.queues.get(&queue_key) else { return };
         let clients: Vec<ClientId> = queue.iter().copied().collect();
         for client in clients {
             self.db.select(db);
-            let Some(kind) = self.db.value(&place.1).map(|value| value.type_name()) else { return };
+            let Some(kind) = self.db.value(&queue_key.1).map(|value| value.type_name()) else {
+                return;
+            };
             let Some(session) = self.sessions.get(&client) else { continue };
             let Some(blocked) = session.blocked.as_ref().filter(|blocked| blocked.wants == kind)
             else {
                 continue;
             };
             let mut reply = Reply::new(session.protocol);
-            let args = narrowed(&blocked.args, &place.1);
+            let args = narrowed(&blocked.args, &queue_key.1);
             self.db.set_blocking(Blocking::Allowed);
             command::call(&mut self.db, &args, &mut reply);
             if self.db.take_block_request().is_none() {

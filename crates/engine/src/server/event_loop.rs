@@ -70,7 +70,7 @@ pub(super) struct EventLoop {
     registry: Registry,
     driver: Driver,
     read: Vec<u8>,
-    inbox: BytesMut,
+    input: BytesMut,
     reply: Reply,
     args: Vec<Bytes>,
     /// The journal positions that the replies in `reply` depend on.
@@ -94,7 +94,7 @@ impl EventLoop {
             registry,
             driver,
             read: vec![0; READ_BYTES],
-            inbox: BytesMut::new(),
+            input: BytesMut::new(),
             reply: Reply::new(Protocol::Resp2),
             args: Vec::new(),
             depends_on: DependsOn::default(),

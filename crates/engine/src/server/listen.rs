@@ -27,10 +27,10 @@ pub enum ListenError {
     )]
     Open(SocketAddr),
     /// The operating system refused to bind.
-    #[error("the engine cannot listen on {place}: {source}")]
+    #[error("the engine cannot listen on {address}: {source}")]
     Refused {
         /// The address or socket file.
-        place: String,
+        address: String,
         /// The operating system's error.
         source: io::Error,
     },
@@ -61,7 +61,7 @@ impl Plan {
     }
 
     pub(super) fn bind(self) -> Result<Bound, ListenError> {
-        let refused = |place: String| move |source| ListenError::Refused { place, source };
+        let refused = |address: String| move |source| ListenError::Refused { address, source };
         let mut bound = Bound { tcp: Vec::new(), unix: None };
         for address in self.tcp {
             let listen = || {
@@ -72,11 +72,11 @@ impl Plan {
             bound.tcp.push(listen().map_err(refused(address.to_string()))?);
         }
         if let Some(path) = self.unix {
-            let place = path.display().to_string();
+            let address = path.display().to_string();
             if std::os::unix::net::UnixStream::connect(&path).is_ok() {
-                return Err(ListenError::Taken(place));
+                return Err(ListenError::Taken(address));
             }
-            let listener = bind_file(&path).map_err(refused(place))?;
+            let listener = bind_file(&path).map_err(refused(address))?;
             bound.unix = Some((path, listener));
         }
         Ok(bound)

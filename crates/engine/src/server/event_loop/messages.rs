@@ -30,8 +30,8 @@ impl EventLoop {
             LoopMessage::Connected(_) => None,
             LoopMessage::Send { to, .. } | LoopMessage::Close { to } => Some(*to),
         };
-        let place = to.and_then(|to| state.slots.get_mut(to.index));
-        match (message, place) {
+        let slot = to.and_then(|to| state.slots.get_mut(to.index));
+        match (message, slot) {
             (LoopMessage::Connected(stream), _) => self.add_connection(state, stream),
             (
                 LoopMessage::Send { to, bytes, position, kind },

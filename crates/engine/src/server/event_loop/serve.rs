@@ -78,7 +78,7 @@ impl EventLoop {
                         return Ok(Served::Close);
                     }
                     let buffer = if connection.input.is_empty() {
-                        &mut self.inbox
+                        &mut self.input
                     } else {
                         &mut connection.input
                     };
@@ -114,10 +114,10 @@ impl EventLoop {
 
     /// Runs the requests that have arrived and sends the replies.
     fn run_requests(&mut self, connection: &mut Connection, index: usize) -> io::Result<Served> {
-        let mut buffer = if self.inbox.is_empty() {
+        let mut buffer = if self.input.is_empty() {
             std::mem::take(&mut connection.input)
         } else {
-            std::mem::take(&mut self.inbox)
+            std::mem::take(&mut self.input)
         };
         let served = loop {
             let idle = buffer.is_empty() && connection.run_state == RunState::Running;
@@ -136,13 +136,13 @@ impl EventLoop {
         };
         if buffer.is_empty() {
             if buffer.capacity() <= 4 * READ_BYTES {
-                self.inbox = buffer;
+                self.input = buffer;
             }
         } else if buffer.len() < READ_BYTES {
             // Copied, because a slice would keep the whole buffer alive.
             connection.input = BytesMut::from(&buffer[..]);
             buffer.clear();
-            self.inbox = buffer;
+            self.input = buffer;
         } else {
             connection.input = buffer;
         }
