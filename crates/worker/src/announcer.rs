@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::json;
 use stampede_broker::{BatchMirror, Broker, Channel};
 use stampede_model::{Batch, BatchId, TicketId};
-use stampede_store::{Outcome, Store};
+use stampede_store::{GroupCommit, Store};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -43,7 +43,7 @@ impl Announcer {
     }
 
     /// Tickets of one group commit were completed; those that were so before are not told again.
-    pub(crate) async fn tickets_completed(&self, outcome: &Outcome, finished: &[Finished]) {
+    pub(crate) async fn tickets_completed(&self, outcome: &GroupCommit, finished: &[Finished]) {
         let counts: HashMap<BatchId, u64> =
             outcome.batches.iter().map(|batch| (batch.id, batch.completed)).collect();
         let changed: HashSet<TicketId> = outcome.changed.iter().copied().collect();

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use stampede_model::BatchId;
-use stampede_store::{Completion, Error, Outcome, Store};
+use stampede_store::{Completion, Error, GroupCommit, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -69,7 +69,7 @@ async fn commit_groups(store: Store, announcer: Announcer, mut line: mpsc::Recei
             finished.iter().map(|finished| finished.completion.clone()).collect();
         let result = store.complete_tickets(&completions).await.map_err(Arc::new);
         for (finished, done) in finished.iter().zip(waiting) {
-            let recorded = |outcome: &Outcome| {
+            let recorded = |outcome: &GroupCommit| {
                 let found = outcome.changed.binary_search(&finished.completion.ticket_id);
                 found.map_or(Recorded::Not, |_| Recorded::Now)
             };

@@ -15,7 +15,7 @@ use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
 use stampede_files::Files;
 use stampede_model::{GenerateTicket, MAIN_FILE, TemplateFiles};
 use stampede_press::Press;
-use stampede_store::{Durability, Store};
+use stampede_store::Store;
 use stampede_worker::Reconciler;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -142,7 +142,7 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         sample::try_out(&*compiler, &template).await?;
     }
     let files = connect::files(settings).await?;
-    let store = connect::store(settings, Durability::EveryCommit).await?;
+    let store = connect::store(settings).await?;
     store.migrate().await?;
     let store = ticket_secret::prepare(settings, store).await?;
     let (engine, redis_url) = match &settings.redis {

@@ -7,7 +7,6 @@ use stampede_broker::{ConsumerConfig, WorkerPresence};
 use stampede_cluster::{ANNOUNCE_EVERY, ENTRY_LIVES, WorkerEnv};
 use stampede_model::KeyId;
 use stampede_press::Press;
-use stampede_store::Durability;
 use stampede_worker::{Environment, Presence, Report};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
@@ -62,7 +61,7 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
         bail!("a worker needs REDIS_URL; \"stampede serve\" starts workers by itself and sets it");
     };
     // What a worker writes can be made again from the order, so it need not survive a power cut.
-    let store = connect::store(&settings, Durability::Relaxed).await?;
+    let store = connect::store(&settings).await?;
     let default = connect::default_template(&settings)?;
     let environment = Environment {
         store: store.clone(),

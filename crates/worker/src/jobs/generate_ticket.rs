@@ -82,7 +82,7 @@ impl Jobs {
         steps.done("render");
 
         let path = Ticket::pdf_path(ticket_id);
-        let pdf_path = environment.files.location(&path).display().to_string();
+        let pdf_path = environment.files.address(&path).to_string();
         let pdf = Pdf::of(fingerprint, &bytes);
         if let Err(error) = environment.files.put(&path, bytes).await {
             // A full disk or a lost mount: the tickets wait for the operator, they do not fail.
