@@ -45,12 +45,8 @@ impl Client {
         Ok(self.send(Method::GET, path, None).await?.bytes().await?.to_vec())
     }
 
-    /// Whether a server is there and ready.
-    pub(crate) async fn is_ready(&self) -> bool {
-        self.readiness().await.is_ok()
-    }
-
-    /// The same; an error is what one says that is there and not ready.
+    /// Checks that the server is ready. The error is the answer of a server that is not ready, or `None`
+    /// without an answer.
     pub(crate) async fn readiness(&self) -> std::result::Result<(), Option<Value>> {
         match self.http.get(format!("{}/ready", self.base)).send().await {
             Ok(answer) if answer.status().is_success() => Ok(()),

@@ -5,7 +5,7 @@ use stampede_model::{KeyHash, KeyId, Principal, Timestamp};
 
 use crate::cli::Token;
 use crate::settings::Settings;
-use crate::{connect, keys};
+use crate::{admin_key, connect};
 
 pub(crate) async fn run(settings: Settings, command: Token) -> Result<()> {
     let store = connect::store(&settings).await?;
@@ -13,7 +13,10 @@ pub(crate) async fn run(settings: Settings, command: Token) -> Result<()> {
     match command {
         Token::Create { role, user } => {
             let user = user.unwrap_or_else(|| KeyId::generate().to_string());
-            println!("{}", keys::create(&store, &Principal { user, role }, "token create").await?);
+            println!(
+                "{}",
+                admin_key::create(&store, &Principal { user, role }, "token create").await?
+            );
         }
         Token::Revoke { key } => {
             if !store.revoke_key(&KeyHash::of(&key), Timestamp::now()).await? {

@@ -1,7 +1,7 @@
-//! `stampede template publish`: checked here, handed to a running server, given to an event.
+//! `stampede template publish`: checks a template, sends it to a running server, and assigns it to an event.
 //!
-//! Which template it becomes a revision of is found by its name among those of the key's user, so that
-//! a folder can be published again and again from anywhere without remembering anything.
+//! The name decides which template of the key's user gets the new revision. So a folder can be published
+//! again from any machine.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn folder_name(options: &TemplatePublish) -> Result<String> {
         .context("the folder has no name that could be the template's: give --name")
 }
 
-/// Mistakes are shown here, where the files are.
+/// Compiles the template here, and prints mistakes with their source lines.
 async fn check(files: &TemplateFiles, options: &TemplatePublish) -> Result<()> {
     let event = sample::event();
     let document = sample::document(&event, sample::holder(), sample::price(&event));
@@ -58,12 +58,12 @@ async fn check(files: &TemplateFiles, options: &TemplatePublish) -> Result<()> {
     }
 }
 
-/// What came of it.
+/// The result, for the report.
 struct Published {
     template: Value,
-    /// How it stands to what was there before.
+    /// New, a new revision, or unchanged.
     kind: Kind,
-    /// The event that prints with it now.
+    /// The event that uses it now.
     event: Option<Value>,
 }
 
@@ -108,7 +108,7 @@ async fn hand_over(
             (client.post("/api/templates", &body).await?, Kind::New)
         }
         Some(before) => {
-            // With --id, it keeps its name unless another is given.
+            // With --id the template keeps its name unless --name is given.
             if let Some(name) = &options.name {
                 body["name"] = json!(name);
             }
