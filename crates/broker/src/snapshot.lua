@@ -1,7 +1,7 @@
--- Writes `batch:{id}` unless a newer revision stands there. See mirror.rs.
+-- Writes a snapshot unless a newer revision stands there. See snapshots.rs.
 -- KEYS[1] the key; ARGV[1] revision; ARGV[2] JSON fields without the closing brace;
--- ARGV[3] JSON list of tickets, or '' to keep the one that stands there; ARGV[4] seconds to keep.
--- Returns 1, or 0 when there is no list to keep.
+-- ARGV[3] JSON array for the list `tickets`, or '' to keep the list in Redis; ARGV[4] seconds to keep.
+-- Returns 1; 0 if there is no list to keep.
 local old = redis.call('GET', KEYS[1])
 if old then
   local revision = tonumber(string.match(old, '^{"revision":(%d+)'))

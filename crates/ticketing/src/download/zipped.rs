@@ -1,4 +1,4 @@
-//! The ZIP: the PDFs from the files, each checked; what is stale or missing is made anew meanwhile.
+//! The ZIP: PDFs from the files, each checked. Those that are stale or missing are made again meanwhile.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,46 +8,44 @@ use stampede_model::{Batch, Event, Ticket, TicketId, TicketStatus};
 use tokio::time::Instant;
 
 use super::archive::Archive;
-use super::{Broken, Extent, page};
-use crate::app::App;
-use crate::outlet::Outlet;
-use crate::problem::Problem;
-use crate::routes::pdf::{make_anew, stored_pdf, wanted_pdf};
+use super::{Broken, Extent, PieceWriter};
+use crate::{Error, Ticketing};
 
-/// How long a page of tickets may take to be made anew; what is not there then is left out.
+/// Patience for the tickets of a page that are made again; those that are not made by then are left out.
 const REMAKE_PATIENCE: Duration = Duration::from_secs(60);
+/// Pause between two looks at a ticket that is made again.
 const REMAKE_POLL: Duration = Duration::from_millis(100);
 
-/// Name of the file that says what is missing, and why.
+/// Name of the file that lists missing tickets and the reasons.
 const LEFT_OUT: &str = "left-out.txt";
 
 pub(super) async fn write(
-    app: &App,
+    ticketing: &Ticketing,
     batch: &Batch,
     extent: Extent,
-    outlet: &Outlet,
+    pieces: &PieceWriter,
 ) -> Result<(), Broken> {
     let mut archive = Archive::new(batch.total);
     let digits = batch.total.checked_ilog10().map_or(4, |log| (log as usize + 1).max(4));
     let mut left_out = String::new();
     let mut after = None;
-    while let Some((event, tickets)) = page(app, batch, after).await? {
+    while let Some((event, tickets)) = ticketing.page(batch, after).await? {
         after = tickets.last().map(|ticket| ticket.id);
-        let revision = app.press.revision_of(&event).await?;
-        let stale = renew_stale(app, &event, &tickets, &revision).await?;
+        let revision = ticketing.shared.press.revision_of(&event).await?;
+        let stale = renew_stale(ticketing, &event, &tickets, &revision).await?;
         for ticket in &tickets {
             let name = entry_name(ticket.index, digits, ticket.id);
             let content = match stale.contains(&ticket.id) {
-                false => at_once(app, &event, ticket, &revision, extent).await?,
+                false => at_once(ticketing, &event, ticket, &revision, extent).await?,
                 true => None,
             };
             let content = match content {
                 Some(content) => content,
-                None => stale.wait_for(app, ticket.id).await?,
+                None => stale.wait_for(ticketing, ticket.id).await?,
             };
             match content {
                 Ok(pdf) => {
-                    outlet.send(archive.add(name, &pdf).await.map_err(failed)?).await?;
+                    pieces.send(archive.add(name, &pdf).await.map_err(failed)?).await?;
                 }
                 Err(reason) => left_out.push_str(&format!("{name}: {reason}\r\n")),
             }
@@ -56,52 +54,52 @@ pub(super) async fn write(
     if !left_out.is_empty() {
         let text = format!("These tickets are not in this archive:\r\n\r\n{left_out}");
         let added = archive.add(LEFT_OUT.to_owned(), text.as_bytes()).await;
-        outlet.send(added.map_err(failed)?).await?;
+        pieces.send(added.map_err(failed)?).await?;
     }
-    outlet.send(archive.finish().await.map_err(failed)?).await?;
+    pieces.send(archive.finish().await.map_err(failed)?).await?;
     Ok(())
 }
 
 /// The PDF of a ticket, or the reason why there is none.
 type Content = Result<Vec<u8>, String>;
 
-/// The tickets of a page that are being made anew.
+/// The tickets of a page that are being made again.
 struct Stale {
     tickets: HashSet<TicketId>,
     give_up: Instant,
 }
 
-/// Has the tickets of a page made anew that need it, all at once.
+/// Puts all tickets of a page whose PDFs are not current back on the queue, together.
 async fn renew_stale(
-    app: &App,
+    ticketing: &Ticketing,
     event: &Event,
     tickets: &[Ticket],
     revision: &str,
-) -> Result<Stale, Problem> {
+) -> Result<Stale, Error> {
     let mut stale = Vec::new();
     for ticket in tickets.iter().filter(|ticket| ticket.status == TicketStatus::Completed) {
-        let wanted = wanted_pdf(app, ticket, event, revision).await?;
-        let size = app.files.size(&Ticket::pdf_path(ticket.id)).await?;
+        let wanted = ticketing.wanted_pdf(ticket, event, revision).await?;
+        let size = ticketing.shared.files.size(&Ticket::pdf_path(ticket.id)).await?;
         if wanted.is_none() || wanted.map(|pdf| pdf.size) != size {
             stale.push(ticket.clone());
         }
     }
     if !stale.is_empty() {
-        tracing::info!(tickets = stale.len(), event = %event.id, "PDFs for a ZIP are made anew");
-        make_anew(app, &stale).await?;
+        tracing::info!(tickets = stale.len(), event = %event.id, "PDFs for a ZIP are made again");
+        ticketing.remake(&stale).await?;
     }
     let tickets = stale.iter().map(|ticket| ticket.id).collect();
     Ok(Stale { tickets, give_up: Instant::now() + REMAKE_PATIENCE })
 }
 
-/// What needs no waiting, as nearly every ticket; `None` for one that is not what it should be.
+/// The PDF of a ticket that need not be waited for, as of nearly every ticket; `None` if its PDF is not current.
 async fn at_once(
-    app: &App,
+    ticketing: &Ticketing,
     event: &Event,
     ticket: &Ticket,
     revision: &str,
     extent: Extent,
-) -> Result<Option<Content>, Problem> {
+) -> Result<Option<Content>, Error> {
     match ticket.status {
         TicketStatus::Void => Ok(Some(Err("void".to_owned()))),
         TicketStatus::Failed => Ok(Some(Err(failure(ticket)))),
@@ -110,13 +108,13 @@ async fn at_once(
         }
         TicketStatus::Pending => Ok(None),
         TicketStatus::Completed => {
-            let Some(pdf) = wanted_pdf(app, ticket, event, revision).await? else {
+            let Some(pdf) = ticketing.wanted_pdf(ticket, event, revision).await? else {
                 return Ok(None);
             };
-            let bytes = stored_pdf(app, ticket, &pdf).await?;
+            let bytes = ticketing.stored_pdf(ticket, &pdf).await?;
             if bytes.is_none() {
                 // The right size, but other bytes.
-                make_anew(app, std::slice::from_ref(ticket)).await?;
+                ticketing.remake(std::slice::from_ref(ticket)).await?;
             }
             Ok(bytes.map(Ok))
         }
@@ -129,13 +127,13 @@ impl Stale {
     }
 
     /// Waits until a ticket is made.
-    async fn wait_for(&self, app: &App, id: TicketId) -> Result<Content, Problem> {
+    async fn wait_for(&self, ticketing: &Ticketing, id: TicketId) -> Result<Content, Error> {
         loop {
-            let row = app.store.tickets_with_events(&[id]).await?.pop();
+            let row = ticketing.shared.store.tickets_with_events(&[id]).await?.pop();
             let Some((ticket, event)) = row else { return Ok(Err("deleted".to_owned())) };
-            let revision = app.press.revision_of(&event).await?;
+            let revision = ticketing.shared.press.revision_of(&event).await?;
             if ticket.status != TicketStatus::Pending {
-                let made = at_once(app, &event, &ticket, &revision, Extent::Whole).await?;
+                let made = at_once(ticketing, &event, &ticket, &revision, Extent::Whole).await?;
                 if let Some(content) = made {
                     return Ok(content);
                 }
@@ -160,8 +158,8 @@ fn entry_name(index: u32, digits: usize, id: TicketId) -> String {
     format!("ticket-{index:0digits$}-{id}.pdf")
 }
 
-fn failed(error: ZipError) -> Problem {
-    Problem::internal(&format!("writing a ZIP: {error}"))
+fn failed(error: ZipError) -> Error {
+    Error::Internal(format!("writing a ZIP: {error}"))
 }
 
 #[cfg(test)]

@@ -3,45 +3,45 @@
 use stampede_model::{Batch, TicketDocument, TicketStatus};
 use stampede_press::Merger;
 
-use super::{Broken, Extent, page};
-use crate::app::App;
-use crate::outlet::Outlet;
+use super::{Broken, Extent, PieceWriter};
+use crate::Ticketing;
 
-/// What is sent at least at a time.
+/// Bytes that are sent at least at a time.
 const PIECE: usize = 64 << 10;
 
 pub(super) async fn write(
-    app: &App,
+    ticketing: &Ticketing,
     batch: &Batch,
     extent: Extent,
-    title: &str,
-    outlet: &Outlet,
+    title: String,
+    pieces: &PieceWriter,
 ) -> Result<(), Broken> {
-    let mut merger = Merger::new(title);
+    let (press, store) = (&ticketing.shared.press, &ticketing.shared.store);
+    let mut merger = Merger::new(&title);
     let mut after = None;
-    while let Some((event, tickets)) = page(app, batch, after).await? {
-        let template = app.press.ready(&event).await?;
+    while let Some((event, tickets)) = ticketing.page(batch, after).await? {
+        let template = press.ready(&event).await?;
         for ticket in &tickets {
             after = Some(ticket.id);
             let wanted = match ticket.status {
                 TicketStatus::Completed => true,
-                // Changed since we began: what it says now is as good as made.
+                // Changed since the file began: it is printed as it is now.
                 TicketStatus::Pending => extent == Extent::Whole,
                 TicketStatus::Failed | TicketStatus::Void => false,
             };
             if !wanted {
                 continue;
             }
-            let token = app.store.token(ticket).await?;
+            let token = store.token(ticket).await?;
             let document = TicketDocument::new(&event, ticket, &token);
-            merger.add(app.press.compiler(), &template, &document).await?;
+            merger.add(press.compiler(), &template, &document).await?;
             if merger.waiting() >= PIECE {
-                outlet.send(merger.take()).await?;
+                pieces.send(merger.take()).await?;
             }
         }
-        // Stamping never waits for anything; others want this thread too.
+        // Stamping never waits for anything; other tasks need this thread too.
         tokio::task::yield_now().await;
     }
-    outlet.send(merger.finish()?).await?;
+    pieces.send(merger.finish()?).await?;
     Ok(())
 }

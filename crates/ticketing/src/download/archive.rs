@@ -1,27 +1,28 @@
-//! A ZIP that is written piece by piece: entries are stored as they are, with sums and sizes before
-//! their bytes, so that even readers that cannot seek understand it.
+//! A ZIP that is written piece by piece. Entries are not compressed; checksum and size stand before their
+//! bytes, so that readers that cannot seek understand it.
 
 use async_zip::base::write::ZipFileWriter;
 use async_zip::error::ZipError;
 use async_zip::{Compression, ZipDateTimeBuilder, ZipEntryBuilder};
 
-/// From so many entries on the archive has the records of ZIP64; older readers do without.
+/// Archives with at least this many entries are ZIP64. Smaller ones are not, for older readers.
 const ZIP64_FROM: u64 = 65_000;
 
-/// An archive in the making. Every call returns the bytes that it added.
+/// An archive that is being written.
 pub(super) struct Archive {
     zip: ZipFileWriter<Vec<u8>>,
 }
 
 impl Archive {
-    /// An archive for about so many entries.
+    /// An archive for about this many entries.
     pub(super) fn new(entries: u64) -> Self {
         let zip = ZipFileWriter::new(Vec::new());
         Self { zip: if entries >= ZIP64_FROM { zip.force_zip64() } else { zip } }
     }
 
+    /// Adds a file; returns the bytes that this added to the archive.
     pub(super) async fn add(&mut self, name: String, content: &[u8]) -> Result<Vec<u8>, ZipError> {
-        // The first day that archives know: the same tickets are the same bytes on every day.
+        // The first day that ZIP knows: equal tickets give equal bytes on every day.
         let day = ZipDateTimeBuilder::new().year(1980).month(1).day(1).build();
         let entry =
             ZipEntryBuilder::new(name.into(), Compression::Stored).last_modification_date(day);
@@ -29,7 +30,7 @@ impl Archive {
         Ok(std::mem::take(self.zip.inner_mut()))
     }
 
-    /// Ends the archive with the list of what is in it.
+    /// Ends the archive with its directory; returns the bytes of that.
     pub(super) async fn finish(self) -> Result<Vec<u8>, ZipError> {
         self.zip.close().await
     }
