@@ -13,5 +13,6 @@
 
 pub mod announcement;
 pub mod cluster;
+mod open;
 pub mod queues;
 pub mod ticketing;
