@@ -51,7 +51,36 @@ macro_rules! open_record {
 pub(crate) use open_record;
 
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+/// A record of ours, or anything else that other software wrote in its place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Loose<T> {
+    /// A record that can be read.
+    Known(T),
+    /// Anything else, kept as it is.
+    Foreign(Value),
+}
+
+impl<T> Loose<T> {
+    /// The record, if it can be read.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(record) => Some(record),
+            Self::Foreign(_) => None,
+        }
+    }
+
+    /// The record, to be changed.
+    pub fn known_mut(&mut self) -> Option<&mut T> {
+        match self {
+            Self::Known(record) => Some(record),
+            Self::Foreign(_) => None,
+        }
+    }
+}
 
 /// Takes a field out of a map, if it has the right type.
 pub(crate) fn take<T: DeserializeOwned>(map: &mut Map<String, Value>, key: &str) -> Option<T> {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Loose;
 use crate::open::open_record;
 
 /// A change of a node's workers, as commands, decisions and the history name it.
@@ -120,6 +121,13 @@ impl Alert {
             ..Self::default()
         }
     }
+}
+
+/// `GET /api/scaling/history`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// The last 100 decisions, newest first.
+    pub history: Vec<Loose<ScalingDecision>>,
 }
 
 #[cfg(test)]
