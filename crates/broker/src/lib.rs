@@ -100,9 +100,9 @@ pub use names::Channel;
 pub use queue::{Counts, Presence, Queue};
 pub use schedules::Schedule;
 pub use snapshots::{SnapshotWrite, Snapshots};
-pub use work::{JobList, PayloadError, QueueJobs, Work};
 /// What jobs are described with.
 pub use stampede_model::{Backoff, Deduplication, JobSpec, Keep, Which};
+pub use work::{JobList, PayloadError, QueueJobs, Work};
 
 /// The guide, whose examples are compiled as tests.
 #[cfg(doctest)]

@@ -80,10 +80,7 @@ pub trait Work: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     /// For kinds whose jobs are added again from records: what an operator who removed this job should
     /// know. `None`: the job is gone.
-    fn comes_back(
-        _env: &Self::Env,
-        _job_id: &str,
-    ) -> impl Future<Output = Option<String>> + Send {
+    fn comes_back(_env: &Self::Env, _job_id: &str) -> impl Future<Output = Option<String>> + Send {
         async { None }
     }
 

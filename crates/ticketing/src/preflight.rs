@@ -118,7 +118,10 @@ mod tests {
         let listed = Warnings(many).listed(&ids);
         assert_eq!((listed.warnings.len(), listed.tickets_with_warnings), (LISTED, Some(2_000)));
         assert_eq!(listed.warnings[7].ticket, Some(ids[7]));
-        assert_eq!((listed.warnings[7].index, listed.warnings[7].field.as_str()), (Some(8), "name"));
+        assert_eq!(
+            (listed.warnings[7].index, listed.warnings[7].field.as_str()),
+            (Some(8), "name")
+        );
         assert_eq!(Warnings::default().listed(&ids), TicketWarnings::default());
     }
 }

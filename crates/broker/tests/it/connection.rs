@@ -1,6 +1,6 @@
 //! Which Redis is accepted, and what is said about one that is not.
 
-use stampede_broker::{Broker, Channel, Config, Error};
+use stampede_broker::{Broker, Config, Error};
 use stampede_testkit::Redis;
 
 use crate::stage::Stage;

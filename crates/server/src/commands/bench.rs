@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use stampede_broker::Broker;
-use stampede_model::{GenerateTicket, Timestamp};
+use stampede_broker::{Broker, Work as _};
+use stampede_model::Timestamp;
+use stampede_ticketing::GenerateTicket;
 use tokio::process::{Child, Command};
 
 use self::processes::CpuTimes;

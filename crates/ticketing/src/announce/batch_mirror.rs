@@ -60,3 +60,88 @@ impl BatchMirror {
         self.snapshots.write(write).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use stampede_broker::Broker;
+    use stampede_model::{BatchId, EventId, Timestamp};
+    use stampede_testkit::Redis;
+
+    use super::*;
+
+    async fn start() -> (Redis, BatchMirror) {
+        let redis = Redis::start().await;
+        let broker = Broker::connect(&stampede_broker::Config::new(redis.url())).await.unwrap();
+        (redis, BatchMirror::new(broker.snapshots()))
+    }
+
+    fn batch(revision: u64, completed: u64) -> Batch {
+        let at = Timestamp::from_millisecond(1_700_000_000_000).unwrap();
+        Batch {
+            id: BatchId::generate(),
+            event_id: EventId::generate(),
+            owner: r#"ann","tickets":["x"]"#.into(),
+            total: 3,
+            completed,
+            failed: 0,
+            voided: 0,
+            revision,
+            created_at: at,
+            updated_at: at,
+        }
+    }
+
+    fn read(redis: &Redis, batch: &Batch) -> Value {
+        serde_json::from_str(&redis.cli(&["GET", &format!("batch:{}", batch.id)])).unwrap()
+    }
+
+    fn ttl(redis: &Redis, batch: &Batch) -> u64 {
+        redis.cli(&["TTL", &format!("batch:{}", batch.id)]).trim().parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_newest_revision_wins_whatever_the_order() {
+        let (redis, mirror) = start().await;
+        let first = batch(1, 0);
+        let second = Batch { revision: 2, completed: 1, ..first.clone() };
+        let third = Batch { revision: 10, completed: 2, ..first.clone() };
+        let tickets: Vec<TicketId> = (0..3).map(|_| TicketId::generate()).collect();
+
+        mirror.put(&first, &tickets).await.unwrap();
+        assert!(mirror.update(&third).await.unwrap());
+        assert!(mirror.update(&second).await.unwrap(), "late, but of a known batch");
+        assert_eq!(read(&redis, &first)["completed"], 2);
+        mirror.put(&second, &tickets).await.unwrap();
+
+        let state = read(&redis, &first);
+        assert_eq!((&state["completed"], &state["revision"]), (&json!(2), &json!(10)));
+        assert_eq!(state["tickets"], json!(tickets));
+        assert_eq!(state["userId"], first.owner);
+        assert_eq!(state["status"], "processing");
+        assert_eq!(state["createdAt"], 1_700_000_000_000_u64);
+    }
+
+    #[tokio::test]
+    async fn an_update_of_an_unknown_batch_says_so_and_writes_nothing() {
+        let (redis, mirror) = start().await;
+        let unknown = batch(1, 0);
+        assert!(!mirror.update(&unknown).await.unwrap());
+        assert_eq!(redis.cli(&["DBSIZE"]).trim(), "0");
+    }
+
+    #[tokio::test]
+    async fn a_batch_in_progress_is_kept_longer_than_a_finished_one() {
+        let (redis, mirror) = start().await;
+        let open = batch(1, 2);
+        let (week, month) = (7 * 24 * 3600, 30 * 24 * 3600);
+        mirror.put(&open, &[]).await.unwrap();
+        assert!((month - 60..=month).contains(&ttl(&redis, &open)));
+        mirror.update(&Batch { revision: 2, completed: 3, ..open.clone() }).await.unwrap();
+        assert!((week - 60..=week).contains(&ttl(&redis, &open)));
+        assert_eq!(read(&redis, &open)["status"], "completed");
+        // A ticket is made again: the batch must not expire meanwhile.
+        mirror.update(&Batch { revision: 3, completed: 2, ..open.clone() }).await.unwrap();
+        assert!((month - 60..=month).contains(&ttl(&redis, &open)));
+    }
+}
