@@ -1,4 +1,12 @@
-//! Who is asking: every route takes a [`Caller`], so that none is open by mistake.
+//! Authorisation as types: the guard a handler takes says who may call its route.
+//!
+//! | guard | the request needs |
+//! |---|---|
+//! | [`Caller`] | any valid key; the record's owner is checked by `must_read` and `must_change` |
+//! | [`Writer`] | a key that may change things: not a viewer's |
+//! | [`Admin`] | an administrator's key |
+//!
+//! A request without a valid key is answered with 401, one without the right with 403.
 
 use axum::extract::FromRequestParts;
 use http::header::AUTHORIZATION;
@@ -13,6 +21,12 @@ use crate::problem::Problem;
 /// A request with a valid key.
 pub(crate) struct Caller(pub(crate) Principal);
 
+/// A request with a key that may change things.
+pub(crate) struct Writer(pub(crate) Principal);
+
+/// A request with an administrator's key.
+pub(crate) struct Admin(pub(crate) Principal);
+
 impl Caller {
     /// Refuses unless the caller may read records of `owner`.
     pub(crate) fn must_read(&self, owner: &str) -> Result<(), Problem> {
@@ -25,14 +39,26 @@ impl Caller {
         self.must_read(owner)
     }
 
+    /// Refuses callers who may only read.
+    pub(crate) fn must_write(&self) -> Result<(), Problem> {
+        if self.0.may_write() { Ok(()) } else { Err(Problem::forbidden()) }
+    }
+
     /// Refuses all but administrators.
     pub(crate) fn must_administer(&self) -> Result<(), Problem> {
         if self.0.role == Role::Admin { Ok(()) } else { Err(Problem::forbidden()) }
     }
+}
 
-    /// Refuses callers who may only look.
-    pub(crate) fn must_write(&self) -> Result<(), Problem> {
-        if self.0.may_write() { Ok(()) } else { Err(Problem::forbidden()) }
+impl Writer {
+    /// Refuses unless the caller may read records of `owner`.
+    pub(crate) fn must_read(&self, owner: &str) -> Result<(), Problem> {
+        if self.0.may_read(owner) { Ok(()) } else { Err(Problem::forbidden()) }
+    }
+
+    /// Refuses unless the caller may change records of `owner`.
+    pub(crate) fn must_change(&self, owner: &str) -> Result<(), Problem> {
+        self.must_read(owner)
     }
 }
 
@@ -47,7 +73,27 @@ impl FromRequestParts<App> for Caller {
     }
 }
 
-/// Who is asking, if there is a key; one that is not valid is refused.
+impl FromRequestParts<App> for Writer {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        caller.must_write()?;
+        Ok(Self(caller.0))
+    }
+}
+
+impl FromRequestParts<App> for Admin {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        caller.must_administer()?;
+        Ok(Self(caller.0))
+    }
+}
+
+/// The user of a request's key, if it has one; an invalid key is refused.
 pub(crate) async fn principal(
     store: &Store,
     headers: &HeaderMap,

@@ -7,8 +7,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use stampede_model::Diagnostic;
-use stampede_model::TicketId;
+use stampede_model::{Diagnostic, ErrorId, TicketId};
 
 /// What is wrong with one field of a request.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
@@ -132,7 +131,7 @@ impl Problem {
 
     /// 500: the cause goes to the log with an id; the client gets the id and nothing else.
     pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Self {
-        let id = TicketId::generate();
+        let id = ErrorId::generate();
         tracing::error!(error_id = %id, %cause, "request failed");
         let detail = format!("internal error; the server's log has it under {id}");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
@@ -176,12 +175,6 @@ impl From<stampede_press::Error> for Problem {
             }
             _ => Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
         }
-    }
-}
-
-impl From<stampede_files::Error> for Problem {
-    fn from(error: stampede_files::Error) -> Self {
-        Self::internal(&error)
     }
 }
 

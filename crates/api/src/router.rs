@@ -16,8 +16,8 @@ use crate::app::App;
 use crate::problem::Problem;
 use crate::routes::templates::previews;
 use crate::routes::{
-    batch_files, batches, events, health, keys, limits, nodes, orders, pdf, queues, templates,
-    tickets, verify,
+    batch_files, batches, events, health, limits, nodes, orders, pdf, queues, templates,
+    ticket_keys, tickets, verify,
 };
 
 /// No request may take longer; the slowest, an order of 100,000 tickets, takes a few seconds.
@@ -55,8 +55,8 @@ pub fn router(app: App) -> Router {
         .route("/ready", get(health::ready))
         .route("/api/events", post(events::create).get(events::list))
         .route("/api/events/{id}", get(events::read).patch(events::update).delete(events::delete))
-        .route("/api/events/{id}/keys", get(keys::list).post(keys::rotate))
-        .route("/api/events/{id}/keys/{kid}", delete(keys::revoke))
+        .route("/api/events/{id}/keys", get(ticket_keys::list).post(ticket_keys::rotate))
+        .route("/api/events/{id}/keys/{kid}", delete(ticket_keys::revoke))
         .route("/api/tickets", post(orders::create).get(tickets::list))
         .route(
             "/api/tickets/{id}",

@@ -27,12 +27,11 @@ use std::time::{Duration, Instant};
 
 use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, Slot, SlotAddr};
 use redis::{Cmd, FromRedisValue, cmd};
-use serde::Serialize;
 
 use crate::address::without_password;
 use crate::names::{check_prefix, check_queue_name};
 use crate::queue_names::QueueNames;
-use crate::{BatchMirror, Channel, Error, Queue};
+use crate::{Error, Queue, Snapshots};
 
 pub(crate) use check::{check_server, info_field};
 pub(crate) use link::{Link, is_stuck};
@@ -164,26 +163,21 @@ impl Broker {
         Ok(Queue::new(self.clone(), self.bull.queue(name).await?))
     }
 
-    /// Tells everyone who listens on a channel; several messages go in one round trip.
-    pub async fn publish(
-        &self,
-        channel: Channel,
-        messages: &[impl Serialize],
-    ) -> Result<(), Error> {
-        if messages.is_empty() {
+    /// Publishes messages on a channel, all in one round trip. Best effort, as pub/sub is.
+    pub async fn publish(&self, channel: &str, payloads: &[String]) -> Result<(), Error> {
+        if payloads.is_empty() {
             return Ok(());
         }
         let mut pipe = redis::pipe();
-        for message in messages {
-            let text = serde_json::to_string(message).unwrap_or_default();
-            pipe.publish(channel.as_str(), text).ignore();
+        for payload in payloads {
+            pipe.publish(channel, payload).ignore();
         }
         Ok(pipe.query_async(&mut self.redis()).await?)
     }
 
-    /// The state of batches for outside readers.
-    pub fn batch_mirror(&self) -> BatchMirror {
-        BatchMirror::new(self.redis())
+    /// The newest states of records, for readers outside.
+    pub fn snapshots(&self) -> Snapshots {
+        Snapshots::new(self.redis())
     }
 
     /// Whether Redis answers now.

@@ -240,7 +240,9 @@ impl Shared {
             "instanceId": self.config.node,
             "timestamp": now.as_millis() as u64,
         });
-        if let Err(error) = self.broker.publish(Channel::WorkerStarted, &[message]).await {
+        if let Err(error) =
+            self.broker.publish(Channel::WorkerStarted.as_str(), &[message.to_string()]).await
+        {
             tracing::debug!(%error, "could not announce a worker");
         }
     }

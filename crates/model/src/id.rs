@@ -86,6 +86,10 @@ id!(
     /// Names an API key (not the secret itself).
     KeyId
 );
+id!(
+    /// Names one internal error: the client is told the id, the log has the error under it.
+    ErrorId
+);
 
 #[cfg(test)]
 mod tests {

@@ -8,10 +8,15 @@
 //! - [`queues`]: queues, jobs, dead letters, schedules, limits, circuit breakers
 //! - [`cluster`]: nodes, workers, scaling, health
 //! - [`announcement`]: everything that is published on a channel
+//! - [`problem`]: answers that refuse
 //!
 //! This crate holds data only: it must never do IO or decide anything.
 
 pub mod announcement;
 pub mod cluster;
+mod open;
+pub mod problem;
 pub mod queues;
 pub mod ticketing;
+
+pub use open::Loose;

@@ -127,7 +127,7 @@ pub(crate) async fn clean(
         if gone > 0
             && !states.contains(&JobState::Failed)
             && !states.contains(&JobState::Completed)
-            && let Some(note) = coming_back::note_of_all(&name)
+            && let Some(note) = coming_back::note_of_all(&app, &name)
         {
             answer["note"] = note;
         }
@@ -180,7 +180,7 @@ pub(crate) async fn change(
             fields.only(&["delayed"]);
             let delayed = if fields.flag("delayed") { Delayed::Too } else { Delayed::Keep };
             answer["removed"] = json!(queue.drain(fields.finish(Some(delayed))?).await?);
-            if let Some(note) = coming_back::note_of_all(&name) {
+            if let Some(note) = coming_back::note_of_all(&app, &name) {
                 answer["note"] = note;
             }
         }
@@ -196,7 +196,7 @@ pub(crate) async fn change(
                 return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
             }
             queue.obliterate(when).await?;
-            if let Some(note) = coming_back::note_of_all(&name) {
+            if let Some(note) = coming_back::note_of_all(&app, &name) {
                 answer["note"] = note;
             }
         }

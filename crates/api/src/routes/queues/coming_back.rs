@@ -1,31 +1,16 @@
-//! Jobs that come back: the store is the truth, so a ticket that is still ordered gets a new job when
-//! its old one is taken off the queue. Whoever takes it off is told, and how to stop it for good.
+//! Notes about jobs that come back: some kinds of jobs are added again from records after they were removed.
+//! The answer to whoever removed one says so, and how to stop it.
 
-use serde_json::{Value, json};
-use stampede_model::{GenerateTicket, TicketId, TicketStatus};
+use serde_json::Value;
 
 use crate::app::App;
 
-/// What to say after one job was taken off a queue, if it comes back.
+/// The note after one job was removed, if it comes back.
 pub(super) async fn note_of_one(app: &App, queue: &str, job: &str) -> Option<Value> {
-    let ticket: TicketId = job.parse().ok().filter(|_| queue == GenerateTicket::QUEUE)?;
-    // A database that is away now is no reason to fail: the job is off the queue already.
-    let ticket = app.store.ticket(ticket).await.ok().flatten()?;
-    (ticket.status == TicketStatus::Pending).then(|| {
-        json!(format!(
-            "the ticket is still ordered, so within a minute it gets a new job; to stop it for good, \
-             withdraw the ticket: PATCH /api/tickets/{} {{\"status\": \"void\"}}",
-            ticket.id
-        ))
-    })
+    app.jobs.comes_back(queue, job).await.map(Value::from)
 }
 
-/// The same after a queue was emptied.
-pub(super) fn note_of_all(queue: &str) -> Option<Value> {
-    (queue == GenerateTicket::QUEUE).then(|| {
-        json!(
-            "tickets that are still ordered get new jobs within a minute; to hold them back, pause the \
-             queue; to stop them for good, withdraw them: PATCH /api/tickets/{id} {\"status\": \"void\"}"
-        )
-    })
+/// The note after a queue was emptied, if its jobs come back.
+pub(super) fn note_of_all(app: &App, queue: &str) -> Option<Value> {
+    app.jobs.all_come_back(queue).map(Value::from)
 }

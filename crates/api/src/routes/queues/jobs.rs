@@ -8,7 +8,6 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use stampede_broker::{Backoff, Cancelled, JobSpec, Presence, Queue, State as JobState};
-use stampede_model::GenerateTicket;
 
 use super::{Page, any, coming_back, existing};
 use crate::app::App;
@@ -175,7 +174,7 @@ pub(crate) async fn add(
     if is_new {
         answer["note"] = json!(format!(
             "queue {name} is new; the workers of this server take jobs from {}, others need a worker of yours",
-            GenerateTicket::QUEUE
+            app.jobs.queues().join(", ")
         ));
     }
     Ok(Json(answer))

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use stampede_model::{Role, TemplateFiles};
 use stampede_press::sample;
+use stampede_wire::ticketing::templates::Files;
 
 use super::{explained, folder, print, report};
 use crate::cli::TemplatePublish;
@@ -98,7 +99,7 @@ async fn hand_over(
         if count == 1 { "file" } else { "files" },
         session.url
     );
-    let mut body = json!({ "files": stampede_api::template_files_json(files) });
+    let mut body = json!({ "files": Files::from(files) });
     if let Some(note) = &options.note {
         body["note"] = json!(note);
     }

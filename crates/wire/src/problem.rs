@@ -1,0 +1,86 @@
+//! Answers that refuse: `application/problem+json` (RFC 9457).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A mistake in one field of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldError {
+    /// Path of the field: `quantity`, `holders[3].name`.
+    pub field: String,
+    /// The rule that the field breaks.
+    pub message: String,
+}
+
+/// The body of an answer that refuses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Always `about:blank`: the status says what kind it is.
+    #[serde(rename = "type", default = "about_blank")]
+    pub kind: String,
+    /// The status in words.
+    #[serde(default)]
+    pub title: String,
+    /// The status code.
+    #[serde(default)]
+    pub status: u16,
+    /// The reason, in a sentence.
+    #[serde(default)]
+    pub detail: String,
+    /// `detail` once more: the name that older clients read (docs/compatibility.md).
+    #[serde(default)]
+    pub error: String,
+    /// All mistakes of a request at once; absent if the problem is not about fields.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
+    /// Members of this one problem, such as `diagnostics` of a template.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+fn about_blank() -> String {
+    "about:blank".to_owned()
+}
+
+impl Problem {
+    /// A problem without fields.
+    pub fn new(status: u16, title: &str, detail: String) -> Self {
+        Self {
+            kind: about_blank(),
+            title: title.to_owned(),
+            status,
+            error: detail.clone(),
+            detail,
+            errors: Vec::new(),
+            more: Map::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn field_names_are_those_of_rfc_9457_and_of_older_clients() {
+        let mut problem = Problem::new(409, "Conflict", "not yet".to_owned());
+        let plain = json!({
+            "type": "about:blank", "title": "Conflict", "status": 409, "detail": "not yet", "error": "not yet",
+        });
+        assert_eq!(serde_json::to_value(&problem).unwrap(), plain);
+        problem.errors = vec![FieldError { field: "name".into(), message: "is missing".into() }];
+        problem.more.insert("missing".into(), json!(3));
+        let whole = serde_json::to_value(&problem).unwrap();
+        assert_eq!(whole["errors"], json!([{ "field": "name", "message": "is missing" }]));
+        assert_eq!(whole["missing"], 3);
+        assert_eq!(serde_json::from_value::<Problem>(whole).unwrap(), problem);
+    }
+
+    #[test]
+    fn the_answer_of_a_proxy_in_between_is_read_as_far_as_it_goes() {
+        let read: Problem = serde_json::from_value(json!({ "error": "no" })).unwrap();
+        assert_eq!((read.error.as_str(), read.status), ("no", 0));
+    }
+}
