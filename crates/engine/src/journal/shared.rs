@@ -35,7 +35,7 @@ use super::{
 
 use self::queue::Inner;
 
-pub(super) use self::queue::{Batch, Work};
+pub(super) use self::queue::{Batch, Wait, Work};
 
 /// A tail of this size is closed and queued; a larger buffer would be reallocated too often.
 const CHUNK: usize = 256 << 10;
@@ -215,9 +215,8 @@ impl Shared {
 
     // ---- used by the writer
 
-    /// Waits for work until `deadline`. While `backing_off`, only the deadline or a stop ends the
-    /// wait.
-    pub(super) fn take(&self, deadline: Option<Instant>, backing_off: bool) -> Batch {
+    /// Waits until `deadline`, or until there is something to do, and takes the queue.
+    pub(super) fn take(&self, deadline: Option<Instant>, wait: Wait) -> Batch {
         let mut inner = self.lock();
         let mut lingering: Option<Instant> = None;
         loop {
@@ -226,12 +225,12 @@ impl Shared {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
-            let urgent = inner.stop || (!backing_off && inner.sync_wanted);
+            let urgent = inner.stop || (wait == Wait::ForWork && inner.sync_wanted);
             if urgent || until.is_some_and(|until| until <= now) {
                 break;
             }
             inner.wake_at = usize::MAX;
-            if !backing_off {
+            if wait == Wait::ForWork {
                 let is_work = inner.queued > 0 || !inner.queue.is_empty();
                 if is_work && (inner.fsync == Fsync::Always || inner.queued >= LINGER_BYTES) {
                     break;

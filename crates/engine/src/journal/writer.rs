@@ -29,7 +29,7 @@ use std::{
 use super::{
     Fsync, State,
     log::{Chunk, Copies, Log, LogError},
-    shared::{Shared, Work},
+    shared::{Shared, Wait, Work},
 };
 
 /// The age of the oldest unsynced record at which `everysec` syncs.
@@ -74,7 +74,8 @@ impl Writer {
 
     fn run(&mut self) {
         loop {
-            let batch = self.shared.take(self.deadline(), self.retry_delay.is_some());
+            let wait = if self.retry_delay.is_some() { Wait::ForRetry } else { Wait::ForWork };
+            let batch = self.shared.take(self.deadline(), wait);
             let idle = batch.work.is_empty() && self.todo.is_empty();
             self.todo.extend(batch.work);
             self.fsync = batch.fsync;

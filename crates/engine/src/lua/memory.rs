@@ -19,18 +19,27 @@ use std::ptr;
 /// Lua needs blocks aligned for any C type.
 const ALIGN: usize = 16;
 
+/// The behaviour of the allocator at the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Refuses: Lua code runs.
+    Strict,
+    /// Never refuses: Rust code runs.
+    Lenient,
+}
+
 /// The number of bytes in use, and the limit.
 #[derive(Debug)]
 pub(super) struct Memory {
     used: Cell<usize>,
     limit: Cell<usize>,
-    strict: Cell<bool>,
+    mode: Cell<Mode>,
 }
 
 impl Memory {
-    /// A lenient allocator, until [`Memory::strictly`] is called.
+    /// A lenient allocator, until [`Memory::set_mode`] is called.
     pub(super) fn new() -> Self {
-        Self { used: Cell::new(0), limit: Cell::new(usize::MAX), strict: Cell::new(false) }
+        Self { used: Cell::new(0), limit: Cell::new(usize::MAX), mode: Cell::new(Mode::Lenient) }
     }
 
     /// The number of bytes used by the VM.
@@ -53,13 +62,13 @@ impl Memory {
         self.limit.get().saturating_sub(self.used.get())
     }
 
-    /// Sets the mode and returns the previous one: `true` is strict.
-    pub(super) fn strictly(&self, strict: bool) -> bool {
-        self.strict.replace(strict)
+    /// Sets the mode and returns the previous one.
+    pub(super) fn set_mode(&self, mode: Mode) -> Mode {
+        self.mode.replace(mode)
     }
 
     fn may_grow(&self, by: usize) -> bool {
-        !self.strict.get() || self.used.get().saturating_add(by) <= self.limit.get()
+        self.mode.get() == Mode::Lenient || self.used.get().saturating_add(by) <= self.limit.get()
     }
 }
 

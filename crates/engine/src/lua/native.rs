@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use mlua_sys as ffi;
 
+use super::memory::Mode;
 use super::stack::Stack;
 use super::state::State;
 
@@ -59,7 +60,7 @@ unsafe fn run(
     // SAFETY: Lua gives a live state of a VM, whose state outlives it; the allocator becomes lenient.
     let (state, before, mut stack) = unsafe {
         let state = State::of(lua);
-        let before = state.memory.strictly(false);
+        let before = state.memory.set_mode(Mode::Lenient);
         (state, before, Stack::new(lua, state))
     };
     let outcome = catch_unwind(AssertUnwindSafe(|| native(&mut stack))).unwrap_or_else(|panic| {
@@ -79,7 +80,7 @@ unsafe fn run(
             None
         }
     };
-    state.memory.strictly(before);
+    state.memory.set_mode(before);
     results
 }
 

@@ -13,7 +13,7 @@ use super::Call;
 use super::convert;
 use super::host::Host;
 use super::interrupt::Interrupt;
-use super::memory::allocate;
+use super::memory::{Mode, allocate};
 use super::native::{Raise, enter, native};
 use super::random::Random;
 use super::sandbox;
@@ -96,12 +96,12 @@ impl Vm {
         } else {
             text
         };
-        memory.strictly(true);
+        memory.set_mode(Mode::Strict);
         // SAFETY: compiling is protected inside Lua and reports errors; it leaves one value.
         let status = unsafe {
             ffi::luaL_loadbuffer(self.lua, text.as_ptr().cast(), text.len(), CHUNK.as_ptr())
         };
-        memory.strictly(false);
+        memory.set_mode(Mode::Lenient);
         if status == ffi::LUA_OK {
             // SAFETY: pops the function; the lenient allocator does not raise.
             return Ok(Compiled(unsafe { ffi::luaL_ref(self.lua, ffi::LUA_REGISTRYINDEX) }));
@@ -138,7 +138,7 @@ impl Vm {
         let state = self.state();
         state.set_host(Some(host));
         state.interrupt.begin(run.number);
-        state.memory.strictly(true);
+        state.memory.set_mode(Mode::Strict);
         // SAFETY: the function, then its error handler below it, are pushed onto an empty stack; all
         // that raises is inside `lua_pcall`.
         let status = unsafe {
@@ -154,7 +154,7 @@ impl Vm {
             ffi::lua_sethook(self.lua, None, 0, 0);
             status
         };
-        state.memory.strictly(false);
+        state.memory.set_mode(Mode::Lenient);
         state.interrupt.end();
         state.set_host(None);
         if let Some(panic) = state.take_panic() {

@@ -12,6 +12,15 @@ pub(in crate::journal) enum Work {
     Install(SnapshotEntry, Arc<Handoff>),
 }
 
+/// The events that end the writer's wait, apart from its deadline and a stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::journal) enum Wait {
+    /// New work, or a request to sync.
+    ForWork,
+    /// Nothing else: the writer waits before it retries.
+    ForRetry,
+}
+
 /// The work and requests that the writer took from the queue.
 #[derive(Debug)]
 pub(in crate::journal) struct Batch {
