@@ -61,7 +61,7 @@ settings! {
         is_coordinator: bool = setting("IS_COORDINATOR", "true", switch)
             .flag("is-coordinator", "BOOL")
             .means("Whether this node may coordinate the cluster: true or false")
-            .details("The nodes that may elect one of them.");
+            .details("The nodes with `true` elect one of them.");
         job_concurrency: usize = setting("JOB_CONCURRENCY", "16", |text| whole(text, 1..=10_000))
             .flag("job-concurrency", "N")
             .means("Jobs a worker runs at a time")
@@ -124,7 +124,7 @@ settings! {
             .for_workers();
         max_job_bytes: usize = setting("MAX_JOB_BYTES", "262144", |text| whole(text, 1024..=64 << 20))
             .flag("max-job-bytes", "BYTES")
-            .means("Largest payload of a job")
+            .means("Largest payload of a job, in bytes")
             .details("A larger job is not added; a larger job that other software added is failed.")
             .for_workers();
         engine_fsync: FsyncArg = setting("ENGINE_FSYNC", "everysec", |text| {
@@ -182,7 +182,7 @@ settings! {
             .means("Most tickets in one order");
         max_body_bytes: usize = setting("MAX_BODY_BYTES", "16777216", |text| whole(text, 1024..=1 << 30))
             .flag("max-body-bytes", "BYTES")
-            .means("Largest request body");
+            .means("Largest request body, in bytes");
     }
     "Access" {
         admin_key: Option<String> = optional("ADMIN_KEY", "made and shown at the first start", secrets::admin_key)
@@ -213,20 +213,20 @@ settings! {
     "Start, stop and logs" {
         start_timeout: Duration = setting("START_TIMEOUT", "0", |text| seconds(text, 0..=86_400))
             .flag("start-timeout", "SECONDS")
-            .means("How long to keep trying to reach database and Redis at start")
+            .means("How long to keep trying to reach database and Redis at start, in seconds")
             .for_workers();
         shutdown_timeout: Duration = setting("SHUTDOWN_TIMEOUT", "30", |text| seconds(text, 1..=3_600))
             .flag("shutdown-timeout", "SECONDS")
-            .means("How long running jobs may take to end at shutdown")
+            .means("How long running jobs may take to end at shutdown, in seconds")
             .details("Jobs that have not ended by then are handed back to the queue.")
             .for_workers();
         log_level: String = setting("LOG_LEVEL", "info", parse_level)
             .flag("log-level", "LEVEL")
-            .means("error, warn, info, debug or trace, or a filter such as info,stampede_broker=debug")
+            .means("What is logged: error, warn, info, debug or trace, or a filter such as info,stampede_broker=debug")
             .for_workers();
         log_format: LogFormat = setting("LOG_FORMAT", "text", parse_format)
             .flag("log-format", "FORMAT")
-            .means("text or json")
+            .means("Format of log lines: text or json")
             .details("Logs are written to standard error.")
             .for_workers();
     }
