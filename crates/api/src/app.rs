@@ -81,7 +81,7 @@ impl App {
         let created = serde_json::json!({
             "batchId": batch.id, "userId": batch.owner, "quantity": batch.total,
         });
-        self.broker.publish(Channel::BatchCreated, &[created]).await
+        self.broker.publish(Channel::BatchCreated.as_str(), &[created.to_string()]).await
     }
 
     /// Puts one ticket on the queue again although it was made before.

@@ -27,12 +27,11 @@ use std::time::{Duration, Instant};
 
 use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, Slot, SlotAddr};
 use redis::{Cmd, FromRedisValue, cmd};
-use serde::Serialize;
 
 use crate::address::without_password;
 use crate::names::{check_prefix, check_queue_name};
 use crate::queue_names::QueueNames;
-use crate::{BatchMirror, Channel, Error, Queue};
+use crate::{BatchMirror, Error, Queue};
 
 pub(crate) use check::{check_server, info_field};
 pub(crate) use link::{Link, is_stuck};
@@ -165,18 +164,13 @@ impl Broker {
     }
 
     /// Tells everyone who listens on a channel; several messages go in one round trip.
-    pub async fn publish(
-        &self,
-        channel: Channel,
-        messages: &[impl Serialize],
-    ) -> Result<(), Error> {
-        if messages.is_empty() {
+    pub async fn publish(&self, channel: &str, payloads: &[String]) -> Result<(), Error> {
+        if payloads.is_empty() {
             return Ok(());
         }
         let mut pipe = redis::pipe();
-        for message in messages {
-            let text = serde_json::to_string(message).unwrap_or_default();
-            pipe.publish(channel.as_str(), text).ignore();
+        for payload in payloads {
+            pipe.publish(channel, payload).ignore();
         }
         Ok(pipe.query_async(&mut self.redis()).await?)
     }

@@ -86,6 +86,10 @@ id!(
     /// Names an API key (not the secret itself).
     KeyId
 );
+id!(
+    /// Names an internal error, in the answer and in the log.
+    ErrorId
+);
 
 #[cfg(test)]
 mod tests {

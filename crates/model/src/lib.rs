@@ -23,7 +23,7 @@ pub use batch::{Batch, BatchStatus};
 pub use diagnostic::{Diagnostic, Severity};
 pub use document::{Fingerprint, TicketDocument};
 pub use event::{Branding, Event, EventDetails, HexColor, time_zone};
-pub use id::{BatchId, EventId, KeyId, ParseIdError, TemplateId, TicketId};
+pub use id::{BatchId, ErrorId, EventId, KeyId, ParseIdError, TemplateId, TicketId};
 pub use job::{Backoff, Deduplication, GenerateTicket, JobSpec, Keep, PayloadError, Which};
 pub use lang::Lang;
 pub use money::{Currency, Money, MoneyError};

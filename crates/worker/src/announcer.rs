@@ -83,7 +83,8 @@ impl Announcer {
     }
 
     async fn publish(&self, channel: Channel, messages: &[serde_json::Value]) {
-        if let Err(error) = self.broker.publish(channel, messages).await {
+        let payloads: Vec<String> = messages.iter().map(ToString::to_string).collect();
+        if let Err(error) = self.broker.publish(channel.as_str(), &payloads).await {
             tracing::debug!(%error, channel = channel.as_str(), "could not announce");
         }
     }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use stampede_broker::{ConsumerHandle, Registry, Tallies, WorkerPresence};
+use stampede_wire::cluster::WorkerLoad;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -81,7 +81,7 @@ impl Presence {
         counted: &mut Tallies,
     ) {
         let status = if drains { "draining" } else { "running" };
-        let more = json!({ "busy": report.busy, "slots": report.slots });
+        let more = WorkerLoad { busy: report.busy as u64, slots: report.slots as u64 };
         let told = async {
             self.registry.announce_worker(&self.worker, status, &more).await?;
             self.registry.count(&self.worker.node, consumer.tallies(), counted).await

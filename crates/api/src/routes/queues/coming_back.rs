@@ -1,31 +1,29 @@
 //! Jobs that come back: the store is the truth, so a ticket that is still ordered gets a new job when
 //! its old one is taken off the queue. Whoever takes it off is told, and how to stop it for good.
 
-use serde_json::{Value, json};
 use stampede_model::{GenerateTicket, TicketId, TicketStatus};
 
 use crate::app::App;
 
 /// What to say after one job was taken off a queue, if it comes back.
-pub(super) async fn note_of_one(app: &App, queue: &str, job: &str) -> Option<Value> {
+pub(super) async fn note_of_one(app: &App, queue: &str, job: &str) -> Option<String> {
     let ticket: TicketId = job.parse().ok().filter(|_| queue == GenerateTicket::QUEUE)?;
     // A database that is away now is no reason to fail: the job is off the queue already.
     let ticket = app.store.ticket(ticket).await.ok().flatten()?;
     (ticket.status == TicketStatus::Pending).then(|| {
-        json!(format!(
+        format!(
             "the ticket is still ordered, so within a minute it gets a new job; to stop it for good, \
              withdraw the ticket: PATCH /api/tickets/{} {{\"status\": \"void\"}}",
             ticket.id
-        ))
+        )
     })
 }
 
 /// The same after a queue was emptied.
-pub(super) fn note_of_all(queue: &str) -> Option<Value> {
+pub(super) fn note_of_all(queue: &str) -> Option<String> {
     (queue == GenerateTicket::QUEUE).then(|| {
-        json!(
-            "tickets that are still ordered get new jobs within a minute; to hold them back, pause the \
-             queue; to stop them for good, withdraw them: PATCH /api/tickets/{id} {\"status\": \"void\"}"
-        )
+        "tickets that are still ordered get new jobs within a minute; to hold them back, pause the \
+         queue; to stop them for good, withdraw them: PATCH /api/tickets/{id} {\"status\": \"void\"}"
+            .to_owned()
     })
 }
