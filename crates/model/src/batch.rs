@@ -1,6 +1,6 @@
 //! A batch: the tickets of one order, counted.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{BatchId, EventId, Timestamp};
 
@@ -30,7 +30,7 @@ pub struct Batch {
 }
 
 /// Where a batch stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchStatus {
     /// Some tickets are still to be made.

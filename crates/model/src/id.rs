@@ -87,7 +87,7 @@ id!(
     KeyId
 );
 id!(
-    /// Names an internal error, in the answer and in the log.
+    /// Names one internal error: the client is told the id, the log has the error under it.
     ErrorId
 );
 

@@ -28,7 +28,7 @@ mod keys;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::EventId;
 
@@ -44,7 +44,7 @@ const CLAIMS: usize = 29;
 const LENGTH: usize = CLAIMS + 64;
 
 /// What a token says of a ticket; from a token, only after its signature was checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
     /// The event it admits to.
     pub event: EventId,

@@ -1,1 +1,37 @@
 //! Events, orders, tickets, batches, keys, templates and verification.
+//!
+//! | file | answers of |
+//! |---|---|
+//! | [`events`] | `/api/events` |
+//! | [`orders`] | `POST /api/tickets` |
+//! | [`tickets`] | `/api/tickets` |
+//! | [`batches`] | `/api/batches/{id}`, and the key `batch:{id}` in Redis |
+//! | [`keys`] | `/api/events/{id}/keys` |
+//! | [`templates`] | `/api/templates` |
+//! | [`verification`] | `POST /api/verify`, `stampede verify --json` |
+
+pub mod batches;
+pub mod events;
+pub mod keys;
+pub mod orders;
+pub mod templates;
+pub mod tickets;
+pub mod verification;
+
+#[cfg(test)]
+mod golden {
+    //! Helpers of the golden tests.
+
+    use serde::Serialize;
+    use serde::de::DeserializeOwned;
+    use serde_json::Value;
+
+    /// The value is written as this JSON, and the JSON is read back as the value.
+    pub(crate) fn assert_golden<T>(value: &T, json: Value)
+    where
+        T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+    {
+        assert_eq!(serde_json::to_value(value).unwrap(), json);
+        assert_eq!(&serde_json::from_value::<T>(json).unwrap(), value);
+    }
+}
