@@ -76,7 +76,10 @@ mod tests {
             }],
         });
         assert_golden(&keys, json.clone());
-        assert!(KeyRing::from_json(&json.to_string()).is_ok(), "a scanner reads the answer as it is");
+        assert!(
+            KeyRing::from_json(&json.to_string()).is_ok(),
+            "a scanner reads the answer as it is"
+        );
         assert_golden(
             &KeyRevoked { revoked: 1, signing: 2, tickets_to_hand_out_again: 9 },
             json!({ "revoked": 1, "signing": 2, "ticketsToHandOutAgain": 9 }),

@@ -85,10 +85,8 @@ mod tests {
             index: Some(1),
             ticket: Some(ticket),
         };
-        let warnings = TicketWarnings {
-            warnings: vec![unknown, narrow],
-            tickets_with_warnings: Some(1),
-        };
+        let warnings =
+            TicketWarnings { warnings: vec![unknown, narrow], tickets_with_warnings: Some(1) };
         assert_golden(
             &warnings,
             json!({
