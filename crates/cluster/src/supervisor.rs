@@ -18,8 +18,8 @@ mod status;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::json;
-use stampede_broker::{Broker, Channel, Error};
+use stampede_broker::{Broker, Error};
+use stampede_wire::announcement::{Announcement, WorkerStarted};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -235,14 +235,12 @@ impl Shared {
 
     async fn announce_start(self: Arc<Self>, id: String) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let message = json!({
-            "workerId": id,
-            "instanceId": self.config.node,
-            "timestamp": now.as_millis() as u64,
+        let started = Announcement::WorkerStarted(WorkerStarted {
+            worker_id: id,
+            instance_id: self.config.node.clone(),
+            timestamp: now.as_millis() as u64,
         });
-        if let Err(error) =
-            self.broker.publish(Channel::WorkerStarted.as_str(), &[message.to_string()]).await
-        {
+        if let Err(error) = self.broker.publish(started.channel(), &[started.payload()]).await {
             tracing::debug!(%error, "could not announce a worker");
         }
     }

@@ -1,7 +1,6 @@
 //! One file per command.
 
 pub(crate) mod bench;
-mod client;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod engine;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use stampede_broker::{Broker, Config};
 use stampede_cluster::{ApiLimits, LatencyMeter, Limits, Membership, Node, NodeConfig, Roles};
 use stampede_testkit::{Redis, eventually};
+use stampede_wire::cluster::{NodeStats, QueueMetrics};
 use tokio_util::sync::CancellationToken;
 
 /// Entries of nodes live for 15 seconds.
@@ -40,8 +41,8 @@ async fn a_node_whose_queues_answer_slowly_is_announced_in_time() {
     let registry = broker.registry(Duration::from_secs(15));
     // The claim before it says nothing of its version.
     eventually(IN_TIME, || async {
-        let nodes = registry.nodes().await.unwrap();
-        (nodes[0].stats["version"] == "1").then_some(())
+        let nodes = registry.nodes::<NodeStats, QueueMetrics>().await.unwrap();
+        (nodes[0].stats.version.as_deref() == Some("1")).then_some(())
     })
     .await;
     stop.cancel();

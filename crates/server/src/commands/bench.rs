@@ -17,14 +17,14 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use stampede_broker::{Broker, Work as _};
-use stampede_model::Timestamp;
+use stampede_client::{Client, NewOrder, sample};
+use stampede_model::{BatchId, EventId};
 use stampede_ticketing::GenerateTicket;
+use stampede_wire::ticketing::batches::BatchState;
 use tokio::process::{Child, Command};
 
 use self::processes::CpuTimes;
 use crate::cli::BenchTickets;
-use crate::commands::client::Client;
-use crate::commands::demo::{sample_event, sample_holder};
 use crate::local_engine::{LocalEngine, free_port};
 
 /// Tickets made before measuring, so that fonts, caches and connections are warm.
@@ -35,16 +35,16 @@ const STEP_SAMPLE: usize = 2_000;
 
 pub(crate) async fn run(options: BenchTickets) -> Result<()> {
     let server = Server::start(options.workers, options.slots).await?;
-    let event = server.client.post("/api/events", &sample_event()).await?;
-    server.order(&event, WARM_UP).await?;
+    let event = server.client.create_event(&sample::event()).await?;
+    server.order(event.id, WARM_UP).await?;
 
     let cpu_before = CpuTimes::of_tree(server.pid()?);
     let started = Instant::now();
-    let batch_id = server.order(&event, options.tickets).await?;
+    let batch_id = server.order(event.id, options.tickets).await?;
     let seconds = started.elapsed().as_secs_f64();
     let cpu = CpuTimes::of_tree(server.pid()?).since(&cpu_before);
 
-    let waits_ms = server.waits_ms(&batch_id).await?;
+    let waits_ms = server.waits_ms(batch_id).await?;
     let steps = server.steps(options.tickets as usize).await?;
     server.stop().await;
 
@@ -93,7 +93,7 @@ impl Server {
         let mut child = command.spawn()?;
         let client = Client::new(&format!("http://127.0.0.1:{port}"), &key)?;
         let give_up = Instant::now() + START_PATIENCE;
-        while !client.is_ready().await {
+        while client.readiness().await.is_err() {
             if let Some(status) = child.try_wait()? {
                 bail!("the server to be measured ended at once: {status}");
             }
@@ -106,38 +106,32 @@ impl Server {
     }
 
     /// Places an order and waits until all of it is ready.
-    async fn order(&self, event: &Value, tickets: u32) -> Result<String> {
-        let holders: Vec<Value> = (0..tickets).map(sample_holder).collect();
-        let order = json!({ "target": event["id"], "holders": holders });
-        let order = self.client.post("/api/tickets", &order).await?;
-        let batch_id = order["batchId"].as_str().context("the answer has no batchId")?.to_owned();
+    async fn order(&self, event: EventId, tickets: u32) -> Result<BatchId> {
+        let holders: Vec<_> = (0..tickets).map(sample::guest).collect();
+        let order = NewOrder { target: event, quantity: holders.len(), holders };
+        let batch_id = self.client.order(&order).await?.batch_id;
         loop {
-            let batch: Value = self.client.get(&format!("/api/batches/{batch_id}")).await?;
-            match batch["status"].as_str() {
-                Some("processing") => tokio::time::sleep(POLL).await,
-                Some("completed") => return Ok(batch_id),
-                status => bail!("the batch ended as {status:?}: {batch}"),
+            let batch = self.client.batch(batch_id).await?;
+            match batch.counters.status {
+                BatchState::Processing => tokio::time::sleep(POLL).await,
+                BatchState::Completed => return Ok(batch_id),
+                BatchState::CompletedWithErrors => bail!("tickets failed: {batch:?}"),
             }
         }
     }
 
     /// For each ticket, milliseconds from order to ready; sorted.
-    async fn waits_ms(&self, batch_id: &str) -> Result<Vec<f64>> {
+    async fn waits_ms(&self, batch_id: BatchId) -> Result<Vec<f64>> {
         let mut waits = Vec::new();
-        let mut after = String::new();
+        let mut after = None;
         loop {
-            let path = format!("/api/tickets?batch={batch_id}&limit=1000{after}");
-            let page: Value = self.client.get(&path).await?;
-            for ticket in page["tickets"].as_array().into_iter().flatten() {
-                let time =
-                    |field: &str| -> Option<Timestamp> { ticket[field].as_str()?.parse().ok() };
-                let (ordered, ready) = time("createdAt")
-                    .zip(time("processedAt"))
-                    .context("a ticket lacks its times")?;
-                waits.push(ready.duration_since(ordered).as_secs_f64() * 1000.0);
+            let page = self.client.batch_tickets(batch_id, after).await?;
+            for ticket in page.tickets {
+                let ready = ticket.processed_at.context("a ticket lacks its times")?;
+                waits.push(ready.duration_since(ticket.created_at).as_secs_f64() * 1000.0);
             }
-            match page["next"].as_str() {
-                Some(next) => after = format!("&after={next}"),
+            match page.next {
+                Some(next) => after = Some(next),
                 None => break,
             }
         }
