@@ -5,7 +5,7 @@ use stampede_model::{GenerateTicket, TicketId, TicketStatus};
 
 use crate::app::App;
 
-/// What to say after one job was taken off a queue, if it comes back.
+/// The note after one job was removed, if a new one will take its place.
 pub(super) async fn note_of_one(app: &App, queue: &str, job: &str) -> Option<String> {
     let ticket: TicketId = job.parse().ok().filter(|_| queue == GenerateTicket::QUEUE)?;
     // A database that is away now is no reason to fail: the job is off the queue already.
@@ -19,7 +19,7 @@ pub(super) async fn note_of_one(app: &App, queue: &str, job: &str) -> Option<Str
     })
 }
 
-/// The same after a queue was emptied.
+/// The note after a queue was emptied, if new jobs will take the place of the old ones.
 pub(super) fn note_of_all(queue: &str) -> Option<String> {
     (queue == GenerateTicket::QUEUE).then(|| {
         "tickets that are still ordered get new jobs within a minute; to hold them back, pause the \
