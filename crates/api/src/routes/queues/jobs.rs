@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
 use crate::unknown::no_such_action;
 
-/// Which jobs to show.
+/// The jobs to show.
 pub(crate) struct Wanted {
     states: Vec<JobState>,
     page: Page,
