@@ -1,8 +1,8 @@
 //! Domain values of Stampede: what an event, a ticket, a batch and a job are, and the signed token
 //! that proves a ticket.
 //!
-//! Everything here is plain data and pure functions. Nothing in this crate reads a clock, a file,
-//! the environment or the network; whoever needs the time passes it in.
+//! Everything here is plain data and pure functions. Nothing in this crate reads a file, the environment or
+//! the network. Times are passed in; only `generate()` of an id reads the clock and random numbers.
 
 mod access;
 mod batch;

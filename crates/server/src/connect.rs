@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use stampede_broker::Broker;
 use stampede_files::Files;
 use stampede_model::{MAIN_FILE, TemplateFiles};
-use stampede_store::{Durability, Store};
+use stampede_store::Store;
 use tokio::time::Instant;
 
 use crate::settings::Settings;
@@ -21,10 +21,9 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const CONNECTIONS: u32 = 8;
 
 /// Connects to the database, with the secret of its ticket keys if that is known.
-pub(crate) async fn store(settings: &Settings, durability: Durability) -> Result<Store> {
+pub(crate) async fn store(settings: &Settings) -> Result<Store> {
     let config = stampede_store::Config {
         url: settings.database_url.clone(),
-        durability,
         max_connections: CONNECTIONS,
         ..stampede_store::Config::default()
     };
@@ -48,7 +47,7 @@ pub(crate) async fn existing_store(settings: &Settings, instead: &str) -> Result
             "there is no database at {file}. Set DATA_DIR or DATABASE_URL as for the server, or {instead}"
         );
     }
-    store(settings, Durability::EveryCommit).await
+    store(settings).await
 }
 
 /// Connects to Redis.

@@ -1,195 +1,58 @@
 //! Events: create, read, list, change, delete.
 
-use sqlx::AssertSqlSafe;
-use stampede_model::{Event, EventId, TemplateChoice, TicketId, Timestamp};
+use async_trait::async_trait;
+use stampede_model::{Event, EventId, TicketId, Timestamp};
 
-use crate::rows;
-use crate::ticket_keys::insert_key;
-use crate::transaction::in_transaction;
-use crate::{Result, Store};
+use crate::Result;
+use crate::vault::Vault;
 
-/// What became of an event that was to be deleted.
+/// Result of deleting an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deleted {
-    /// It is gone.
+    /// The event is deleted.
     Gone,
-    /// There was none.
+    /// There is no such event.
     NotFound,
-    /// It stays, because so many tickets belong to it.
+    /// The event stays, because this many tickets belong to it.
     HasTickets(u64),
 }
 
-impl Store {
-    /// Writes a new event, with its first ticket key.
-    pub async fn insert_event(&self, event: &Event) -> Result<()> {
-        let vault = self.vault()?;
-        in_transaction!(self, async |db| {
-            let details = &event.details;
-            let template = TemplateColumns::of(details.template.as_ref());
-            sqlx::query(
-                "INSERT INTO events (id, owner, name, location, starts_at, time_zone, currency, \
-                 primary_color, secondary_color, created_at, updated_at, template_design, \
-                 template_id, template_revision, lang) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
-            )
-            .bind(event.id.to_string())
-            .bind(event.owner.as_str())
-            .bind(details.name.as_str())
-            .bind(details.location.as_str())
-            .bind(details.starts_at.map(|time| time.as_millisecond()))
-            .bind(details.time_zone.as_str())
-            .bind(details.currency.code())
-            .bind(details.branding.primary.to_string())
-            .bind(details.branding.secondary.to_string())
-            .bind(event.created_at.as_millisecond())
-            .bind(event.updated_at.as_millisecond())
-            .bind(template.design)
-            .bind(template.id)
-            .bind(template.revision)
-            .bind(details.lang.as_ref().map(ToString::to_string))
-            .execute(&mut *db)
-            .await?;
-            insert_key(db, vault, event.id, 1, event.created_at).await?;
-            Ok(())
-        })
-    }
+/// The events. Ids sort by the time they were made, so pages are ordered by id.
+#[async_trait]
+pub trait Events: Send + Sync {
+    /// Writes a new event and its first ticket key, both or neither.
+    ///
+    /// Fails with `Unusable` if the ticket keys of this database are encrypted with another secret, and
+    /// with `Refused` if the event names a template that does not exist. Synced.
+    async fn insert_event(&self, event: &Event, vault: &Vault) -> Result<()>;
 
-    /// One event.
-    pub async fn event(&self, id: EventId) -> Result<Option<Event>> {
-        let sql = format!("SELECT {} FROM events WHERE id = $1", rows::EVENT);
-        let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string());
-        let row = self.fetch_optional(query).await?;
-        Ok(row.as_ref().map(rows::event).transpose()?)
-    }
+    /// Reads one event.
+    async fn event(&self, id: EventId) -> Result<Option<Event>>;
 
-    /// A page of events, newest first; `after` is the last id of the page before.
-    pub async fn events(
+    /// Reads a page of events, newest first; `after` is the last id of the page before.
+    async fn events(
         &self,
         owner: Option<&str>,
         after: Option<EventId>,
         limit: u32,
-    ) -> Result<Vec<Event>> {
-        let mut conditions: Vec<(&str, String)> = Vec::new();
-        conditions.extend(owner.map(|owner| ("owner =", owner.to_owned())));
-        conditions.extend(after.map(|id| ("id <", id.to_string())));
-        let rows = self.page("events", rows::EVENT, conditions, "id DESC", limit).await?;
-        Ok(rows.iter().map(rows::event).collect::<sqlx::Result<_>>()?)
-    }
+    ) -> Result<Vec<Event>>;
 
-    /// Writes what an organiser can change of an event whose `updated_at` was `seen`; `false` when it
-    /// has changed since, or is gone. The new `updated_at` is later than `seen` in any case.
-    pub async fn update_event(&self, event: &Event, seen: Timestamp) -> Result<bool> {
-        let sql = format!(
-            "UPDATE events SET name = $2, location = $3, starts_at = $4, time_zone = $5, \
-             currency = $6, primary_color = $7, secondary_color = $8, updated_at = {}, \
-             template_design = $11, template_id = $12, template_revision = $13, lang = $14 \
-             WHERE id = $1 AND updated_at = $10",
-            self.dialect.later("$9", "updated_at")
-        );
-        in_transaction!(self, async |db| {
-            let details = &event.details;
-            let template = TemplateColumns::of(details.template.as_ref());
-            let done = sqlx::query(AssertSqlSafe(sql.as_str()))
-                .bind(event.id.to_string())
-                .bind(details.name.as_str())
-                .bind(details.location.as_str())
-                .bind(details.starts_at.map(|time| time.as_millisecond()))
-                .bind(details.time_zone.as_str())
-                .bind(details.currency.code())
-                .bind(details.branding.primary.to_string())
-                .bind(details.branding.secondary.to_string())
-                .bind(event.updated_at.as_millisecond())
-                .bind(seen.as_millisecond())
-                .bind(template.design)
-                .bind(template.id)
-                .bind(template.revision)
-                .bind(details.lang.as_ref().map(ToString::to_string))
-                .execute(db)
-                .await?;
-            Ok(done.rows_affected() > 0)
-        })
-    }
+    /// Reads a page of the ids of all events, oldest first; `after` is the last id of the page before.
+    async fn event_ids(&self, after: Option<EventId>, limit: u32) -> Result<Vec<EventId>>;
 
-    /// Deletes an event that has no tickets.
-    pub async fn delete_event(&self, id: EventId) -> Result<Deleted> {
-        in_transaction!(self, async |db| {
-            if !self.hold_event(db, id).await? {
-                return Ok(Deleted::NotFound);
-            }
-            let count = sqlx::query("SELECT COUNT(*) AS tickets FROM tickets WHERE event_id = $1")
-                .bind(id.to_string())
-                .fetch_one(&mut *db)
-                .await?;
-            let tickets = rows::number(&count, "tickets")?;
-            if tickets > 0 {
-                return Ok(Deleted::HasTickets(tickets));
-            }
-            remove_event(db, id).await?;
-            Ok(Deleted::Gone)
-        })
-    }
+    /// Writes the details of an event if its `updated_at` is still `seen`; returns `false` if the event
+    /// has changed since or is deleted.
+    ///
+    /// The new `updated_at` is [`rules::later`](crate::rules::later), so it is a version number too. Synced.
+    async fn update_event(&self, event: &Event, seen: Timestamp) -> Result<bool>;
 
-    /// Deletes an event with its batches and tickets, whose ids are returned.
-    pub async fn delete_event_with_tickets(&self, id: EventId) -> Result<Vec<TicketId>> {
-        let sql = format!(
-            "SELECT id FROM tickets WHERE event_id = $1 ORDER BY id {}",
-            self.dialect.to_change()
-        );
-        in_transaction!(self, async |db| {
-            self.hold_event(db, id).await?;
-            let tickets = sqlx::query(AssertSqlSafe(sql.as_str()))
-                .bind(id.to_string())
-                .fetch_all(&mut *db)
-                .await?;
-            sqlx::query("DELETE FROM tickets WHERE event_id = $1")
-                .bind(id.to_string())
-                .execute(&mut *db)
-                .await?;
-            remove_event(db, id).await?;
-            tickets.iter().map(|row| rows::parsed(row, "id")).collect()
-        })
-    }
+    /// Deletes an event that has no tickets, with its batches and ticket keys.
+    ///
+    /// An order placed at the same time is written first and keeps the event, or finds no event. Synced.
+    async fn delete_event(&self, id: EventId) -> Result<Deleted>;
 
-    /// Keeps orders away from an event until the transaction ends; `false` when there is none.
-    pub(crate) async fn hold_event(
-        &self,
-        db: &mut sqlx::AnyConnection,
-        id: EventId,
-    ) -> sqlx::Result<bool> {
-        let sql = format!("SELECT id FROM events WHERE id = $1 {}", self.dialect.to_change());
-        let row = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(db).await?;
-        Ok(row.is_some())
-    }
-}
-
-/// A choice of template as its three columns.
-struct TemplateColumns {
-    design: Option<String>,
-    id: Option<String>,
-    revision: Option<i64>,
-}
-
-impl TemplateColumns {
-    fn of(choice: Option<&TemplateChoice>) -> Self {
-        let (design, id, revision) = match choice {
-            None => (None, None, None),
-            Some(TemplateChoice::Shipped(name)) => (Some(name.clone()), None, None),
-            Some(TemplateChoice::Own { id, revision }) => {
-                (None, Some(id.to_string()), revision.map(i64::from))
-            }
-        };
-        Self { design, id, revision }
-    }
-}
-
-/// Removes an event whose tickets are gone, with the batches they were in and the keys that signed them.
-async fn remove_event(db: &mut sqlx::AnyConnection, id: EventId) -> sqlx::Result<()> {
-    for sql in [
-        "DELETE FROM batches WHERE event_id = $1",
-        "DELETE FROM ticket_keys WHERE event_id = $1",
-        "DELETE FROM events WHERE id = $1",
-    ] {
-        sqlx::query(sql).bind(id.to_string()).execute(&mut *db).await?;
-    }
-    Ok(())
+    /// Deletes an event with its ticket keys, batches and tickets; returns the ids of the tickets.
+    ///
+    /// Synced: the caller deletes the files of these tickets next.
+    async fn delete_event_with_tickets(&self, id: EventId) -> Result<Vec<TicketId>>;
 }

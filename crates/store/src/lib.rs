@@ -1,47 +1,60 @@
-//! Records in SQLite or PostgreSQL: events with the keys that sign their tickets, batches, tickets,
-//! templates, API keys.
+//! Records: events with the keys that sign their tickets, batches, tickets, templates, API keys.
 //!
-//! The store is the truth: whatever travels on a queue can be lost and is made again from here.
-//! Every query exists once. Both databases have the same tables and columns, speak through
-//! `sqlx::Any`, and what they say differently is in `dialect.rs`; bulk data goes in as one JSON
-//! text, because that is the one form of "many rows" both understand.
+//! The store is the source of truth: jobs on a queue can be lost and are made again from here.
 //!
-//! The counters of a batch are kept by triggers in the database (see `migrations/`), in the same
-//! statement that changes a ticket. No code in this crate writes a counter.
+//! ```text
+//!   Store ── derefs to ──▶ dyn Backend = Events + Orders + Tickets + Completions + Templates
+//!     │                                  + CompiledTemplates + ApiKeys + TicketKeys
+//!     │  vault (ticket secret)               ▲
+//!     │  verification, ticket_secret         │ implements
+//!     └── connect ──────────────────────▶ sql/: SQLite and PostgreSQL
+//! ```
+//!
+//! - One file a subject holds its trait, with what every operation promises, and its results.
+//! - `rules.rs` says how tickets and counters change, as pure functions.
+//! - `durability.rs` says which changes survive a power cut.
+//! - `vault.rs` encrypts private keys.
+//! - `sql/` holds everything about SQL. No type of `sqlx` leaves it.
 //!
 //! This crate knows no HTTP and no queues, reads no clock (times are passed in) and no environment.
 //!
-//! Adding a column? Write the next migration for both databases, then touch `rows.rs` and the
-//! statements of its table.
+//! Adding a column? Write the next migration for both databases, then change `sql/rows.rs` and the
+//! statements of its table. A migration that was released is never changed, not even a comment: the
+//! database keeps its checksum.
 
-mod address;
-mod compiled;
-mod completion;
-mod connect;
-mod dialect;
+mod api_keys;
+mod backend;
+mod compiled_templates;
+mod completions;
+mod durability;
 mod error;
 mod events;
-mod file;
-mod keys;
-mod lease;
-mod migrations;
+mod limits;
 mod orders;
-mod rows;
+pub mod rules;
+mod sql;
+mod store;
 mod templates;
 mod ticket_keys;
+mod ticket_secret;
 mod tickets;
-mod transaction;
+mod vault;
 mod verification;
 
-pub use completion::{Completion, Failure, Outcome};
-pub use connect::{Config, Durability, Store};
+pub use api_keys::ApiKeys;
+pub use backend::Backend;
+pub use compiled_templates::CompiledTemplates;
+pub use completions::{Completion, Completions, Failure, GroupCommit};
+pub use durability::Durability;
 pub use error::Error;
-pub use events::Deleted;
-pub use orders::Placed;
-pub use templates::{NewRevision, Revised, TemplateDeleted};
-pub use ticket_keys::{Revoked, Rotated, TicketSecret};
-pub use tickets::{Edited, TicketEdit, TicketFilter};
+pub use events::{Deleted, Events};
+pub use orders::{Orders, Placed};
+pub use store::{Config, Store};
+pub use templates::{NewRevision, Revised, TemplateDeleted, Templates};
+pub use ticket_keys::{Revoked, Rotated, TicketKeys};
+pub use tickets::{Edited, TicketEdit, TicketFilter, Tickets};
+pub use vault::{SealedKey, TicketSecret, Vault};
 pub use verification::Verdict;
 
-/// What the operations of this crate return.
+/// Result of the operations of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

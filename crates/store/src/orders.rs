@@ -1,193 +1,47 @@
 //! Orders: a batch and all of its tickets, or nothing.
-//!
-//! Tickets are numbered within their event, without gaps: an order takes the next serials in its own
-//! transaction, so one that fails takes none. Until it ends, other orders for the same event wait
-//! (PostgreSQL: the event's row; SQLite has one writer anyway). Orders for different events do not.
 
-use serde::Serialize;
-use sqlx::{AnyConnection, AssertSqlSafe, Row};
+use async_trait::async_trait;
 use stampede_model::{Batch, BatchId, Order, TicketId, Timestamp};
 
-use crate::rows;
-use crate::ticket_keys::ensure_key;
-use crate::transaction::in_transaction;
-use crate::{Result, Store};
+use crate::Result;
+use crate::vault::Vault;
 
-/// What became of an order.
+/// Result of placing an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Placed {
-    /// It is written.
+    /// The order is written.
     New(Batch),
-    /// The same owner placed it before, under the same idempotency key; nothing was written.
+    /// The same owner placed it before under the same idempotency key; nothing was written.
     Existing(Batch),
-    /// The same owner asked for something else under the same idempotency key; nothing was written.
+    /// The same owner placed another request under the same idempotency key; nothing was written.
     OtherRequest,
-    /// There is no such event (any more); nothing was written.
+    /// There is no such event, or it was deleted; nothing was written.
     NoSuchEvent,
 }
 
-/// A ticket on its way into the database; the rest of its columns it shares with its order.
-#[derive(Serialize)]
-struct NewTicket<'a> {
-    id: TicketId,
-    position: u32,
-    /// 1 for the first.
-    nth: usize,
-    name: &'a str,
-    email: Option<&'a str>,
-    seat: Option<&'a str>,
-    amount: Option<String>,
-    currency: Option<&'static str>,
-}
+/// Orders and the batches they become.
+///
+/// A batch counts its tickets by status. The counters move in the same transaction as the tickets, as
+/// [`rules`](crate::rules) says, and `revision` grows with every change of a counter.
+#[async_trait]
+pub trait Orders: Send + Sync {
+    /// Writes an order: the batch and all tickets, each pending, or nothing.
+    ///
+    /// The tickets get the next serials of their event, without gaps; an order that fails takes none. They
+    /// get the event's signing key, which is made if the event has none. Of concurrent orders with one
+    /// idempotency key exactly one is new. Synced.
+    async fn place_order(&self, order: &Order, vault: &Vault) -> Result<Placed>;
 
-impl Store {
-    /// Writes an order: all of it in one transaction, each ticket pending.
-    pub async fn place_order(&self, order: &Order) -> Result<Placed> {
-        let (vault, tickets) = (self.vault()?, new_tickets(order));
-        let find_event = format!(
-            "SELECT id, last_serial FROM events WHERE id = $1 {}",
-            self.dialect.to_count_on()
-        );
-        let find_batch = format!(
-            "SELECT {}, idempotency_request FROM batches \
-             WHERE owner = $1 AND idempotency_key = $2",
-            rows::BATCH
-        );
-        let insert_tickets = format!(
-            "INSERT INTO tickets (id, event_id, batch_id, owner, position, serial, signing_key, name, \
-             email, seat, price_amount, price_currency, status, created_at, updated_at) \
-             SELECT value ->> 'id', $2, $3, $4, CAST(value ->> 'position' AS BIGINT), \
-             $6 + CAST(value ->> 'nth' AS BIGINT), $7, \
-             value ->> 'name', value ->> 'email', value ->> 'seat', value ->> 'amount', \
-             value ->> 'currency', 'pending', $5, $5 FROM {}",
-            self.dialect.each_object("$1")
-        );
-        in_transaction!(self, [self.limits.order], async |db| {
-            let event = sqlx::query(AssertSqlSafe(find_event.as_str()))
-                .bind(order.event_id.to_string())
-                .fetch_optional(&mut *db)
-                .await?;
-            let Some(event) = event else { return Ok(Placed::NoSuchEvent) };
-            let last_serial: i64 = event.try_get("last_serial")?;
-            if !insert_batch(db, order).await? {
-                let existing = sqlx::query(AssertSqlSafe(find_batch.as_str()))
-                    .bind(order.owner.as_str())
-                    .bind(order.idempotency.as_ref().map(|mark| mark.key.as_str()))
-                    .fetch_one(&mut *db)
-                    .await?;
-                let request: Option<String> = existing.try_get("idempotency_request")?;
-                return if request.as_ref() == order.idempotency.as_ref().map(|mark| &mark.request) {
-                    Ok(Placed::Existing(rows::batch(&existing)?))
-                } else {
-                    Ok(Placed::OtherRequest)
-                };
-            }
-            let key = ensure_key(db, vault, order.event_id, order.created_at).await?;
-            sqlx::query("UPDATE events SET last_serial = $2 WHERE id = $1")
-                .bind(order.event_id.to_string())
-                .bind(last_serial + order.tickets.len() as i64)
-                .execute(&mut *db)
-                .await?;
-            sqlx::query(AssertSqlSafe(insert_tickets.as_str()))
-                .bind(tickets.as_str())
-                .bind(order.event_id.to_string())
-                .bind(order.batch_id.to_string())
-                .bind(order.owner.as_str())
-                .bind(order.created_at.as_millisecond())
-                .bind(last_serial)
-                .bind(i64::from(key))
-                .execute(&mut *db)
-                .await?;
-            Ok(Placed::New(fetch_batch(db, order.batch_id).await?))
-        })
-    }
+    /// Reads one batch.
+    async fn batch(&self, id: BatchId) -> Result<Option<Batch>>;
 
-    /// One batch.
-    pub async fn batch(&self, id: BatchId) -> Result<Option<Batch>> {
-        let sql = format!("SELECT {} FROM batches WHERE id = $1", rows::BATCH);
-        let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string());
-        let row = self.fetch_optional(query).await?;
-        Ok(row.as_ref().map(rows::batch).transpose()?)
-    }
+    /// Reads batches with a counter that changed at or after `since`, the last changed first.
+    async fn batches_changed_since(&self, since: Timestamp, limit: u32) -> Result<Vec<Batch>>;
 
-    /// Batches with a counter that changed at or after `since`, the last changed first.
-    pub async fn batches_changed_since(&self, since: Timestamp, limit: u32) -> Result<Vec<Batch>> {
-        let sql = format!(
-            "SELECT {} FROM batches WHERE updated_at >= $1 ORDER BY updated_at DESC, id DESC LIMIT $2",
-            rows::BATCH
-        );
-        let query =
-            sqlx::query(AssertSqlSafe(sql)).bind(since.as_millisecond()).bind(i64::from(limit));
-        let found = self.fetch_all(query).await?;
-        Ok(found.iter().map(rows::batch).collect::<sqlx::Result<_>>()?)
-    }
+    /// Reads the ids of the tickets of a batch, in the order they were ordered.
+    async fn batch_ticket_ids(&self, id: BatchId) -> Result<Vec<TicketId>>;
 
-    /// The tickets of a batch, in the order they were ordered.
-    pub async fn batch_ticket_ids(&self, id: BatchId) -> Result<Vec<TicketId>> {
-        let query = sqlx::query("SELECT id FROM tickets WHERE batch_id = $1 ORDER BY position");
-        let rows = self.fetch_all(query.bind(id.to_string())).await?;
-        Ok(rows.iter().map(|row| rows::parsed(row, "id")).collect::<sqlx::Result<_>>()?)
-    }
-
-    /// Batches whose counters do not equal their tickets; empty unless somebody bypassed the triggers.
-    pub async fn drifted_batches(&self) -> Result<Vec<BatchId>> {
-        let query = sqlx::query(
-            "SELECT batches.id FROM batches LEFT JOIN (SELECT batch_id, COUNT(*) AS total, \
-             SUM(CASE WHEN status = 'completed' THEN 1 ELSE 0 END) AS completed, \
-             SUM(CASE WHEN status = 'failed' THEN 1 ELSE 0 END) AS failed, \
-             SUM(CASE WHEN status = 'void' THEN 1 ELSE 0 END) AS voided \
-             FROM tickets GROUP BY batch_id) AS counted ON counted.batch_id = batches.id \
-             WHERE batches.total <> COALESCE(counted.total, 0) \
-             OR batches.completed <> COALESCE(counted.completed, 0) \
-             OR batches.failed <> COALESCE(counted.failed, 0) \
-             OR batches.voided <> COALESCE(counted.voided, 0) ORDER BY batches.id",
-        );
-        let rows = self.fetch_all_within(self.limits.order, query).await?;
-        Ok(rows.iter().map(|row| rows::parsed(row, "id")).collect::<sqlx::Result<_>>()?)
-    }
-}
-
-/// Reads a batch inside a transaction that just changed it.
-pub(crate) async fn fetch_batch(db: &mut AnyConnection, id: BatchId) -> sqlx::Result<Batch> {
-    let sql = format!("SELECT {} FROM batches WHERE id = $1", rows::BATCH);
-    let row = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_one(db).await?;
-    rows::batch(&row)
-}
-
-/// Writes an empty batch; `false` when its owner used the idempotency key before. A transaction that
-/// is just writing the same key is waited for, so of two racing orders exactly one is new.
-async fn insert_batch(db: &mut AnyConnection, order: &Order) -> sqlx::Result<bool> {
-    let done = sqlx::query(
-        "INSERT INTO batches (id, event_id, owner, idempotency_key, idempotency_request, \
-         created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6) \
-         ON CONFLICT (owner, idempotency_key) DO NOTHING",
-    )
-    .bind(order.batch_id.to_string())
-    .bind(order.event_id.to_string())
-    .bind(order.owner.as_str())
-    .bind(order.idempotency.as_ref().map(|mark| mark.key.as_str()))
-    .bind(order.idempotency.as_ref().map(|mark| mark.request.as_str()))
-    .bind(order.created_at.as_millisecond())
-    .execute(db)
-    .await?;
-    Ok(done.rows_affected() > 0)
-}
-
-fn new_tickets(order: &Order) -> String {
-    let tickets: Vec<NewTicket<'_>> = order
-        .tickets
-        .iter()
-        .zip(1..)
-        .map(|(ticket, nth)| NewTicket {
-            id: ticket.id,
-            position: ticket.index,
-            nth,
-            name: &ticket.holder.name,
-            email: ticket.holder.email.as_deref(),
-            seat: ticket.holder.seat.as_deref(),
-            amount: ticket.price.map(|price| price.amount()),
-            currency: ticket.price.map(|price| price.currency().code()),
-        })
-        .collect();
-    crate::tickets::to_json(&tickets)
+    /// Finds batches whose counters differ from a count of their tickets; empty unless somebody changed
+    /// the database by hand.
+    async fn drifted_batches(&self) -> Result<Vec<BatchId>>;
 }

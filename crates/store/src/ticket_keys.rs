@@ -1,34 +1,27 @@
 //! The keys that sign an event's tickets: made with the event, rotated, revoked.
 //!
 //! ```text
-//!   event made ──▶ key 1 signs ── rotate ──▶ key 2 signs, key 1 still proves
-//!                      └── revoke ──▶ key 1 proves nothing; key 2 is made at once, and the tickets
-//!                                     of key 1 become its tickets: their PDFs are stale
+//!   event made ──▶ key 1 signs ── rotate ──▶ key 2 signs, tokens of key 1 stay valid
+//!                      └── revoke ──▶ tokens of key 1 are refused; key 2 is made at once and signs the
+//!                                     tickets of key 1 from now on: their PDFs are stale
 //! ```
 //!
-//! A ticket keeps the number of the key that signs it, so rotating changes no PDF that exists. Whoever
-//! gives a ticket a key holds its event: an order and a change share it, revoking takes it alone, so
-//! no ticket can get a key that is being revoked at the same moment.
+//! A ticket keeps the number of the key that signs it, so rotating changes no PDF that exists. An order,
+//! an edit and a reissue lock the event of the ticket (shared), revoking locks it alone. So no ticket can
+//! get a key that is being revoked at the same time.
 //!
-//! Private halves are encrypted (`vault.rs`); public ones are not, and prove tickets without any secret.
+//! Private halves are stored encrypted (`vault.rs`). Public halves are not: verifying needs no secret.
 
-mod secret;
-mod vault;
+use async_trait::async_trait;
+use stampede_model::{Event, EventId, KeyRing, PublicKey, Timestamp};
 
-use sqlx::{AnyConnection, AssertSqlSafe, Row};
-use stampede_model::{Event, EventId, KeyRing, PublicKey, Ticket, Timestamp, Token};
+use crate::vault::{SealedKey, Vault};
+use crate::{Error, Result};
 
-use crate::rows;
-use crate::transaction::in_transaction;
-use crate::{Error, Result, Store};
+/// The most keys an event may have by rotating: scanners load all of them.
+pub(crate) const MAX_KEYS: u32 = 1_000;
 
-pub use vault::TicketSecret;
-pub(crate) use vault::Vault;
-
-/// Rotating further is refused: nobody needs so many, and scanners load all of them.
-const MAX_KEYS: u32 = 1_000;
-
-/// What became of a rotation.
+/// Result of a rotation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rotated {
     /// This key signs from now on.
@@ -39,246 +32,76 @@ pub enum Rotated {
     NotFound,
 }
 
-/// What became of a revocation.
+/// Result of a revocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
-    /// The key proves nothing any more (or did not before).
+    /// The key is revoked, by this call or an earlier one.
     Done {
         /// The key that signs now.
         signing: u32,
-        /// Tickets that it has to sign anew.
+        /// Tickets that got the signing key and need a new PDF.
         tickets: u64,
     },
     /// There is no such event, or it has no such key.
     NotFound,
 }
 
-impl Store {
-    /// The token of a ticket that was placed; the same every time.
-    pub async fn token(&self, ticket: &Ticket) -> Result<Token> {
-        let vault = self.vault()?;
-        let (event, id) = (ticket.event_id, ticket.id);
-        let number = ticket.signing_key.ok_or_else(|| {
-            Error::unusable(format!("ticket {id} has no key yet; the next start gives it one"))
-        })?;
-        let signer = match vault.remembered(event, number) {
-            Some(signer) => signer,
-            None => vault.remember(event, number, self.open_key(vault, event, number).await?),
-        };
-        Ok(signer.sign(ticket.serial, ticket.generation))
-    }
+/// The ticket keys and the check of the secret they are encrypted with. All changes are synced.
+///
+/// A database has one secret: the first key decides which. The database stores a check, something known
+/// encrypted with that secret; every operation that writes a key compares its vault with the check in
+/// the same transaction and fails with `Unusable` if they differ. Renewing does not compare.
+#[async_trait]
+pub trait TicketKeys: Send + Sync {
+    /// Reads all public keys of an event, by number.
+    async fn ticket_keys(&self, event: EventId) -> Result<Vec<PublicKey>>;
 
-    /// All public keys of an event.
-    pub async fn key_ring(&self, event: &Event) -> Result<KeyRing> {
-        let query = sqlx::query(
-            "SELECT event_id AS id, number, public_key, created_at, revoked_at \
-             FROM ticket_keys WHERE event_id = $1 ORDER BY number",
-        );
-        let rows = self.fetch_all(query.bind(event.id.to_string())).await?;
-        let keys = rows.iter().map(rows::public_key).collect::<sqlx::Result<_>>()?;
+    /// Reads all public keys of an event as a key ring.
+    async fn key_ring(&self, event: &Event) -> Result<KeyRing> {
+        let keys = self.ticket_keys(event.id).await?;
         KeyRing::new(event.id, event.details.name.clone(), keys)
             .map_err(|error| Error::Corrupt(format!("keys of event {}: {error}", event.id)))
     }
 
+    /// Reads one key with its private half, encrypted.
+    #[doc(hidden)]
+    async fn sealed_key(&self, event: EventId, number: u32) -> Result<Option<SealedKey>>;
+
     /// Makes a new key that signs from now on; tickets signed before stay as they are.
-    pub async fn rotate_ticket_key(&self, event: EventId, now: Timestamp) -> Result<Rotated> {
-        let vault = self.vault()?;
-        in_transaction!(self, async |db| {
-            if !self.hold_event(db, event).await? {
-                return Ok(Rotated::NotFound);
-            }
-            let newest = newest_key(db, event).await?;
-            if newest >= MAX_KEYS {
-                return Ok(Rotated::TooMany);
-            }
-            Ok(Rotated::New(Box::new(insert_key(db, vault, event, newest + 1, now).await?)))
-        })
-    }
-
-    /// Takes the trust from a key: no token that it signed is accepted any more. Its tickets get the
-    /// key that signs now, which is a new one if this one did; so they can be handed out again.
-    pub async fn revoke_ticket_key(
+    async fn rotate_ticket_key(
         &self,
         event: EventId,
-        number: u32,
-        now: Timestamp,
-    ) -> Result<Revoked> {
-        let vault = self.vault()?;
-        in_transaction!(self, [self.limits.order], async |db| {
-            if !self.hold_event(db, event).await? {
-                return Ok(Revoked::NotFound);
-            }
-            let revoked = sqlx::query(
-                "UPDATE ticket_keys SET revoked_at = COALESCE(revoked_at, $3) \
-                 WHERE event_id = $1 AND number = $2",
-            )
-            .bind(event.to_string())
-            .bind(i64::from(number))
-            .bind(now.as_millisecond())
-            .execute(&mut *db)
-            .await?;
-            if revoked.rows_affected() == 0 {
-                return Ok(Revoked::NotFound);
-            }
-            // Not an older one: somebody had a reason to rotate it out.
-            let newest = newest_key(db, event).await?;
-            if newest == number {
-                insert_key(db, vault, event, newest + 1, now).await?;
-            }
-            let signing = ensure_key(db, vault, event, now).await?;
-            let tickets = self.give_key(db, event, signing, TicketsOf::Key(number), now).await?;
-            Ok(Revoked::Done { signing, tickets })
-        })
-    }
-
-    /// Gives tickets of an event, which is held, another key.
-    async fn give_key(
-        &self,
-        db: &mut AnyConnection,
-        event: EventId,
-        key: u32,
-        tickets: TicketsOf,
-        now: Timestamp,
-    ) -> sqlx::Result<u64> {
-        let (condition, former) = match tickets {
-            TicketsOf::Key(former) => ("signing_key = $2", former),
-            TicketsOf::NoKey => ("signing_key IS NULL AND $2 = $2", 0),
-            TicketsOf::OtherKeysThan(former) => {
-                ("(signing_key IS NULL OR signing_key <> $2)", former)
-            }
-        };
-        let lock = self.dialect.to_change();
-        if !lock.is_empty() {
-            let sql = format!(
-                "SELECT id FROM tickets WHERE event_id = $1 AND {condition} ORDER BY id {lock}"
-            );
-            let query = sqlx::query(AssertSqlSafe(sql)).bind(event.to_string());
-            query.bind(i64::from(former)).execute(&mut *db).await?;
-        }
-        let sql = format!(
-            "UPDATE tickets SET signing_key = $3, updated_at = {} WHERE event_id = $1 AND {condition}",
-            self.dialect.later("$4", "updated_at")
-        );
-        let done = sqlx::query(AssertSqlSafe(sql))
-            .bind(event.to_string())
-            .bind(i64::from(former))
-            .bind(i64::from(key))
-            .bind(now.as_millisecond())
-            .execute(db)
-            .await?;
-        Ok(done.rows_affected())
-    }
-
-    async fn open_key(
-        &self,
         vault: &Vault,
+        now: Timestamp,
+    ) -> Result<Rotated>;
+
+    /// Revokes a key: tokens that it signed are refused from now on. Its tickets get the key that signs
+    /// now, which is a new one if the revoked key was the newest.
+    async fn revoke_ticket_key(
+        &self,
         event: EventId,
         number: u32,
-    ) -> Result<stampede_model::Signer> {
-        let query = sqlx::query(
-            "SELECT public_key, sealed_seed FROM ticket_keys WHERE event_id = $1 AND number = $2",
-        );
-        let query = query.bind(event.to_string()).bind(i64::from(number));
-        let Some(row) = self.fetch_optional(query).await? else {
-            return Err(Error::Corrupt(format!("event {event} has no ticket key {number}")));
-        };
-        let (public, sealed): (String, String) =
-            (row.try_get("public_key")?, row.try_get("sealed_seed")?);
-        let signer = vault.open(event, number, &sealed).ok_or_else(|| {
-            Error::unusable(format!(
-                "key {number} of event {event} cannot be opened: TICKET_KEY_SECRET is not the one it \
-                 was encrypted with, or the record is damaged"
-            ))
-        })?;
-        if hex::encode(signer.public_bytes()) != public {
-            return Err(Error::Corrupt(format!(
-                "the two halves of key {number} of event {event} do not belong together"
-            )));
-        }
-        Ok(signer)
-    }
+        vault: &Vault,
+        now: Timestamp,
+    ) -> Result<Revoked>;
 
-    /// What seals and opens keys.
-    pub(crate) fn vault(&self) -> Result<&Vault> {
-        self.vault.as_deref().ok_or_else(|| {
-            Error::unusable("tickets cannot be signed without a secret; set TICKET_KEY_SECRET")
-        })
-    }
-}
+    /// Reads the check of the secret; `None` until the first key is written.
+    #[doc(hidden)]
+    async fn secret_check(&self) -> Result<Option<String>>;
 
-/// Which tickets of an event get another key.
-#[derive(Clone, Copy)]
-enum TicketsOf {
-    Key(u32),
-    NoKey,
-    OtherKeysThan(u32),
-}
+    /// Replaces the check of the secret.
+    #[doc(hidden)]
+    async fn replace_secret_check(&self, sealed: &str) -> Result<()>;
 
-/// The key that signs for an event, which is held; made if there is none.
-pub(crate) async fn ensure_key(
-    db: &mut AnyConnection,
-    vault: &Vault,
-    event: EventId,
-    now: Timestamp,
-) -> sqlx::Result<u32> {
-    let row = sqlx::query(
-        "SELECT COALESCE(MAX(number), 0) AS number FROM ticket_keys \
-         WHERE event_id = $1 AND revoked_at IS NULL",
-    )
-    .bind(event.to_string())
-    .fetch_one(&mut *db)
-    .await?;
-    match rows::number(&row, "number")? {
-        0 => {
-            let number = newest_key(db, event).await? + 1;
-            Ok(insert_key(db, vault, event, number, now).await?.number)
-        }
-        number => Ok(number),
-    }
-}
+    /// Finds events that have no valid key, or tickets without a key: records older than ticket keys.
+    #[doc(hidden)]
+    async fn events_without_key(&self, limit: u32) -> Result<Vec<EventId>>;
 
-/// Writes a new key, provided that the other keys are encrypted with the same secret.
-pub(crate) async fn insert_key(
-    db: &mut AnyConnection,
-    vault: &Vault,
-    event: EventId,
-    number: u32,
-    now: Timestamp,
-) -> sqlx::Result<PublicKey> {
-    secret::claim(db, vault).await?;
-    write_key(db, vault, event, number, now).await
-}
+    /// Gives an event a key if it has no valid one, and gives that key to its tickets without a key.
+    #[doc(hidden)]
+    async fn adopt_event(&self, event: EventId, vault: &Vault, now: Timestamp) -> Result<()>;
 
-async fn write_key(
-    db: &mut AnyConnection,
-    vault: &Vault,
-    event: EventId,
-    number: u32,
-    now: Timestamp,
-) -> sqlx::Result<PublicKey> {
-    let (signer, sealed) = vault.make(event, number);
-    let row = sqlx::query(
-        "INSERT INTO ticket_keys (event_id, number, public_key, sealed_seed, created_at) \
-         VALUES ($1, $2, $3, $4, $5) \
-         RETURNING event_id AS id, number, public_key, created_at, revoked_at",
-    )
-    .bind(event.to_string())
-    .bind(i64::from(number))
-    .bind(hex::encode(signer.public_bytes()))
-    .bind(sealed)
-    .bind(now.as_millisecond())
-    .fetch_one(db)
-    .await?;
-    rows::public_key(&row)
-}
-
-/// The highest number a key of the event has, revoked ones included; 0 when it has none.
-async fn newest_key(db: &mut AnyConnection, event: EventId) -> sqlx::Result<u32> {
-    let row = sqlx::query(
-        "SELECT COALESCE(MAX(number), 0) AS number FROM ticket_keys WHERE event_id = $1",
-    )
-    .bind(event.to_string())
-    .fetch_one(db)
-    .await?;
-    rows::number(&row, "number")
+    /// Makes a new key for an event with another secret, and gives it to all tickets of the event.
+    #[doc(hidden)]
+    async fn renew_key_of(&self, event: EventId, vault: &Vault, now: Timestamp) -> Result<()>;
 }

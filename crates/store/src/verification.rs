@@ -1,31 +1,29 @@
-//! What the records say of a token: whose it is, and whether it still admits.
+//! Verifying a token: which ticket it belongs to, and whether it admits.
 
-use sqlx::AssertSqlSafe;
-use stampede_model::{Claims, Event, EventId, Refusal, Ticket, TicketStatus, Token};
+use stampede_model::{Claims, Event, Refusal, Ticket, TicketStatus, Token};
 
-use crate::rows;
 use crate::{Result, Store};
 
-/// What is known of a token.
+/// Result of verifying a token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// The event that the token names, if there is one.
+    /// The event that the token names, if it exists.
     pub event: Option<Event>,
-    /// What the token says; only when its signature is right and its key is trusted.
+    /// The content of the token; only if its signature is right and its key is trusted.
     pub claims: Option<Claims>,
     /// The ticket of a genuine token.
     pub ticket: Option<Ticket>,
-    /// Why it does not admit; `None` means that it does.
+    /// Why the token does not admit; `None` means that it does.
     pub refusal: Option<Refusal>,
 }
 
 impl Verdict {
-    /// For what does not even get as far as its event.
+    /// A verdict on a token whose event is not known.
     pub fn refused(refusal: Refusal) -> Self {
         Self { event: None, claims: None, ticket: None, refusal: Some(refusal) }
     }
 
-    /// Whether one of the event's trusted keys signed it.
+    /// Returns whether one of the event's trusted keys signed the token.
     pub fn is_genuine(&self) -> bool {
         self.claims.is_some()
     }
@@ -38,29 +36,24 @@ impl Store {
             return Ok(Verdict::refused(Refusal::UnknownEvent));
         };
         let ring = self.key_ring(&event).await?;
-        let (claims, refusal) = match token.verify(&ring) {
-            Ok(claims) => (Some(claims), None),
-            Err(refusal) => (None, Some(refusal)),
-        };
-        let mut verdict = Verdict { event: Some(event), claims, ticket: None, refusal };
-        let Some(claims) = claims else { return Ok(verdict) };
-        verdict.ticket = self.ticket_by_serial(claims.event, claims.serial).await?;
-        verdict.refusal = match &verdict.ticket {
-            None => Some(Refusal::UnknownTicket),
-            Some(ticket) if ticket.status == TicketStatus::Void => Some(Refusal::Void),
-            // A later one than the record's means that the record is older: from a backup.
-            Some(ticket) if ticket.generation != claims.generation => Some(Refusal::Superseded),
-            Some(_) => None,
-        };
-        Ok(verdict)
+        match token.verify(&ring) {
+            Err(refusal) => Ok(Verdict { event: Some(event), ..Verdict::refused(refusal) }),
+            Ok(claims) => {
+                let ticket = self.ticket_by_serial(claims.event, claims.serial).await?;
+                let refusal = refusal(&claims, ticket.as_ref());
+                Ok(Verdict { event: Some(event), claims: Some(claims), ticket, refusal })
+            }
+        }
     }
+}
 
-    /// The ticket with that number within its event.
-    pub async fn ticket_by_serial(&self, event: EventId, serial: u32) -> Result<Option<Ticket>> {
-        let sql =
-            format!("SELECT {} FROM tickets WHERE event_id = $1 AND serial = $2", rows::TICKET);
-        let query = sqlx::query(AssertSqlSafe(sql)).bind(event.to_string()).bind(i64::from(serial));
-        let row = self.fetch_optional(query).await?;
-        Ok(row.as_ref().map(rows::ticket).transpose()?)
+/// Why a genuine token does not admit, given the ticket with its serial.
+fn refusal(claims: &Claims, ticket: Option<&Ticket>) -> Option<Refusal> {
+    match ticket {
+        None => Some(Refusal::UnknownTicket),
+        Some(ticket) if ticket.status == TicketStatus::Void => Some(Refusal::Void),
+        // A token with a later generation means that the record comes from an older backup.
+        Some(ticket) if ticket.generation != claims.generation => Some(Refusal::Superseded),
+        Some(_) => None,
     }
 }

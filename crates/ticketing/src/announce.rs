@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use stampede_broker::Broker;
 use stampede_model::{Batch, BatchId, TicketId};
-use stampede_store::{Outcome as GroupCommit, Store};
+use stampede_store::{GroupCommit, Store};
 use stampede_wire::announcement::{Announcement, BatchCreated, TicketCompleted, TicketFailed};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stampede_model::BatchId;
-use stampede_store::{Completion, Error, Outcome as GroupCommit, Store};
+use stampede_store::{Completion, Error, GroupCommit, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 

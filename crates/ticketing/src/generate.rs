@@ -92,7 +92,7 @@ impl Ticketing {
         steps.done("render");
 
         let path = Ticket::pdf_path(ticket_id);
-        let pdf_path = shared.files.location(&path).display().to_string();
+        let pdf_path = shared.files.address(&path).to_string();
         let pdf = Pdf::of(fingerprint, &bytes);
         if let Err(error) = shared.files.put(&path, bytes).await {
             // A full disk or a lost mount: tickets wait for the operator, they do not fail.

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 
 use anyhow::{Result, anyhow, bail};
-use stampede_store::{Durability, Error};
+use stampede_store::Error;
 
 use crate::local_engine::{self, LocalEngine};
 use crate::settings::{Redis, Settings};
@@ -45,7 +45,7 @@ async fn database(settings: &Settings) -> Result<String> {
     if !has_database(settings) {
         return Ok("SQLite; the file is not there yet, the first start will make it".to_owned());
     }
-    let store = connect::store(settings, Durability::EveryCommit).await?;
+    let store = connect::store(settings).await?;
     let drifted = store.drifted_batches().await?;
     store.close().await;
     if !drifted.is_empty() {
@@ -60,7 +60,7 @@ async fn ticket_keys(settings: &Settings) -> Result<String> {
         return Ok("no ticket keys yet".to_owned());
     }
     ticket_secret::must_be_shared(settings)?;
-    let store = connect::store(settings, Durability::EveryCommit).await?;
+    let store = connect::store(settings).await?;
     let known = ticket_secret::known(settings)?.is_some();
     let checked = match store.has_ticket_secret().await {
         // No such table: a database from before there were keys.

@@ -13,7 +13,7 @@ use stampede_broker::{Broker, JobList};
 use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
 use stampede_model::{MAIN_FILE, TemplateFiles};
 use stampede_press::Press;
-use stampede_store::{Durability, Store};
+use stampede_store::Store;
 use stampede_ticketing::{Limits as TicketLimits, Parts, Reconciler, Ticketing};
 use stampede_worker::Environment;
 use tokio::net::TcpListener;
@@ -143,7 +143,7 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         sample::try_out(&*compiler, &template).await?;
     }
     let files = connect::files(settings).await?;
-    let store = connect::store(settings, Durability::EveryCommit).await?;
+    let store = connect::store(settings).await?;
     store.migrate().await?;
     let store = ticket_secret::prepare(settings, store).await?;
     let (engine, redis_url) = match &settings.redis {

@@ -2,14 +2,13 @@
 
 use anyhow::Result;
 use stampede_model::Timestamp;
-use stampede_store::Durability;
 
 use crate::cli::TicketKeys;
 use crate::settings::Settings;
 use crate::{connect, ticket_secret};
 
 pub(crate) async fn run(settings: Settings, command: TicketKeys) -> Result<()> {
-    let store = connect::store(&settings, Durability::EveryCommit).await?;
+    let store = connect::store(&settings).await?;
     store.migrate().await?;
     match command {
         TicketKeys::Renew => {

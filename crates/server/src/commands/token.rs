@@ -2,14 +2,13 @@
 
 use anyhow::{Result, bail};
 use stampede_model::{KeyHash, KeyId, Principal, Timestamp};
-use stampede_store::Durability;
 
 use crate::cli::Token;
 use crate::settings::Settings;
 use crate::{connect, keys};
 
 pub(crate) async fn run(settings: Settings, command: Token) -> Result<()> {
-    let store = connect::store(&settings, Durability::EveryCommit).await?;
+    let store = connect::store(&settings).await?;
     store.migrate().await?;
     match command {
         Token::Create { role, user } => {

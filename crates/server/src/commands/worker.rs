@@ -7,7 +7,6 @@ use stampede_broker::{ConsumerConfig, WorkerPresence};
 use stampede_cluster::{ANNOUNCE_EVERY, ENTRY_LIVES, WorkerEnv};
 use stampede_model::KeyId;
 use stampede_press::Press;
-use stampede_store::Durability;
 use stampede_ticketing::{Limits, Parts, Ticketing};
 use stampede_worker::{Environment, Heartbeat, Report};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -62,8 +61,7 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
     let Redis::At(redis_url) = &settings.redis else {
         bail!("a worker needs REDIS_URL; \"stampede serve\" starts workers by itself and sets it");
     };
-    // What a worker writes can be made again from the order, so it need not survive a power cut.
-    let store = connect::store(&settings, Durability::Relaxed).await?;
+    let store = connect::store(&settings).await?;
     let default = connect::default_template(&settings)?;
     let broker = connect::broker(&settings, redis_url).await?;
     let ticketing = Ticketing::start(Parts {

@@ -6,21 +6,21 @@ use std::io::Read;
 use stampede_model::TemplateFiles;
 
 /// Packs the files in the order of their names, without times and owners.
-pub(super) fn pack(files: &TemplateFiles) -> Vec<u8> {
+pub(crate) fn pack(files: &TemplateFiles) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     for (name, bytes) in files.iter() {
         let mut header = tar::Header::new_gnu();
         header.set_size(bytes.len() as u64);
         header.set_mode(0o644);
-        // Names are relative and without dots by construction, and a Vec takes whatever is written.
+        // Names are relative and without dots by construction, and writing into a Vec does not fail.
         let appended = archive.append_data(&mut header, name, bytes);
         debug_assert!(appended.is_ok(), "{name}: {appended:?}");
     }
     archive.into_inner().unwrap_or_default()
 }
 
-/// Reads what [`pack`] wrote.
-pub(super) fn unpack(archive: &[u8]) -> Result<TemplateFiles, String> {
+/// Reads an archive that [`pack`] wrote.
+pub(crate) fn unpack(archive: &[u8]) -> Result<TemplateFiles, String> {
     let mut files = BTreeMap::new();
     let mut archive = tar::Archive::new(archive);
     for entry in archive.entries().map_err(|error| error.to_string())? {

@@ -1,0 +1,45 @@
+//! The seam between [`Store`](crate::Store) and a database.
+//!
+//! A backend implements one trait a subject. Each trait is documented in the file of its subject with
+//! what every operation promises; `tests/it/suite` checks the promises on every backend.
+//!
+//! Adding a backend? Implement the traits in a folder beside `sql/`, open it in `Store::connect`, and
+//! name it in `on_every_backend!` of the tests.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+
+use crate::{
+    ApiKeys, CompiledTemplates, Completions, Events, Orders, Result, Templates, TicketKeys, Tickets,
+};
+
+/// A database with the records of all subjects.
+///
+/// Every operation ends within a time limit, with `Error::Unavailable` if the database does not answer.
+/// A caller may drop the future of an operation at any point: the change is then done whole or not at
+/// all.
+#[async_trait]
+pub trait Backend:
+    Events
+    + Orders
+    + Tickets
+    + Completions
+    + Templates
+    + CompiledTemplates
+    + ApiKeys
+    + TicketKeys
+    + Debug
+    + Send
+    + Sync
+    + 'static
+{
+    /// Brings the tables up to date; any number of processes may do so at the same time.
+    async fn migrate(&self) -> Result<()>;
+
+    /// Succeeds if the database answers.
+    async fn ping(&self) -> Result<()>;
+
+    /// Waits for running operations, then closes all connections.
+    async fn close(&self);
+}

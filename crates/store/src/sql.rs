@@ -1,0 +1,49 @@
+//! Records in SQLite or PostgreSQL.
+//!
+//! Every query exists once. Both databases have the same tables and columns and are used through
+//! `sqlx::Any`; `dialect.rs` holds what they say differently. Many rows go into one statement as one
+//! JSON text, because both databases understand that form.
+//!
+//! Triggers in the database (see `migrations/`) keep the counters of a batch, in the same statement
+//! that changes a ticket. No code here writes a counter.
+
+mod address;
+mod api_keys;
+mod compiled_templates;
+mod completions;
+mod connect;
+mod dialect;
+mod error;
+mod events;
+mod file;
+mod migrations;
+mod orders;
+mod page;
+mod pooled_connection;
+mod rows;
+mod templates;
+mod ticket_keys;
+mod ticket_secret;
+mod tickets;
+mod transaction;
+
+use std::sync::Arc;
+
+use sqlx::AnyPool;
+use tokio::sync::Mutex;
+
+use crate::limits::Limits;
+use dialect::Dialect;
+
+/// A SQLite or PostgreSQL database with the connections of this process.
+#[derive(Debug)]
+pub(crate) struct Sql {
+    pool: AnyPool,
+    dialect: Dialect,
+    /// SQLite has one writer at a time. Writers of this process wait here in order, without polling the
+    /// lock of the file, for which only other processes then compete.
+    writer_turn: Option<Arc<Mutex<()>>>,
+    limits: Limits,
+    /// The address for people: no password, no parameters.
+    shown: Arc<str>,
+}

@@ -1,0 +1,112 @@
+//! [`Store`]: the records, whatever database they are in.
+//!
+//! A `Store` dereferences to its [`Backend`], so the operations of every subject are called on it
+//! directly: `store.event(id)`, `store.void_ticket(id, now)`. Methods of `Store` itself are those that
+//! need the ticket secret, which no backend knows, and those that combine several subjects
+//! (`verification.rs`, `ticket_secret.rs`).
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stampede_model::{Event, EventId, Order, Ticket, Timestamp, Token};
+
+use crate::limits::Limits;
+use crate::sql::Sql;
+use crate::vault::Vault;
+use crate::{Backend, Error, Events, Orders, Placed, Result, Revoked, Rotated, TicketKeys};
+
+/// Which database, and how it is used.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `sqlite:/path/stampede.db` or `postgres://user:password@host:5432/stampede`.
+    pub url: String,
+    /// Connections of this process; at least one.
+    pub max_connections: u32,
+    /// How long a read may take before the caller gets `Unavailable`. A write transaction may take three
+    /// times as long, an order six times.
+    pub statement_timeout: Duration,
+}
+
+impl Default for Config {
+    /// Everything but the address, which has to be given.
+    fn default() -> Self {
+        Self { url: String::new(), max_connections: 4, statement_timeout: Duration::from_secs(10) }
+    }
+}
+
+/// The records. Cheap to clone; all clones share their connections.
+#[derive(Debug, Clone)]
+pub struct Store {
+    backend: Arc<dyn Backend>,
+    /// Encrypts and decrypts the private keys of events; absent in processes that only verify.
+    pub(crate) vault: Option<Arc<Vault>>,
+}
+
+impl Deref for Store {
+    type Target = dyn Backend;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.backend
+    }
+}
+
+impl Store {
+    /// Opens the database; a SQLite file and its folder are created if they are missing.
+    pub async fn connect(config: &Config) -> Result<Self> {
+        let limits = Limits::new(config.statement_timeout);
+        let backend = Sql::connect(&config.url, config.max_connections, limits).await?;
+        Ok(Self { backend: Arc::new(backend), vault: None })
+    }
+
+    /// Writes a new event and its first ticket key: see [`Events::insert_event`].
+    pub async fn insert_event(&self, event: &Event) -> Result<()> {
+        Events::insert_event(&**self, event, self.vault()?).await
+    }
+
+    /// Writes an order, all of it or nothing: see [`Orders::place_order`].
+    pub async fn place_order(&self, order: &Order) -> Result<Placed> {
+        Orders::place_order(&**self, order, self.vault()?).await
+    }
+
+    /// Makes a new key that signs from now on: see [`TicketKeys::rotate_ticket_key`].
+    pub async fn rotate_ticket_key(&self, event: EventId, now: Timestamp) -> Result<Rotated> {
+        TicketKeys::rotate_ticket_key(&**self, event, self.vault()?, now).await
+    }
+
+    /// Revokes a key: see [`TicketKeys::revoke_ticket_key`].
+    pub async fn revoke_ticket_key(
+        &self,
+        event: EventId,
+        number: u32,
+        now: Timestamp,
+    ) -> Result<Revoked> {
+        TicketKeys::revoke_ticket_key(&**self, event, number, self.vault()?, now).await
+    }
+
+    /// Signs the token of a ticket that was placed; the token is the same every time.
+    pub async fn token(&self, ticket: &Ticket) -> Result<Token> {
+        let vault = self.vault()?;
+        let (event, id) = (ticket.event_id, ticket.id);
+        let number = ticket.signing_key.ok_or_else(|| {
+            Error::unusable(format!("ticket {id} has no key yet; the next start gives it one"))
+        })?;
+        let signer = match vault.remembered(event, number) {
+            Some(signer) => signer,
+            None => {
+                let sealed = self.sealed_key(event, number).await?.ok_or_else(|| {
+                    Error::Corrupt(format!("event {event} has no ticket key {number}"))
+                })?;
+                vault.remember(event, number, vault.open_key(event, number, &sealed)?)
+            }
+        };
+        Ok(signer.sign(ticket.serial, ticket.generation))
+    }
+
+    /// The vault that encrypts and decrypts keys.
+    pub(crate) fn vault(&self) -> Result<&Vault> {
+        self.vault.as_deref().ok_or_else(|| {
+            Error::unusable("tickets cannot be signed without a secret; set TICKET_KEY_SECRET")
+        })
+    }
+}
