@@ -6,7 +6,8 @@
 //! | [`Writer`] | a key that may change things: not a viewer's |
 //! | [`Admin`] | an administrator's key |
 //!
-//! A request without a valid key is answered with 401, one without the right with 403.
+//! A request without a valid key is answered with 401, one without the right with 403. A route whose handler has no
+//! guard does not compile (`room.rs`).
 
 use axum::extract::FromRequestParts;
 use http::header::AUTHORIZATION;
@@ -17,6 +18,37 @@ use stampede_store::Store;
 
 use crate::app::App;
 use crate::problem::Problem;
+
+/// The right that a route demands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    /// None: the route is open.
+    Nothing,
+    /// Any valid key; the handler checks the owner of the record.
+    Call,
+    /// A key that may change things.
+    Write,
+    /// An administrator's key.
+    Administer,
+}
+
+/// An extractor that refuses requests without a right.
+pub(crate) trait Guard {
+    /// The right it demands.
+    const RIGHT: Right;
+}
+
+impl Guard for Caller {
+    const RIGHT: Right = Right::Call;
+}
+
+impl Guard for Writer {
+    const RIGHT: Right = Right::Write;
+}
+
+impl Guard for Admin {
+    const RIGHT: Right = Right::Administer;
+}
 
 /// A request with a valid key.
 pub(crate) struct Caller(pub(crate) Principal);
@@ -42,11 +74,6 @@ impl Caller {
     /// Refuses callers who may only read.
     pub(crate) fn must_write(&self) -> Result<(), Problem> {
         if self.0.may_write() { Ok(()) } else { Err(Problem::forbidden()) }
-    }
-
-    /// Refuses all but administrators.
-    pub(crate) fn must_administer(&self) -> Result<(), Problem> {
-        if self.0.role == Role::Admin { Ok(()) } else { Err(Problem::forbidden()) }
     }
 }
 
@@ -88,8 +115,7 @@ impl FromRequestParts<App> for Admin {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let caller = Caller::from_request_parts(parts, app).await?;
-        caller.must_administer()?;
-        Ok(Self(caller.0))
+        if caller.0.role == Role::Admin { Ok(Self(caller.0)) } else { Err(Problem::forbidden()) }
     }
 }
 

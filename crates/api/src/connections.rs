@@ -1,4 +1,4 @@
-//! Accepting connections, with patience for nobody who sends nothing.
+//! Accepting connections, with time limits for clients that send nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::routes::health::{Vitals, health_router};
 const MAX_CONNECTIONS: usize = 4_096;
 /// A client that has not sent its headers by then is cut off.
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
-/// How long running requests may take once the server stops.
+/// Time for running requests to end once the server stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// Pause when no connection can be accepted, because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ pub async fn run(listener: TcpListener, app: App, stop: CancellationToken) {
     serve(listener, router(app), stop).await;
 }
 
-/// The same for a node that only says how it is.
+/// Serves `/health` and `/ready` on `listener` until `stop`, for a node without the API.
 pub async fn run_health(listener: TcpListener, vitals: Vitals, stop: CancellationToken) {
     serve(listener, health_router(vitals), stop).await;
 }
@@ -55,7 +55,7 @@ async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
                 continue;
             }
         };
-        // An answer is one small write after another; waiting to fill a packet only delays it.
+        // An answer is written in small pieces; waiting to fill a packet only delays it.
         let _ = stream.set_nodelay(true);
         let connection = builder.serve_connection(TokioIo::new(stream), service.clone());
         let connection = graceful.watch(connection);

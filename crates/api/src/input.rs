@@ -20,7 +20,7 @@ const MAX_UNKNOWN: usize = 20;
 /// A body has to arrive within this time.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
-/// An id from the path. What is not an id names nothing, so it answers 404 like any unknown id.
+/// An id from the path. A text that is no id is answered with 404, like an unknown id.
 pub(crate) struct Id<T>(pub(crate) T);
 
 impl<T: FromStr + Send> FromRequestParts<App> for Id<T> {
@@ -84,14 +84,14 @@ impl FromRequest<App> for Body {
     }
 }
 
-/// The same for requests that need no body: none is an empty object.
+/// A JSON object from the body of a request that needs none: no body is an empty object.
 pub(crate) struct MaybeBody(pub(crate) Map<String, Value>);
 
 impl FromRequest<App> for MaybeBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        // A body that does not say what it is must not be taken for none: what it limits would not be limited.
+        // A body without a content type must not be taken for none: a limit in it would be ignored.
         if !request.headers().contains_key(CONTENT_TYPE) && request.body().is_end_stream() {
             return Ok(Self(Map::new()));
         }
@@ -129,7 +129,7 @@ fn parse(bytes: &Bytes) -> Result<Map<String, Value>, Problem> {
     }
 }
 
-/// Collects what is wrong with the fields of one object, so that a client learns all of it at once.
+/// Collects the mistakes in the fields of one object, so that a client learns all of them at once.
 pub(crate) struct Fields<'a> {
     object: &'a Map<String, Value>,
     path: String,
@@ -169,7 +169,7 @@ impl<'a> Fields<'a> {
         self.only_or_fixed(known, &[]);
     }
 
-    /// The same where others are known, but cannot be changed: a record that was read and sent back.
+    /// Refuses unknown fields, and fields of the record that cannot be changed (in a record that was read and sent back).
     pub(crate) fn only_or_fixed(&mut self, known: &[&str], fixed: &[&str]) {
         for name in self.unknown(known) {
             let message = match fixed.contains(&name) {
@@ -188,7 +188,7 @@ impl<'a> Fields<'a> {
 
     /// Refuses a request that names none of the fields that could be changed: most likely a typo.
     pub(crate) fn must_name_one_of(&mut self, names: &[&str]) {
-        // A typo that was found already is explanation enough.
+        // A typo that was found already explains it.
         if self.errors.is_empty() && !names.iter().any(|name| self.object.contains_key(*name)) {
             let list = names.join(", ");
             self.errors.push(FieldError {
@@ -198,13 +198,13 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Yes or no; absent is no.
+    /// A boolean; absent is false.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
         let read = |value: &Value| value.as_bool().ok_or("must be true or false");
         self.read(name, read).unwrap_or(false)
     }
 
-    /// Reads a field with a function of its own; mistakes are noted, absence is not one.
+    /// Reads a field with a function; notes its mistake. An absent field is no mistake.
     pub(crate) fn read<T, E: std::fmt::Display>(
         &mut self,
         name: &str,
@@ -224,7 +224,7 @@ impl<'a> Fields<'a> {
         self.read(name, |value| check_text(as_text(value)?, limit).map_err(|e| e.to_string()))
     }
 
-    /// The same, and it must be there.
+    /// A line of text that must be given.
     pub(crate) fn required_text(&mut self, name: &str, limit: Limit) -> Option<String> {
         if self.get(name).is_none() {
             self.wrong(name, "is missing");
@@ -253,12 +253,12 @@ impl<'a> Fields<'a> {
         self.errors.extend(other.errors);
     }
 
-    /// How many mistakes there are so far.
+    /// The number of mistakes so far.
     pub(crate) fn mistakes(&self) -> usize {
         self.errors.len()
     }
 
-    /// The value, unless something was wrong.
+    /// The value, or 422 with all mistakes.
     pub(crate) fn finish<T>(self, value: Option<T>) -> Result<T, Problem> {
         match value {
             Some(value) if self.errors.is_empty() => Ok(value),

@@ -11,14 +11,17 @@ mod input;
 mod problem;
 mod query;
 mod refusals;
+mod room;
 mod router;
 mod routes;
 mod turns;
 mod unknown;
 
 pub use app::{App, Limits};
+pub use auth::Right;
 pub use connections::{run, run_health};
-pub use router::router;
+pub use room::Route;
+pub use router::{router, routes};
 pub use routes::health::Vitals;
 pub use routes::templates::previews::preview_values;
 pub use turns::Turns;

@@ -1,24 +1,16 @@
-//! The one error type of the API: `application/problem+json` (RFC 9457), plus the `error` field
-//! that clients of the seeds read.
+//! The one error type of the API: `application/problem+json` (RFC 9457), plus the `error` field that older clients read
+//! (docs/compatibility.md).
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 use stampede_model::{Diagnostic, ErrorId, TicketId};
+use stampede_wire::problem as wire;
+pub(crate) use stampede_wire::problem::FieldError;
 
-/// What is wrong with one field of a request.
-#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
-pub(crate) struct FieldError {
-    /// Path of the field: `quantity`, `holders[3].name`.
-    pub(crate) field: String,
-    /// What it must be.
-    pub(crate) message: String,
-}
-
-/// An answer that is not what the client hoped for.
+/// An answer that refuses.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
@@ -40,7 +32,7 @@ impl Problem {
         }
     }
 
-    /// 404, in the words of seed 000: `Event not found`.
+    /// 404: `Event not found`, words that older clients compare (docs/compatibility.md).
     pub(crate) fn not_found(what: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("{what} not found"))
     }
@@ -97,17 +89,17 @@ impl Problem {
         self
     }
 
-    /// What went wrong, without the rest.
+    /// The reason alone.
     pub(crate) fn into_detail(self) -> String {
         self.detail
     }
 
-    /// Whether it is about the key.
+    /// Whether the key is missing or not valid.
     pub(crate) fn is_unauthorized(&self) -> bool {
         self.status == StatusCode::UNAUTHORIZED
     }
 
-    /// Says when to try again.
+    /// Adds the seconds after which to try again.
     pub(crate) fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after_s: Some(seconds), ..self }
     }
@@ -118,7 +110,7 @@ impl Problem {
         Self { retry_after_s: Some(1), ..Self::new(StatusCode::CONFLICT, detail) }
     }
 
-    /// 503 when something we need is away.
+    /// 503: a dependency is away.
     pub(crate) fn unavailable(what: &str) -> Self {
         Self {
             retry_after_s: Some(2),
@@ -180,20 +172,12 @@ impl From<stampede_press::Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut body = json!({
-            "type": "about:blank",
-            "title": self.status.canonical_reason().unwrap_or("Error"),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-            "error": self.detail,
-        });
-        if !self.fields.is_empty() {
-            body["errors"] = json!(self.fields);
-        }
-        if let Some(body) = body.as_object_mut() {
-            body.extend(self.more);
-        }
-        let mut response = Response::new(Body::from(body.to_string()));
+        let title = self.status.canonical_reason().unwrap_or("Error");
+        let mut problem = wire::Problem::new(self.status.as_u16(), title, self.detail);
+        (problem.errors, problem.more) = (self.fields, self.more);
+        // Texts, numbers and JSON values always serialise.
+        let body = serde_json::to_string(&problem).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));

@@ -1,5 +1,5 @@
-//! Parameters of the query: each read by its name, every mistake named, unknown ones refused. Empty
-//! ones count as absent.
+//! Parameters of the query: each is read by its name, every mistake is named, unknown parameters are refused. An empty
+//! parameter counts as absent.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -13,12 +13,12 @@ use crate::app::App;
 use crate::problem::{FieldError, Problem};
 use crate::unknown;
 
-/// More mistakes than this help nobody.
+/// Most mistakes in one answer.
 const MAX_MISTAKES: usize = 20;
 
-/// What a route expects in its query.
+/// The parameters that a route expects.
 pub(crate) trait FromQuery: Sized {
-    /// Reads all that may be there, every time: what was not asked for is unknown.
+    /// Reads all parameters of the route; those that it does not read are refused as unknown.
     fn from_query(query: &mut Query) -> Self;
 }
 
@@ -33,7 +33,7 @@ impl<T: FromQuery> FromRequestParts<App> for Params<T> {
     }
 }
 
-/// For routes that know no parameters, but look as if they did.
+/// No parameters, for routes that look as if they had some.
 pub(crate) struct Nothing;
 
 impl FromQuery for Nothing {
@@ -70,7 +70,7 @@ impl Query {
         self.values.remove(name).filter(|value| !value.is_empty())
     }
 
-    /// Anything that can be read from a text; `right` is what it must be.
+    /// A value that is parsed from a text; `right` names the form it must have.
     pub(crate) fn parsed<T: FromStr>(&mut self, name: &'static str, right: &str) -> Option<T> {
         let text = self.text(name)?;
         let read = text.parse().ok();
@@ -95,12 +95,12 @@ impl Query {
         None
     }
 
-    /// Whether a name stands there without a value.
+    /// Whether a parameter is given without a value.
     pub(crate) fn is_bare(&mut self, name: &'static str) -> bool {
         self.values.get(name).is_some_and(String::is_empty)
     }
 
-    /// Yes or no; absent is no.
+    /// A boolean; absent is false.
     pub(crate) fn flag(&mut self, name: &'static str) -> bool {
         match self.text(name).as_deref() {
             None | Some("false" | "0") => false,

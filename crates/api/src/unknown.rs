@@ -1,9 +1,13 @@
-//! What to say of a name that nobody knows: most likely a typo, so the closest known one is named.
+//! Messages about unknown names: most likely typos, so the closest known name is offered.
+
+use http::StatusCode;
+
+use crate::problem::Problem;
 
 /// Names longer than this are shown cut, and resemble nothing.
 const LONGEST: usize = 40;
 
-/// Whether and how a name is wrong, after the name itself.
+/// The message about an unknown name, to be put after the name itself.
 pub(crate) fn remark(name: &str, known: &[&str]) -> String {
     if let Some(closest) = closest(name, known) {
         return format!("is not known here; did you mean {closest}?");
@@ -12,6 +16,16 @@ pub(crate) fn remark(name: &str, known: &[&str]) -> String {
         [] => "is not known here: nothing is expected".to_owned(),
         known => format!("is not known here; known are {}", known.join(", ")),
     }
+}
+
+/// 404 for an action that a queue, a job or its letters do not have.
+pub(crate) fn no_such_action(action: &str, known: &[&str]) -> Problem {
+    let known = match known {
+        [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
+        known => known.join(", "),
+    };
+    let detail = format!("no such action {:?}; use {known}", shown(action));
+    Problem::new(StatusCode::NOT_FOUND, detail)
 }
 
 /// The known name that was most likely meant.
@@ -59,6 +73,14 @@ mod tests {
         }
         assert_eq!(closest(&"x".repeat(1_000_000), &known), None);
         assert_eq!(closest("x", &[]), None);
+    }
+
+    #[test]
+    fn an_unknown_action_is_answered_with_the_known_ones() {
+        let problem = no_such_action("relpay", &["replay", "purge"]).to_string();
+        assert_eq!(problem, "404 no such action \"relpay\"; use replay or purge");
+        let problem = no_such_action("x", &["retry", "promote", "cancel"]).to_string();
+        assert!(problem.ends_with("use retry, promote or cancel"), "{problem}");
     }
 
     #[test]

@@ -17,7 +17,6 @@
 
 mod engine;
 mod figures;
-mod guests;
 mod idle;
 mod local;
 mod processes;

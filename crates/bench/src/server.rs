@@ -6,15 +6,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 use stampede_broker::Broker;
+use stampede_client::Client;
 use tokio::process::{Child, Command};
 
 use crate::local::{free_port, without_settings};
 
 const POLL: Duration = Duration::from_millis(20);
 const START_PATIENCE: Duration = Duration::from_secs(60);
-const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
 
 /// How a server is started.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,9 +27,8 @@ pub(crate) struct Size {
 /// A running server. Dropping it kills it and removes its folder.
 pub(crate) struct Server {
     child: Child,
-    http: reqwest::Client,
-    url: String,
-    key: String,
+    /// Sends requests to it, as an administrator.
+    pub(crate) client: Client,
     folder: tempfile::TempDir,
 }
 
@@ -57,21 +55,15 @@ impl Server {
             command.env("JOB_CONCURRENCY", slots.to_string());
         }
         let child = command.spawn()?;
-        let http = reqwest::Client::builder().timeout(ANSWER_PATIENCE).build()?;
-        let url = format!("http://127.0.0.1:{port}");
-        let mut server = Self { child, http, url, key, folder };
+        let client = Client::new(&format!("http://127.0.0.1:{port}"), &key)?;
+        let mut server = Self { child, client, folder };
         server.ready().await?;
         Ok(server)
     }
 
     async fn ready(&mut self) -> Result<()> {
         let give_up = Instant::now() + START_PATIENCE;
-        let url = format!("{}/ready", self.url);
-        loop {
-            let answer = self.http.get(&url).send().await;
-            if answer.is_ok_and(|answer| answer.status().is_success()) {
-                return Ok(());
-            }
+        while self.client.readiness().await.is_err() {
             if let Some(status) = self.child.try_wait()? {
                 bail!("the server to be measured ended at once: {status}");
             }
@@ -80,26 +72,7 @@ impl Server {
             }
             tokio::time::sleep(POLL).await;
         }
-    }
-
-    /// The answer to a GET.
-    pub(crate) async fn get(&self, path: &str) -> Result<Value> {
-        self.send(path, self.http.get(format!("{}{path}", self.url))).await
-    }
-
-    /// The answer to a POST.
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        self.send(path, self.http.post(format!("{}{path}", self.url)).json(body)).await
-    }
-
-    async fn send(&self, path: &str, request: reqwest::RequestBuilder) -> Result<Value> {
-        let answer = request.bearer_auth(&self.key).send().await?;
-        let status = answer.status();
-        let body: Value = answer.json().await?;
-        if !status.is_success() {
-            bail!("{path}: {status}: {}", body["error"].as_str().unwrap_or("no explanation"));
-        }
-        Ok(body)
+        Ok(())
     }
 
     /// A connection to the server's engine.

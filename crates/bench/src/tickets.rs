@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
-use stampede_model::Timestamp;
+use stampede_client::{Client, NewOrder, sample};
+use stampede_model::{BatchId, EventId};
+use stampede_wire::ticketing::batches::BatchState;
 
 use crate::figures::{percentile, rounded};
-use crate::guests::{event, guest};
 use crate::processes::CpuTimes;
 use crate::server::{Server, Size};
 
@@ -44,16 +45,16 @@ pub struct BenchTickets {
 pub(crate) async fn run(options: BenchTickets) -> Result<()> {
     let size = Size { workers: options.workers, slots: options.slots };
     let server = Server::start(size).await?;
-    let event = server.post("/api/events", &event()).await?;
-    order(&server, &event, WARM_UP).await?;
+    let event = server.client.create_event(&sample::event()).await?;
+    order(&server.client, event.id, WARM_UP).await?;
 
     let cpu_before = CpuTimes::of_tree(server.pid()?);
     let started = Instant::now();
-    let batch_id = order(&server, &event, options.tickets).await?;
+    let batch_id = order(&server.client, event.id, options.tickets).await?;
     let seconds = started.elapsed().as_secs_f64();
     let cpu = CpuTimes::of_tree(server.pid()?).since(&cpu_before);
 
-    let waits_ms = waits_ms(&server, &batch_id).await?;
+    let waits_ms = waits_ms(&server.client, batch_id).await?;
     let steps = steps(&server, options.tickets as usize).await?;
     server.stop().await;
 
@@ -67,36 +68,32 @@ pub(crate) async fn run(options: BenchTickets) -> Result<()> {
 }
 
 /// Places an order and waits until all its tickets are ready; returns the batch id.
-async fn order(server: &Server, event: &Value, tickets: u32) -> Result<String> {
-    let holders: Vec<Value> = (0..tickets).map(guest).collect();
-    let order = json!({ "target": event["id"], "holders": holders });
-    let order = server.post("/api/tickets", &order).await?;
-    let batch_id = order["batchId"].as_str().context("the answer has no batchId")?.to_owned();
+async fn order(client: &Client, event: EventId, tickets: u32) -> Result<BatchId> {
+    let holders: Vec<_> = (0..tickets).map(sample::guest).collect();
+    let order = NewOrder { target: event, quantity: holders.len(), holders };
+    let batch_id = client.order(&order).await?.batch_id;
     loop {
-        let batch = server.get(&format!("/api/batches/{batch_id}")).await?;
-        match batch["status"].as_str() {
-            Some("processing") => tokio::time::sleep(POLL).await,
-            Some("completed") => return Ok(batch_id),
-            status => bail!("the batch ended as {status:?}: {batch}"),
+        let batch = client.batch(batch_id).await?;
+        match batch.counters.status {
+            BatchState::Processing => tokio::time::sleep(POLL).await,
+            BatchState::Completed => return Ok(batch_id),
+            BatchState::CompletedWithErrors => bail!("tickets failed: {batch:?}"),
         }
     }
 }
 
 /// For each ticket, milliseconds from order to ready; sorted.
-async fn waits_ms(server: &Server, batch_id: &str) -> Result<Vec<f64>> {
+async fn waits_ms(client: &Client, batch_id: BatchId) -> Result<Vec<f64>> {
     let mut waits = Vec::new();
-    let mut after = String::new();
+    let mut after = None;
     loop {
-        let path = format!("/api/tickets?batch={batch_id}&limit=1000{after}");
-        let page = server.get(&path).await?;
-        for ticket in page["tickets"].as_array().into_iter().flatten() {
-            let time = |field: &str| -> Option<Timestamp> { ticket[field].as_str()?.parse().ok() };
-            let (ordered, ready) =
-                time("createdAt").zip(time("processedAt")).context("a ticket lacks its times")?;
-            waits.push(ready.duration_since(ordered).as_secs_f64() * 1000.0);
+        let page = client.batch_tickets(batch_id, after).await?;
+        for ticket in page.tickets {
+            let ready = ticket.processed_at.context("a ticket lacks its times")?;
+            waits.push(ready.duration_since(ticket.created_at).as_secs_f64() * 1000.0);
         }
-        match page["next"].as_str() {
-            Some(next) => after = format!("&after={next}"),
+        match page.next {
+            Some(next) => after = Some(next),
             None => break,
         }
     }

@@ -19,7 +19,7 @@ mod levels;
 mod registry;
 
 pub use self::counters::Tallies;
-pub use self::decisions::{Alert, Decided, Decisions, Subscription};
+pub use self::decisions::{Decided, Decisions, Subscription};
 pub use self::lease::{Leadership, Lease};
 pub use self::levels::Level;
 pub use self::registry::{
@@ -27,6 +27,7 @@ pub use self::registry::{
 };
 
 /// A JSON object as text; a script may complete it.
-pub(crate) fn object(value: &serde_json::Value) -> String {
-    if value.is_object() { value.to_string() } else { "{}".to_owned() }
+pub(crate) fn object(value: &impl serde::Serialize) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    if text.starts_with('{') { text } else { "{}".to_owned() }
 }

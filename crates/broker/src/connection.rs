@@ -163,7 +163,7 @@ impl Broker {
         Ok(Queue::new(self.clone(), self.bull.queue(name).await?))
     }
 
-    /// Publishes messages on a channel, all in one round trip. Best effort, as pub/sub is.
+    /// Tells everyone who listens on a channel; several messages go in one round trip.
     pub async fn publish(&self, channel: &str, payloads: &[String]) -> Result<(), Error> {
         if payloads.is_empty() {
             return Ok(());

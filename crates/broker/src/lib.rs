@@ -81,7 +81,7 @@ pub use admin::{Delayed, WhenActive};
 pub use backoff::RetryPolicy;
 pub use breaker::{Breaker, BreakerConfig, Gate, Passage, ShutBreaker};
 pub use cluster::{
-    Alert, Announced, ClaimNode, Decided, Decisions, Holder, Leadership, Lease, Level, NodeEntry,
+    Announced, ClaimNode, Decided, Decisions, Holder, Leadership, Lease, Level, NodeEntry,
     Registry, Subscription, Tallies, WorkerEntry, WorkerPresence,
 };
 pub use connection::{Broker, Config, ConnectionState, TlsFiles};

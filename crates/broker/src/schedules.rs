@@ -10,6 +10,7 @@ use bullmq::error::error_code::{
     SCHEDULER_JOB_ID_COLLISION as COLLISION, SCHEDULER_JOB_SLOTS_BUSY as BUSY,
 };
 use bullmq::job_scheduler::{JobSchedulerJson, RepeatOptions, next_cron_millis};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stampede_model::JobSpec;
 
@@ -128,10 +129,11 @@ impl Queue {
         Ok(self.bull().remove_job_scheduler(id).await?)
     }
 
-    /// All schedules, as JSON: `key`, `name`, `pattern` or `every`, `next`, …
-    pub async fn schedules(&self) -> Result<Vec<Value>, Error> {
+    /// All schedules, in BullMQ's form: `key`, `name`, `pattern` or `every`, `next`, …
+    pub async fn schedules<T: DeserializeOwned>(&self) -> Result<Vec<T>, Error> {
         let schedules = self.ask(|| self.bull().get_job_schedulers(0, -1, true)).await?;
-        Ok(schedules.iter().map(|schedule: &JobSchedulerJson| json!(schedule)).collect())
+        let read = |schedule: &JobSchedulerJson| serde_json::from_value(json!(schedule)).ok();
+        Ok(schedules.iter().filter_map(read).collect())
     }
 
     /// Puts the job after this one on the queue, if this one comes from a schedule.

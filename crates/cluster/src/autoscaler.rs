@@ -1,31 +1,30 @@
-//! How many workers there should be: pure rules, those of seed 000 by default.
+//! The number of workers a node should have: pure rules. The default thresholds are those of older software
+//! (docs/compatibility.md).
 //!
-//! - Much to do (more than `pressure` jobs wait for each that runs, or more than `waiting` wait at
-//!   all) and a machine that is not busy: up, and the further above the threshold the more at once, so
-//!   that a burst is answered in one step. Then nothing is added for `up_cooldown`.
-//! - Nothing waits and less than half is busy: down by one, if nothing was changed for
-//!   `down_cooldown`. That is why it cannot flap: whatever the load does, there is at most one step
-//!   down in that time, and none soon after a step up.
+//! - *Up*: more than `pressure` jobs wait for each that runs, or more than `waiting` jobs wait, and the machine is not
+//!   busy. The further above the threshold, the more workers at once, so that one step answers a burst. No worker is
+//!   added again for `up_cooldown`.
+//! - *Down* by one: no job waits, less than the share `busy` of the slots is in use, and the last change is older than
+//!   `down_cooldown`. So it cannot flap: there is at most one step down in that time, and none soon after a step up.
 //!
-//! Workers that drain are neither: they take no jobs, so they are no capacity, but they use memory
-//! and processor, so their place is not free.
+//! Draining workers take no jobs, so they are no capacity. They use memory and processors, so their place is not free.
 
 use std::time::Duration;
 
-/// When to scale. The defaults are seed 000's.
+/// Thresholds of scaling.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
-    /// Jobs that wait for each that runs.
+    /// Most waiting jobs for each that runs.
     pub pressure: f64,
-    /// Jobs that wait at all.
+    /// Most waiting jobs.
     pub waiting: u64,
-    /// Nothing is added while the load is above this share of the cores.
+    /// No worker is added while the load is above this share of the cores.
     pub load: f64,
-    /// Nothing is taken away while more than this share of the slots is busy.
+    /// No worker is removed while more than this share of the slots is busy.
     pub busy: f64,
-    /// After adding, nothing is added for so long.
+    /// Pause between two steps up.
     pub up_cooldown: Duration,
-    /// After any change, nothing is taken away for so long.
+    /// Pause between any change and a step down.
     pub down_cooldown: Duration,
 }
 
@@ -42,72 +41,72 @@ impl Default for Limits {
     }
 }
 
-/// What a node looks like.
+/// The state of a node at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
     /// Jobs that could begin.
     pub waiting: u64,
-    /// Jobs being worked on, here or elsewhere.
+    /// Jobs that run, here or elsewhere.
     pub active: u64,
     /// Workers there should be now.
     pub workers: usize,
     /// Workers that end their last jobs.
     pub draining: usize,
-    /// Slots of ours that have a job.
+    /// Slots of this node that have a job.
     pub busy: usize,
-    /// Slots of ours.
+    /// Slots of this node.
     pub slots: usize,
-    /// How busy the machine is, in cores.
+    /// Busy cores of the machine.
     pub load: f64,
-    /// Its cores.
+    /// Cores of the machine.
     pub cores: usize,
     /// Fewest workers.
     pub min: usize,
     /// Most workers.
     pub max: usize,
-    /// Since workers were added.
+    /// Time since workers were added.
     pub since_up: Option<Duration>,
-    /// Since workers were taken away.
+    /// Time since workers were removed.
     pub since_down: Option<Duration>,
 }
 
-/// What to do.
+/// A decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
-    /// Nothing.
+    /// No change.
     Stay,
     /// More workers.
     Up {
-        /// How many there should be.
+        /// Workers there should be.
         to: usize,
-        /// Why, for the history.
+        /// The reason, for the history.
         reason: String,
     },
-    /// Fewer.
+    /// Fewer workers.
     Down {
-        /// How many there should be.
+        /// Workers there should be.
         to: usize,
-        /// Why, for the history.
+        /// The reason, for the history.
         reason: String,
     },
 }
 
-/// How much there is to do.
+/// The jobs there are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
     /// Jobs that could begin.
     pub waiting: u64,
-    /// Jobs being worked on.
+    /// Jobs that run.
     pub active: u64,
 }
 
 impl Demand {
-    /// Seed 000's measure: jobs that wait for each that runs.
+    /// Waiting jobs for each that runs; the measure of older software (docs/compatibility.md).
     pub fn pressure(self) -> f64 {
         self.waiting as f64 / (self.active + 1) as f64
     }
 
-    /// How many times above its threshold it is; up to 1 there is no need for more.
+    /// The demand divided by its threshold; above 1, more workers are needed.
     pub(crate) fn excess(self, limits: &Limits) -> f64 {
         let over = |value: f64, limit: f64| if limit > 0.0 { value / limit } else { value + 1.0 };
         let pressure = over(self.pressure(), limits.pressure);
@@ -115,10 +114,10 @@ impl Demand {
         if self.waiting == 0 { 0.0 } else { pressure.max(waiting) }
     }
 
-    /// How many workers would be right where there are so many now.
+    /// Workers that would be right, if there are `now`.
     pub(crate) fn wanted(self, workers: usize, limits: &Limits) -> usize {
         let grown = (workers.max(1) as f64 * self.excess(limits)).ceil();
-        // Of a number beyond all reason only its size matters.
+        // The exact value of a huge number does not matter.
         (grown.min(1e6) as usize).max(workers + 1)
     }
 
@@ -127,12 +126,12 @@ impl Demand {
     }
 }
 
-/// Whether so much time has passed, or nothing has happened yet.
+/// Whether `pause` has passed since the last change, or there was none.
 pub(crate) fn is_over(since: Option<Duration>, cooldown: Duration) -> bool {
     since.is_none_or(|since| since >= cooldown)
 }
 
-/// How many workers this node should have.
+/// The number of workers this node should have.
 pub fn decide(now: &Snapshot, limits: &Limits) -> Plan {
     let demand = Demand { waiting: now.waiting, active: now.active };
     if now.workers < now.min {

@@ -1,17 +1,17 @@
-//! Commands on `worker:commands:{node}` and `worker:commands:all`: what seed 000's coordinator sends,
-//! and what anybody with redis-cli may.
+//! Commands on `worker:commands:{node}` and `worker:commands:all`. Coordinators of any version send them, and so may
+//! anybody with redis-cli.
 //!
-//! `{"action": "scale_up"}`, `"scale_down"` or `"restart"`; `count` says by how many. Whoever
-//! coordinates adds `workers`, the number there should be, and `token`, by which one that does not
-//! coordinate any more is known. A flood is worth no more than its sum: commands are added up
-//! ([`Pending`]) and carried out a few times a second.
+//! `{"action": "scale_up"}`, `"scale_down"` or `"restart"`; `count` is the number of workers more or fewer. A
+//! coordinator adds `workers`, the number there should be, and `token`, its fencing token. Commands are added up
+//! ([`Pending`]) and carried out a few times a second, so a flood does no more than its sum.
 
 use serde_json::Value;
+use stampede_wire::cluster::NodeCommand;
 
-/// By how many workers one command may change their number.
+/// Most workers that one command may name.
 const MOST: u64 = 1_024;
 
-/// What to do.
+/// The change that a command asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// So many workers more.
@@ -27,40 +27,46 @@ pub enum Action {
 /// A command as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// What to do.
+    /// The change.
     pub action: Action,
-    /// Why, if the sender says so.
+    /// The sender's reason.
     pub reason: Option<String>,
-    /// Whose decision it is, if a coordinator sent it.
+    /// The fencing token, if a coordinator sent it.
     pub token: Option<u64>,
 }
 
 impl Command {
-    /// Anybody can write a token: one that is not that of the known coordinator does not count, so
-    /// that the command stands in the history as one from outside.
+    /// Drops a token that is not the known coordinator's: anybody can write one. The history then shows the
+    /// command as one from outside.
     pub(crate) fn disown_unless(&mut self, known: Option<u64>) {
         self.token = self.token.filter(|token| Some(*token) == known);
     }
 
-    /// Reads a message; the error says what is wrong with it.
+    /// Reads a message; the error names the mistake.
     pub fn parse(text: &str) -> Result<Self, String> {
         let shown: String = text.chars().take(80).collect();
         let value: Value =
             serde_json::from_str(text).map_err(|error| format!("not JSON ({error}): {shown:?}"))?;
-        let number = |name: &str, default: u64, range: std::ops::RangeInclusive<u64>| match value
-            .get(name)
-        {
-            None | Some(Value::Null) => Ok(default),
-            Some(given) => given.as_u64().filter(|n| range.contains(n)).ok_or_else(|| {
-                format!("{name} must be a whole number from {} to {MOST}: {given}", range.start())
-            }),
+        let command: NodeCommand =
+            serde_json::from_value(value).map_err(|_| format!("no action in {shown:?}"))?;
+        Self::read(&command)
+    }
+
+    /// Checks a command's fields; the error names the mistake.
+    pub fn read(command: &NodeCommand) -> Result<Self, String> {
+        let number = |name: &str, known: Option<u64>, least: u64| {
+            // A value that is no whole number stays among the fields that could not be read.
+            let given = command.other.get(name).filter(|given| !given.is_null());
+            match (known, given) {
+                (Some(number), _) if (least..=MOST).contains(&number) => Ok(Some(number as usize)),
+                (Some(number), _) => Err(out_of_range(name, least, &number)),
+                (None, Some(given)) => Err(out_of_range(name, least, given)),
+                (None, None) => Ok(None),
+            }
         };
-        let count = number("count", 1, 1..=MOST)? as usize;
-        let workers = match value.get("workers") {
-            Some(_) => Some(number("workers", 0, 0..=MOST)? as usize),
-            None => None,
-        };
-        let action = match (value.get("action").and_then(Value::as_str), workers) {
+        let count = number("count", command.count, 1)?.unwrap_or(1);
+        let workers = number("workers", command.workers, 0)?;
+        let action = match (command.action.as_deref(), workers) {
             (Some("scale_up" | "scale_down"), Some(workers)) => Action::To(workers),
             (Some("scale_up"), None) => Action::Up(count),
             (Some("scale_down"), None) => Action::Down(count),
@@ -71,25 +77,32 @@ impl Command {
                     "unknown action {other:?}; known are scale_up, scale_down and restart"
                 ));
             }
-            (None, _) => return Err(format!("no action in {shown:?}")),
+            (None, _) => {
+                let shown = serde_json::to_string(command).unwrap_or_default();
+                let shown: String = shown.chars().take(80).collect();
+                return Err(format!("no action in {shown:?}"));
+            }
         };
-        let reason = value.get("reason").and_then(Value::as_str);
         Ok(Self {
             action,
-            reason: reason.map(|text| text.chars().take(200).collect()),
-            token: value.get("token").and_then(Value::as_u64),
+            reason: command.reason.as_ref().map(|text| text.chars().take(200).collect()),
+            token: command.token,
         })
     }
 }
 
-/// Commands that were heard and not carried out yet, added up.
+fn out_of_range(name: &str, least: u64, given: &dyn std::fmt::Display) -> String {
+    format!("{name} must be a whole number from {least} to {MOST}: {given}")
+}
+
+/// Commands that were received and not carried out yet, added up.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pending {
     to: Option<usize>,
     by: i64,
     pub(crate) restart: bool,
     pub(crate) reason: Option<String>,
-    /// All of it came from a coordinator.
+    /// All of them came from the coordinator.
     pub(crate) decided: bool,
     pub(crate) commands: usize,
 }
@@ -108,11 +121,11 @@ impl Pending {
         self.reason = command.reason.or_else(|| self.reason.take());
     }
 
-    /// How many workers there should be where there are so many now, within bounds.
+    /// The number of workers there should be, if there are `now`, within bounds.
     pub(crate) fn target(&self, now: usize, min: usize, max: usize) -> usize {
         let from = self.to.unwrap_or(now) as i64;
         let wanted = from.saturating_add(self.by).clamp(0, MOST as i64) as usize;
-        // Whoever is outside the bounds already (they may have moved) is not pushed further out.
+        // The bounds may have moved since: a node outside of them is not pushed further out.
         wanted.clamp(min.min(now), max.max(min))
     }
 }
@@ -122,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_of_seed_000_and_of_coordinators_are_understood() {
+    fn commands_of_older_software_and_of_coordinators_are_understood() {
         let up = Command::parse(r#"{"action":"scale_up"}"#).unwrap();
         assert_eq!(up, Command { action: Action::Up(1), reason: None, token: None });
         let text = r#"{"action":"scale_down","nodeId":"a","reason":"Idle queue","priority":"low",
@@ -131,10 +144,12 @@ mod tests {
         assert_eq!((decided.action, decided.token), (Action::To(3), Some(7)));
         let restart = Command::parse(r#"{"action":"restart"}"#).unwrap();
         assert_eq!(restart.action, Action::Restart);
-        assert_eq!(
-            Command::parse(r#"{"action":"scale_up","count":3}"#).unwrap().action,
-            Action::Up(3)
-        );
+        for (text, action) in [
+            (r#"{"action":"scale_up","count":3}"#, Action::Up(3)),
+            (r#"{"action":"scale_down","count":null,"workers":null}"#, Action::Down(1)),
+        ] {
+            assert_eq!(Command::parse(text).unwrap().action, action, "{text}");
+        }
     }
 
     #[test]

@@ -8,10 +8,9 @@
 //!                            ▼ stop: gives the lease back
 //! ```
 //!
-//! Two may believe to lead (one was paused past its lease), but only one can act: every write is
-//! checked against the lease in the same script. What a new leader needs to know of its predecessor
-//! (when workers were last added or dropped, which nodes there were) stands in Redis, in times of
-//! Redis' clock.
+//! Two nodes may believe to lead (one was paused past its lease), but only one can act: every write checks the
+//! fencing token in the same script. The facts that a new leader needs from its predecessor (the last change of
+//! workers, the nodes there were) stand in Redis, in times of Redis' clock.
 
 mod plan;
 mod watch;
@@ -20,8 +19,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value, json};
-use stampede_broker::{Alert, Broker, Decided, Error, Leadership, Lease, Level, NodeEntry};
+use stampede_broker::{Broker, Decided, Error, Leadership, Lease, Level};
+use stampede_wire::Loose;
+use stampede_wire::cluster::{
+    Alert, ClusterStats, NodeStats, Priority, QueueMetrics, ScalingAction, ScalingDecision,
+};
 use tokio_util::sync::CancellationToken;
 
 use self::plan::{ClusterView, Decision, NodeView, plan};
@@ -30,8 +32,13 @@ use crate::ANNOUNCE_EVERY;
 use crate::autoscaler::Demand;
 use crate::node::Shared;
 
-/// How long a lease lasts without being renewed, and how often it is.
-const LEASE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(1));
+/// A lease expires after this time without renewal.
+const LEASE_LASTS: Duration = Duration::from_secs(5);
+/// A lease is renewed, or tried for, this often.
+const RENEW_EVERY: Duration = Duration::from_secs(1);
+
+/// A node of the registry.
+type NodeEntry = stampede_broker::NodeEntry<NodeStats, QueueMetrics>;
 
 /// A node that may coordinate.
 pub(crate) struct Coordinator {
@@ -39,10 +46,10 @@ pub(crate) struct Coordinator {
     lease: Lease,
 }
 
-/// What a leader remembers.
+/// The state of a leader.
 struct Term {
     leadership: Leadership,
-    /// By our own clock the lease is over then, whatever Redis would say.
+    /// The end of the lease by this machine's clock.
     until: Instant,
     nodes: Attendance,
     /// Alerts that are not written yet.
@@ -52,20 +59,21 @@ struct Term {
     down: Option<Instant>,
     next_look: Instant,
     next_survey: Instant,
-    /// Counts of nodes that are gone may have to be added up.
+    /// Counters of nodes that are gone may have to be added up.
     unsettled: bool,
 }
 
 impl Coordinator {
     pub(crate) fn new(node: Arc<Shared>) -> Self {
-        let lease = node.broker.coordinator_lease(&node.config.name, &node.me.incarnation, LEASE.0);
+        let (name, incarnation) = (&node.config.name, &node.me.incarnation);
+        let lease = node.broker.coordinator_lease(name, incarnation, LEASE_LASTS);
         Self { node, lease }
     }
 
     /// Stands for election until `stop`, and leads when it is elected.
     pub(crate) async fn run(self, stop: CancellationToken) {
         let mut term: Option<Term> = None;
-        let mut ticks = tokio::time::interval(LEASE.1.min(self.node.config.interval));
+        let mut ticks = tokio::time::interval(RENEW_EVERY.min(self.node.config.interval));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -76,7 +84,7 @@ impl Coordinator {
             self.node.set_leads(term.is_some());
         }
         if let Some(term) = term {
-            // Another takes over at once instead of when the lease ends.
+            // Another node takes over at once instead of when the lease expires.
             let release = self.lease.release(&term.leadership);
             let _ = tokio::time::timeout(Duration::from_secs(1), release).await;
         }
@@ -122,16 +130,16 @@ impl Coordinator {
         }
     }
 
-    /// A term begins with what the predecessor left.
+    /// Begins a term with the facts that the predecessor left in Redis.
     async fn begin(&self, leadership: Leadership, until: Instant) -> Option<Term> {
         let decisions = self.broker().decisions();
         let inherited = async {
-            // Whoever led before is kept out from here on.
+            // From here on, writes of earlier leaders are refused.
             if !decisions.begin(&leadership).await? {
                 return Ok(None);
             }
-            let (history, now_ms) = decisions.history().await?;
-            Ok::<_, Error>(Some((history, now_ms, decisions.stats().await?)))
+            let (history, now_ms) = decisions.history::<ScalingDecision>().await?;
+            Ok::<_, Error>(Some((history, now_ms, decisions.stats::<ClusterStats>().await?)))
         };
         let inherited = inherited.await;
         let (history, now_ms, stats) = inherited
@@ -139,24 +147,23 @@ impl Coordinator {
             .ok()
             .flatten()?;
         tracing::info!(token = leadership.token, "coordinates the cluster from now on");
-        let since = |action: &str| {
-            let entry = history.iter().find(|entry| entry["action"] == action)?;
-            let age = Duration::from_millis(now_ms.saturating_sub(entry["timestamp"].as_u64()?));
+        let since = |action: ScalingAction| {
+            let entry = history.iter().find(|entry| entry.action.as_ref() == Some(&action))?;
+            let age = Duration::from_millis(now_ms.saturating_sub(entry.timestamp?));
             // A machine younger than the entry has nothing to wait for.
             Instant::now().checked_sub(age)
         };
-        let nodes = stats.as_ref().and_then(|stats| stats["nodes"].as_object());
-        let mut nodes: BTreeSet<String> = nodes.into_iter().flat_map(Map::keys).cloned().collect();
-        let missing = stats.as_ref().and_then(|stats| stats["missing"].as_array());
-        nodes.extend(missing.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+        let stats = stats.unwrap_or_default();
+        let mut nodes: BTreeSet<String> = stats.nodes.unwrap_or_default().into_keys().collect();
+        nodes.extend(stats.missing.unwrap_or_default());
         Some(Term {
             leadership,
             until,
             nodes: Attendance::new(nodes, Instant::now()),
             alerts: Vec::new(),
             queues: StuckQueues::default(),
-            up: since("scale_up"),
-            down: since("scale_down"),
+            up: since(ScalingAction::ScaleUp),
+            down: since(ScalingAction::ScaleDown),
             next_look: Instant::now(),
             next_survey: Instant::now(),
             unsettled: true,
@@ -167,10 +174,10 @@ impl Coordinator {
         &self.node.broker
     }
 
-    /// One look at everything; `false` when another coordinates by now.
+    /// One round: alerts, statistics, decisions; `false` when another node coordinates by now.
     async fn look(&self, term: &mut Term) -> Result<bool, Error> {
         let config = &self.node.config;
-        let nodes = self.node.registry().nodes().await?;
+        let nodes: Vec<NodeEntry> = self.node.registry().nodes().await?;
         let levels = self.broker().levels(&config.queues).await?;
         let there: BTreeSet<String> = nodes.iter().map(|node| node.name.clone()).collect();
         self.vanished(term, &there).await?;
@@ -184,8 +191,8 @@ impl Coordinator {
         term.alerts.clear();
         if raised || Instant::now() >= term.next_survey {
             let mut stats = cluster_stats(&nodes, &levels, &term.leadership);
-            // A successor has to know of those that nobody was told about yet.
-            stats["missing"] = json!(term.nodes.missing(&there));
+            // A successor has to know the missing nodes about which no alert was raised yet.
+            stats.missing = Some(term.nodes.missing(&there));
             if !decisions.survey(&term.leadership, &stats).await? {
                 return Ok(false);
             }
@@ -208,7 +215,7 @@ impl Coordinator {
             since_up: term.up.map(|at| at.elapsed()),
             since_down: term.down.map(|at| at.elapsed()),
         };
-        // While somebody is missing who may come back, what they do is not seen.
+        // A missing node may still run workers that are not seen: none is dropped meanwhile.
         let fits = |decision: &Decision| complete || decision.to > decision.from;
         for decision in plan(&view, &config.limits).into_iter().filter(fits) {
             match self.tell(term, &decision).await? {
@@ -226,20 +233,21 @@ impl Coordinator {
     async fn tell(&self, term: &Term, decision: &Decision) -> Result<Decided, Error> {
         let Decision { node, action, from, to, reason } = decision;
         tracing::info!(node, from, to, reason, "decided");
-        let text = json!({
-            "action": action,
-            "nodeId": node,
-            "reason": reason,
-            "priority": if to > from { "high" } else { "low" },
-            "count": from.abs_diff(*to),
-            "workers": to,
-            "token": term.leadership.token,
-            "coordinator": term.leadership.node,
-        });
-        self.broker().decisions().decide(&term.leadership, node, &text).await
+        let told = ScalingDecision {
+            action: Some(action.clone()),
+            node_id: Some(node.clone()),
+            reason: Some(reason.clone()),
+            priority: Some(if to > from { Priority::High } else { Priority::Low }),
+            count: Some(from.abs_diff(*to) as u64),
+            workers: Some(*to as u64),
+            token: Some(term.leadership.token),
+            coordinator: Some(term.leadership.node.clone()),
+            ..ScalingDecision::default()
+        };
+        self.broker().decisions().decide(&term.leadership, node, &told).await
     }
 
-    /// Nodes that were there before and left without a word.
+    /// Raises alerts for nodes that are gone and did not leave in good order.
     async fn vanished(&self, term: &mut Term, there: &BTreeSet<String>) -> Result<(), Error> {
         for name in term.nodes.look(there, Instant::now()) {
             if !self.node.registry().has_left(&name).await? {
@@ -255,39 +263,78 @@ impl Coordinator {
 impl Term {
     /// An alert is kept until it is written.
     fn raise(&mut self, alert: Alert) {
-        tracing::error!(kind = alert.kind, "{}", alert.message);
+        let Alert { kind, message, .. } = &alert;
+        tracing::error!(kind, "{}", message.as_deref().unwrap_or_default());
         self.alerts.push(alert);
     }
 }
 
-/// `cluster:stats`: seed 000's fields, and who wrote it.
-fn cluster_stats(nodes: &[NodeEntry], levels: &[Level], leader: &Leadership) -> Value {
-    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
-    let workers: f64 = nodes.iter().map(|node| number(&node.stats["workers"])).sum();
-    let load: f64 = nodes.iter().map(|node| number(&node.stats["load"])).sum();
-    let shown: Map<String, Value> = nodes
-        .iter()
-        .map(|node| {
-            let mut stats = node.stats.clone();
-            if let Some(stats) = stats.as_object_mut() {
-                // Long, and of no use to anybody who reads the whole cluster.
-                stats.remove("workerList");
-                stats.insert("type".to_owned(), json!("worker"));
-                if !node.queue.is_null() {
-                    stats.insert("queue".to_owned(), node.queue.clone());
-                }
-            }
-            (node.name.clone(), stats)
-        })
-        .collect();
-    json!({
-        "nodes": shown,
-        "totalWorkers": workers as u64,
-        "totalWaiting": levels.iter().map(|level| level.waiting).sum::<u64>(),
-        "totalActive": levels.iter().map(|level| level.active).sum::<u64>(),
-        "avgLoad": if nodes.is_empty() { 0.0 } else { load / nodes.len() as f64 },
-        "nodeCount": nodes.len(),
-        "coordinator": leader.node,
-        "token": leader.token,
-    })
+/// `cluster:stats`.
+fn cluster_stats(nodes: &[NodeEntry], levels: &[Level], leader: &Leadership) -> ClusterStats {
+    let load: f64 = nodes.iter().filter_map(|node| node.stats.load).sum();
+    let shown = nodes.iter().map(|node| {
+        let stats = NodeStats {
+            // Long, and of no use to readers of the whole cluster.
+            worker_list: None,
+            kind: Some("worker".to_owned()),
+            queue: node.queue.clone(),
+            ..node.stats.clone()
+        };
+        (node.name.clone(), Loose::Known(stats))
+    });
+    ClusterStats {
+        nodes: Some(shown.collect()),
+        total_workers: Some(nodes.iter().filter_map(|node| node.stats.workers).sum()),
+        total_waiting: Some(levels.iter().map(|level| level.waiting).sum()),
+        total_active: Some(levels.iter().map(|level| level.active).sum()),
+        avg_load: Some(if nodes.is_empty() { 0.0 } else { load / nodes.len() as f64 }),
+        node_count: Some(nodes.len() as u64),
+        coordinator: Some(leader.node.clone()),
+        token: Some(leader.token),
+        ..ClusterStats::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn statistics_of_the_cluster_have_the_fields_that_older_software_reads() {
+        let node = |name: &str, stats: serde_json::Value| NodeEntry {
+            name: name.to_owned(),
+            stats: serde_json::from_value(stats).unwrap(),
+            queue: (name == "a").then(|| QueueMetrics { waiting: Some(5), ..Default::default() }),
+            age: Duration::ZERO,
+        };
+        let nodes = [
+            node(
+                "a",
+                json!({ "workers": 2, "load": 1.0, "workerList": [{ "id": "w" }], "colour": "blue" }),
+            ),
+            node("b", json!({ "workers": 1, "load": 2.0, "timestamp": 9 })),
+        ];
+        let leader = Leadership { token: 7, node: "a".to_owned(), incarnation: "i".to_owned() };
+        let level = Level {
+            queue: "tickets".to_owned(),
+            waiting: 5,
+            active: 2,
+            completed: 0,
+            failed: 0,
+            paused: false,
+            last_ended: None,
+        };
+        let wanted = json!({
+            "nodes": {
+                "a": { "workers": 2, "load": 1.0, "type": "worker", "queue": { "waiting": 5 }, "colour": "blue" },
+                "b": { "workers": 1, "load": 2.0, "type": "worker", "timestamp": 9 },
+            },
+            "totalWorkers": 3, "totalWaiting": 5, "totalActive": 2, "avgLoad": 1.5, "nodeCount": 2,
+            "coordinator": "a", "token": 7,
+        });
+        let stats = cluster_stats(&nodes, &[level], &leader);
+        assert_eq!(serde_json::to_value(stats).unwrap(), wanted);
+    }
 }

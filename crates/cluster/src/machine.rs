@@ -1,4 +1,4 @@
-//! What the machine says about itself and about processes: load, memory, names.
+//! Load, memory, names and processes, read from the system.
 
 use std::fs;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ fn page_size() -> u64 {
     rustix::param::page_size() as u64
 }
 
-/// Cores that we may use.
+/// Cores that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -31,8 +31,7 @@ pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Where process ids mean the same: changes whenever the machine or the container is started; empty
-/// where it is not known.
+/// Names the start of the machine and the container within which process ids are comparable; empty if unknown.
 pub(crate) fn boot() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
     let namespace = fs::read_link("/proc/self/ns/pid");
@@ -45,27 +44,27 @@ pub(crate) fn boot() -> String {
 /// Whether a process of this machine lives.
 pub(crate) fn lives(pid: u32) -> bool {
     match fs::read_to_string(format!("/proc/{pid}/stat")) {
-        // A zombie holds nothing any more.
+        // A zombie holds no resources.
         Ok(stat) => !stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" Z")),
         Err(_) => false,
     }
 }
 
-/// How busy the processors were between two questions, in cores.
+/// Measures how many cores were busy between two calls.
 #[derive(Debug, Default)]
 pub(crate) struct Processors {
     last: Mutex<Option<(u64, u64)>>,
 }
 
 impl Processors {
-    /// Cores that were busy since the last question; `None` the first time.
+    /// Cores that were busy since the last call; `None` at the first.
     pub(crate) fn busy(&self) -> Option<f64> {
         let text = fs::read_to_string("/proc/stat").ok()?;
         let now = read_stat(&text)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let before = last.replace(now)?;
         let (busy, all) = (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1));
-        // Over how many cores the counters run, which may be more than we may use.
+        // The counters run over all cores, also those that this process may not use.
         let counted = text.lines().filter(|line| line.starts_with("cpu")).count().max(2) - 1;
         (all > 0).then(|| busy as f64 / all as f64 * counted as f64)
     }

@@ -1,20 +1,20 @@
-//! What a node is.
+//! The roles of a node.
 
-/// The roles of a node. Which node coordinates is decided by a lease among those that may.
+/// The roles of a node. A lease decides which of the possible coordinators coordinates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Roles {
-    /// It serves HTTP.
+    /// The node serves HTTP.
     pub api: bool,
-    /// It runs workers.
+    /// The node runs workers.
     pub worker: bool,
-    /// It may coordinate.
+    /// The node may coordinate.
     pub coordinator: bool,
 }
 
 impl Roles {
-    /// Their names. One that only may coordinate is not a coordinator.
-    pub fn names(self, coordinates: bool) -> Vec<&'static str> {
+    /// The names of the roles that the node has now: `coordinator` only while it coordinates.
+    pub fn names(self, coordinates: bool) -> Vec<String> {
         let all = [("api", self.api), ("worker", self.worker), ("coordinator", coordinates)];
-        all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect()
+        all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name.to_owned()).collect()
     }
 }

@@ -1,13 +1,13 @@
-//! Keeps worker processes alive: as many as wanted (`seats.rs`), one seat each (`seat.rs`).
+//! Keeps the wanted number of worker processes alive. Each process has a seat (`seat.rs`); `seats.rs` holds them all.
 //!
-//! - *Up*: a new seat with the smallest free number. *Down*: a seat is told to leave, one that does
-//!   not work first, else the one with the highest number; it drains and is gone.
-//! - *Rolling restart*: for every seat, one after the other, a new one is started with the program
-//!   that stands on the disk by now. When it says that it is ready, the old one drains. If it dies or
-//!   is not ready in time, the restart is given up and all old ones stay.
+//! - *Up*: a new seat gets the smallest free number.
+//! - *Down*: a seat whose worker does not run leaves first, else the one with the highest number. Its worker drains.
+//! - *Rolling restart*: for every seat, one after the other, a new worker is started with the program that is on disk
+//!   now. When it reports that it is ready, the old worker drains. If it dies or is not ready in time, the restart is
+//!   given up and all old workers stay.
 //! - *Stop*: all seats leave at the same time.
 //!
-//! Nothing is adopted: workers notice when their supervisor dies, and drain (see `seat.rs`).
+//! No process is adopted: workers notice the death of their supervisor, and drain (`seat.rs`).
 
 mod backoff;
 mod program;
@@ -18,8 +18,8 @@ mod status;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::json;
-use stampede_broker::{Broker, Channel, Error};
+use stampede_broker::{Broker, Error};
+use stampede_wire::announcement::{Announcement, WorkerStarted};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -30,15 +30,15 @@ use self::status::Board;
 pub use self::status::{WorkerState, WorkerStatus};
 use crate::ENTRY_LIVES;
 
-/// The seats are looked at this often even if nothing has happened.
+/// The seats are checked this often even without an event.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// Pause before the seat of one that panicked is taken again.
+/// Pause before a seat whose task panicked is started again.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
-/// Locks of jobs expire by then; before that, jobs of a dead worker are given back again and again.
+/// Locks of jobs expire by then; until then, putting back the jobs of a dead worker is repeated.
 const LOCKS_LAST: Duration = Duration::from_secs(15);
 const RECLAIM_AGAIN: Duration = Duration::from_millis(500);
 
-/// Names of the variables through which a worker learns who it is.
+/// Names of the variables that tell a worker its identity.
 pub struct WorkerEnv;
 
 impl WorkerEnv {
@@ -50,11 +50,11 @@ impl WorkerEnv {
     pub const TOKEN: &'static str = "WORKER_TOKEN";
     /// Set when standard input closes with the supervisor.
     pub const SUPERVISED: &'static str = "WORKER_SUPERVISED";
-    /// How long its jobs may take to end once it is told to stop, in milliseconds.
+    /// Milliseconds for its jobs to end once it is told to stop.
     pub const DRAIN: &'static str = "WORKER_DRAIN_MS";
 }
 
-/// How to run workers.
+/// Settings of a supervisor.
 #[derive(Debug, Clone)]
 pub struct SupervisorConfig {
     /// The program.
@@ -65,20 +65,20 @@ pub struct SupervisorConfig {
     pub env: Vec<(String, String)>,
     /// Name of this node.
     pub node: String,
-    /// How many workers at the beginning.
+    /// Workers at the beginning.
     pub workers: usize,
-    /// How long a worker's jobs may take to end; then it hands them back.
+    /// Time for a worker's jobs to end; then it puts them back on the queue.
     pub drain: Duration,
-    /// When a worker that was told to stop is killed; longer than `drain`.
+    /// Time after which a worker that was told to stop is killed; longer than `drain`.
     pub kill_after: Duration,
     /// Most memory of one worker in bytes.
     pub memory: Option<u64>,
-    /// The queues its jobs come from; jobs of a dead worker go back there.
+    /// The queues of its jobs; jobs of a dead worker are put back there.
     pub queues: Vec<String>,
 }
 
 impl SupervisorConfig {
-    /// How long to drain and when to kill, so that all has ended within `timeout`.
+    /// Times for `drain` and `kill`, so that all workers have ended within `timeout`.
     pub fn deadlines(timeout: Duration) -> (Duration, Duration) {
         let margin = (timeout / 4).min(Duration::from_secs(4));
         (timeout - margin, timeout - margin / 4)
@@ -97,7 +97,7 @@ struct Shared {
     board: Board,
     target: watch::Sender<usize>,
     restart: mpsc::Sender<()>,
-    /// Why the last rolling restart was given up, if it was.
+    /// The reason why the last rolling restart was given up, if it was.
     restart_problem: Mutex<Option<String>>,
 }
 
@@ -108,23 +108,23 @@ pub struct SupervisorHandle {
 }
 
 impl SupervisorHandle {
-    /// How many workers there should be.
+    /// Workers there should be.
     pub fn target(&self) -> usize {
         *self.shared.target.borrow()
     }
 
-    /// Changes how many workers there should be.
+    /// Changes the number of workers there should be.
     pub fn scale_to(&self, workers: usize) {
         self.shared.target.send_if_modified(|target| std::mem::replace(target, workers) != workers);
     }
 
-    /// Replaces all workers, one by one. One that is wanted while another goes on follows it.
+    /// Replaces all workers, one by one. A restart that is asked for during another one follows it.
     pub fn restart(&self) {
-        // A full channel means that one is waiting already.
+        // A full channel means that a restart is waiting already.
         let _ = self.shared.restart.try_send(());
     }
 
-    /// Why the last rolling restart was given up, if it was.
+    /// The reason why the last rolling restart was given up, if it was.
     pub fn restart_problem(&self) -> Option<String> {
         self.shared.restart_problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -134,14 +134,14 @@ impl SupervisorHandle {
         self.shared.board.changes()
     }
 
-    /// What is known about the workers.
+    /// All workers, by number.
     pub fn workers(&self) -> Vec<WorkerStatus> {
         self.shared.board.all()
     }
 }
 
 impl Supervisor {
-    /// Nothing is started before [`Supervisor::run`].
+    /// A supervisor; no process is started before [`Supervisor::run`].
     pub fn new(config: SupervisorConfig, broker: Broker) -> Self {
         let (restart, restarts) = mpsc::channel(1);
         let shared = Shared {
@@ -155,7 +155,7 @@ impl Supervisor {
         Self { shared: Arc::new(shared), restarts }
     }
 
-    /// Steers and watches it.
+    /// A handle to steer and watch it.
     pub fn handle(&self) -> SupervisorHandle {
         SupervisorHandle { shared: self.shared.clone() }
     }
@@ -178,7 +178,7 @@ impl Supervisor {
                 Some(()) = self.restarts.recv(), if rolling.is_none() => rolling = seats.roll(),
                 Some(gone) = seats.tasks.join_next_with_id() => {
                     if seats.gone(gone) == Gone::Panicked {
-                        // One that panics whenever it is started must not take a core.
+                        // A seat that panics at every start must not use a whole core.
                         tokio::select! {
                             () = tokio::time::sleep(AFTER_PANIC) => {}
                             () = stop.cancelled() => {}
@@ -197,8 +197,8 @@ impl Supervisor {
 }
 
 impl Shared {
-    /// What a dead worker still held goes back to its queues at once, not when its locks expire, and
-    /// its entries go.
+    /// Puts the jobs of a dead worker back on their queues at once, instead of when its locks expire, and removes its
+    /// entries.
     async fn clear_away(self: Arc<Self>, id: String, token: String) {
         let registry = self.broker.registry(ENTRY_LIVES);
         if let Err(error) = registry.forget_worker(&id, &token).await {
@@ -235,14 +235,12 @@ impl Shared {
 
     async fn announce_start(self: Arc<Self>, id: String) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let message = json!({
-            "workerId": id,
-            "instanceId": self.config.node,
-            "timestamp": now.as_millis() as u64,
+        let started = Announcement::WorkerStarted(WorkerStarted {
+            worker_id: id,
+            instance_id: self.config.node.clone(),
+            timestamp: now.as_millis() as u64,
         });
-        if let Err(error) =
-            self.broker.publish(Channel::WorkerStarted.as_str(), &[message.to_string()]).await
-        {
+        if let Err(error) = self.broker.publish(started.channel(), &[started.payload()]).await {
             tracing::debug!(%error, "could not announce a worker");
         }
     }

@@ -1,25 +1,25 @@
-//! `WORKER_MODE=auto`: workers make way for the API, down to none if others can work.
+//! `WORKER_MODE=auto`: workers make way for the API, down to none if other nodes have workers.
 //!
-//! A ceiling over the number of workers is halved while the API is slow, every few seconds, and
-//! raised again when it has been quick for a while. The ceiling is what the node announces as its
-//! most, so that a coordinator sends the work elsewhere.
+//! The ceiling is the most workers that the node may have. While the API is slow, the ceiling is halved every few seconds;
+//! when the API has been quick for a while, it is raised again. The node announces the ceiling as its `max`, so that
+//! a coordinator starts workers elsewhere.
 //!
-//! Several such nodes see each other's workers and may drop their last ones in the same moment. Each
-//! that has to come back because nobody works keeps one until its API has recovered; otherwise all of
-//! them would stop and start together for as long as their APIs are slow.
+//! Several such nodes see each other's workers, and may drop their last ones in the same moment. A node that is called
+//! back, because no node has a worker, keeps one until its API has recovered. Otherwise all nodes would stop and start
+//! workers together for as long as their APIs are slow.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// When workers make way.
+/// Thresholds of making way for the API.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiLimits {
     /// Nine of ten requests should be answered within this time.
     pub latency: Duration,
     /// Pause between two steps down.
     pub step: Duration,
-    /// How long the API must have been quick before workers come back.
+    /// Time for which the API must have been quick before workers come back.
     pub recovery: Duration,
 }
 
@@ -33,7 +33,7 @@ impl Default for ApiLimits {
     }
 }
 
-/// What the API and its machine look like.
+/// The state of the API and its node at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiSnapshot {
     /// Nine of ten requests were answered within this time; `None`: hardly any requests.
@@ -48,20 +48,20 @@ pub struct ApiSnapshot {
     pub max: usize,
     /// Workers of other nodes.
     pub others: usize,
-    /// It had to come back because nobody worked, and its API has not recovered since.
+    /// The node was called back because no node had a worker, and its API has not recovered since.
     pub called_back: bool,
-    /// Since the ceiling was changed.
+    /// Time since the ceiling was changed.
     pub since_change: Option<Duration>,
 }
 
 impl ApiSnapshot {
-    /// Fewest workers that must stay: one, if nobody else works, or if nobody did when this node
-    /// dropped its last one.
+    /// Fewest workers that must stay: one, if no other node has workers, or if none had when this node dropped its
+    /// last one.
     pub fn floor(&self) -> usize {
         if self.others > 0 && !self.called_back { self.min } else { self.min.max(1) }
     }
 
-    /// Whether a worker has to be started because nobody works.
+    /// Whether a worker has to be started because no node has one.
     pub fn is_needed(&self) -> bool {
         self.others == 0 && self.workers == 0 && self.min == 0
     }
@@ -81,7 +81,7 @@ impl ApiSnapshot {
     }
 }
 
-/// The ceiling there should be.
+/// The ceiling there should be now.
 pub fn ceiling(now: &ApiSnapshot, limits: &ApiLimits) -> usize {
     let unchanged = now.ceiling.clamp(now.floor(), now.max);
     match now.latency {
@@ -92,7 +92,7 @@ pub fn ceiling(now: &ApiSnapshot, limits: &ApiLimits) -> usize {
                 unchanged
             }
         }
-        // Between the two nothing is changed, or it would go back and forth.
+        // Between the two thresholds nothing changes, or the ceiling would go back and forth.
         Some(latency) if latency > limits.latency / 2 => unchanged,
         _ if now.has_recovered(limits) => (now.ceiling * 2).max(1).clamp(now.floor(), now.max),
         _ => unchanged,
@@ -104,14 +104,14 @@ const REMEMBERED: (usize, Duration) = (1_024, Duration::from_secs(10));
 /// Fewer requests than this say nothing about the API.
 const ENOUGH: usize = 10;
 
-/// How quickly requests are answered. Cheap to clone.
+/// Measures how quickly requests are answered. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct LatencyMeter {
     answers: Arc<Mutex<VecDeque<(Instant, Duration)>>>,
 }
 
 impl LatencyMeter {
-    /// A request was answered after this time.
+    /// Records that a request was answered after this time.
     pub fn record(&self, took: Duration) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         if answers.len() == REMEMBERED.0 {

@@ -1,4 +1,4 @@
-//! Templates that are ready, a limited number of them; each is made by one caller while others wait.
+//! A cache of compiled templates. Of callers that want the same one, one compiles it and the others wait.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use tokio::time::Instant;
 
 use crate::{Error, Ready};
 
-/// Templates kept in memory: a few events are printed at a time, and others wait in the store.
+/// Templates kept in memory. A few events are printed at a time; the store keeps all templates.
 const KEPT: usize = 32;
 
-/// How long a template that failed is not tried again: a template that runs into its time limit must
-/// not do so once for every ticket.
+/// A template that failed is not compiled again for this long: one that runs into its time limit must not do
+/// so for every ticket.
 const FAILURE_STANDS: Duration = Duration::from_secs(20);
 
 type Slot = Arc<OnceCell<Entry>>;
@@ -33,12 +33,12 @@ pub(crate) struct Cache {
 #[derive(Default)]
 struct Slots {
     by_key: HashMap<String, (Slot, u64)>,
-    /// Counts uses; the slot with the smallest was used longest ago.
+    /// Counts uses: the slot with the smallest number was used longest ago.
     clock: u64,
 }
 
 impl Cache {
-    /// What is kept under the key, or what `make` makes; of callers at the same time only one makes it.
+    /// The template under the key, or else the one that `make` makes. Concurrent callers make it once.
     pub(crate) async fn get(
         &self,
         key: &str,
@@ -49,7 +49,7 @@ impl Cache {
             .get_or_try_init(async || {
                 let result = match make.await {
                     Ok(ready) => Ok(Arc::new(ready)),
-                    // The next caller may have more luck at once.
+                    // An outage is not kept: the next caller tries again.
                     Err(error @ (Error::Store(_) | Error::Unavailable(_))) => return Err(error),
                     Err(error) => Err(error),
                 };

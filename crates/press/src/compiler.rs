@@ -1,4 +1,4 @@
-//! The door to Typst.
+//! The interface to Typst.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,15 +8,15 @@ use stampede_render::compiled::{Stamped, Typeset};
 
 use crate::Error;
 
-/// What a compiler's work ends in.
+/// The result of a compiler, later.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// A template that ships.
+/// A design that ships.
 #[derive(Debug, Clone)]
 pub struct Design {
-    /// Names it: `a4`.
+    /// Its name in requests: `a4`.
     pub name: String,
-    /// What it is, for a person.
+    /// Its title, for people.
     pub title: String,
     /// Its files.
     pub files: TemplateFiles,
@@ -27,15 +27,15 @@ pub struct Design {
 pub struct Published {
     /// For `stampede_render::decode`.
     pub blob: Vec<u8>,
-    /// What its author should look at all the same.
+    /// Warnings for its author.
     pub warnings: Vec<Diagnostic>,
     /// Width and height of its pages in points.
     pub pages: Vec<(f32, f32)>,
-    /// Which values of a ticket its fields show; empty for a template that is typeset.
+    /// The values of a ticket that its fields show; empty for a template that is typeset.
     pub fields: Vec<String>,
 }
 
-/// Which picture of a ticket is wanted.
+/// A picture of a ticket.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Picture {
     /// The page, from 0.
@@ -44,8 +44,8 @@ pub struct Picture {
     pub dpi: f32,
 }
 
-/// Compiles and typesets templates: people's code, so it works within limits of time and memory, and
-/// somewhere else.
+/// Compiles and typesets templates. Templates are code of organisers, so this happens in other processes,
+/// within limits of time and memory.
 pub trait Compiler: Send + Sync + 'static {
     /// Changes whenever the same files and values could give other bytes.
     fn version(&self) -> &str;
@@ -59,7 +59,7 @@ pub trait Compiler: Send + Sync + 'static {
     /// Compiles a template for an event.
     fn compile<'a>(&'a self, files: &'a TemplateFiles, event: &'a Event) -> Answer<'a, Published>;
 
-    /// All that is wrong with a template that does not compile; empty if it does, or if nobody can tell.
+    /// All mistakes of a template that does not compile; empty if it compiles, or if they cannot be found.
     fn mistakes<'a>(
         &'a self,
         _files: &'a TemplateFiles,
@@ -75,7 +75,7 @@ pub trait Compiler: Send + Sync + 'static {
         document: &'a TicketDocument,
     ) -> Answer<'a, Vec<u8>>;
 
-    /// A ticket of such a template in a form that can be merged with others: all of it static.
+    /// A ticket of a template that cannot be stamped, in a form that can be merged with others.
     fn typeset_static<'a>(
         &'a self,
         template: &'a Typeset,
@@ -86,8 +86,8 @@ pub trait Compiler: Send + Sync + 'static {
     fn picture<'a>(&'a self, pdf: &'a [u8], picture: Picture) -> Answer<'a, Vec<u8>>;
 }
 
-/// Compiles a template for its author, who wants to know all that is wrong with it and not only what
-/// showed first. That takes longer, so whoever only prints does without.
+/// Compiles a template for its author and lists all of its mistakes, not only the first. That takes longer, so
+/// it is not done for printing.
 pub async fn compile_for_author(
     compiler: &dyn Compiler,
     files: &TemplateFiles,
@@ -96,7 +96,7 @@ pub async fn compile_for_author(
     match compiler.compile(files, event).await {
         Err(Error::Template(first)) => match compiler.mistakes(files, event).await {
             Ok(all) if all.len() > first.len() => Err(Error::Template(all)),
-            // Trying on took too long, or found nothing else: what is known is told.
+            // The search took too long or found nothing else: the first mistakes are answered.
             _ => Err(Error::Template(first)),
         },
         result => result,

@@ -1,4 +1,4 @@
-//! What can go wrong with a template, by what somebody can do about it.
+//! Why there is no PDF, by what can be done about it.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl From<stampede_store::Error> for Error {
 }
 
 impl Error {
-    /// The diagnostics, if it is the template's fault; a template that was stopped has one too.
+    /// The mistakes of the template, if it is at fault; a template that was stopped has one.
     pub fn diagnostics(&self) -> Option<Vec<Diagnostic>> {
         match self {
             Self::Template(diagnostics) => Some(diagnostics.clone()),

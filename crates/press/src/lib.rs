@@ -6,10 +6,10 @@
 //! ```
 //!
 //! - [`Press`] finds the template of an event and has it compiled once for all processes.
-//! - [`Ready`] is a template that can be printed; the revision in it is part of every PDF's fingerprint.
-//! - [`Compiler`] is the door to Typst. This crate does not know what is behind it, so that neither
-//!   the API nor a worker links Typst: people's code runs in processes of its own.
-//! - [`Merger`] puts the tickets of a batch into one PDF, [`preflight()`] says what would go wrong.
+//! - [`Ready`] is a compiled template; its revision is part of every PDF's fingerprint.
+//! - [`Compiler`] is the interface to Typst. Templates are code of organisers, so they run in processes of
+//!   their own, and neither the API nor a worker links Typst.
+//! - [`Merger`] puts the tickets of a batch into one PDF, [`preflight()`] lists what would not come out well.
 //!
 //! This crate must never know HTTP or queues.
 

@@ -1,4 +1,4 @@
-//! Many tickets in one PDF, given out piece by piece: whoever sends it on decides how fast it grows.
+//! Many tickets in one PDF, written piece by piece: the caller decides how fast it grows.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use stampede_render::Merged;
 use crate::ready::with_values;
 use crate::{Compiler, Error, Ready};
 
-/// Puts tickets into one PDF. What is written waits until it is [taken](Self::take).
+/// Puts tickets into one PDF. Written bytes wait until they are [taken](Self::take).
 pub struct Merger {
     merged: Merged<Outlet>,
     outlet: Outlet,
 }
 
-/// Collects what was written and not taken yet.
+/// Collects bytes that were written and not taken yet.
 #[derive(Clone, Default)]
 struct Outlet(Arc<Mutex<Vec<u8>>>);
 
@@ -49,7 +49,7 @@ impl Merger {
         with_values(document, |values| self.merged.add(&template, values)).map_err(failed)
     }
 
-    /// What was written since the last time.
+    /// The bytes that were written since the last call.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.outlet.0.lock())
     }
@@ -59,7 +59,7 @@ impl Merger {
         self.outlet.0.lock().len()
     }
 
-    /// Ends the document; returns what was written since the last time.
+    /// Ends the document; returns the bytes that were not taken yet.
     pub fn finish(self) -> Result<Vec<u8>, Error> {
         self.merged.finish().map_err(failed)?;
         let rest = std::mem::take(&mut *self.outlet.0.lock());

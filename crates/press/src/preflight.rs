@@ -1,4 +1,4 @@
-//! What would go wrong with the tickets of an order, before the first of them is made.
+//! Lists what would not come out well on the tickets of an order, before the first of them is made.
 
 use std::collections::HashMap;
 
@@ -8,23 +8,23 @@ use stampede_model::TicketDocument;
 use crate::ready::with_values;
 use crate::{Compiler, Ready};
 
-/// Missing characters that are named at most.
+/// Missing characters named in one message.
 const NAMED: usize = 20;
 
-/// Something on one ticket that a person should look at.
+/// A problem on one ticket that a person should look at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// What kind of thing, for programs: `missing_glyphs`, `does_not_fit`, …
+    /// The kind, for programs: `missing_glyphs`, `does_not_fit`, …
     pub kind: &'static str,
     /// The field of the template.
     pub field: String,
-    /// What, where, and what to do.
+    /// The problem, its place and its remedy, for people.
     pub message: String,
 }
 
 /// The tickets with warnings, by their place in the iterator.
 ///
-/// Takes time in proportion to the number of different tickets; not for a thread that others wait for.
+/// Takes time in proportion to the number of different tickets; do not call it on a thread of the runtime.
 pub fn preflight(
     compiler: &dyn Compiler,
     ready: &Ready,
@@ -36,10 +36,10 @@ pub fn preflight(
             let found = with_values(document, |values| check.check(values));
             found.iter().map(shown).collect()
         }
-        // What becomes of its texts only typesetting can tell, but not whether there are letters for them.
+        // Only typesetting can tell how its texts come out; missing letters are found without it.
         None => missing_glyphs(compiler, document),
     };
-    // An order of a thousand tickets often has one name, or a few.
+    // An order of a thousand tickets often has one name, or a few: each is checked once.
     let mut known: HashMap<Printed, Vec<Warning>> = HashMap::new();
     let mut flagged = Vec::new();
     for (place, document) in documents.enumerate() {
@@ -70,7 +70,7 @@ fn missing_glyphs(compiler: &dyn Compiler, document: &TicketDocument) -> Vec<War
     warnings.collect()
 }
 
-/// What differs between the tickets of one order, as far as it can go wrong.
+/// The values that differ between the tickets of one order and can cause warnings.
 #[derive(PartialEq, Eq, Hash)]
 struct Printed {
     name: String,

@@ -1,4 +1,4 @@
-//! Finds the template of an event and has it compiled, once for all processes.
+//! Finds the template of an event and compiles it, once for all processes.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ enum Place {
 }
 
 impl Press {
-    /// A press; `default` is for events that chose no template.
+    /// A press; `default` is the template of events that chose none.
     pub fn new(store: Store, compiler: Arc<dyn Compiler>, default: TemplateFiles) -> Self {
         let default = Source { hash: default.hash(), files: default };
         let design_hashes = compiler.designs().iter().map(|design| design.files.hash()).collect();
@@ -46,7 +46,7 @@ impl Press {
         Self { shared: Arc::new(Shared { store, compiler, default, design_hashes, cache }) }
     }
 
-    /// What compiles and typesets.
+    /// The compiler.
     pub fn compiler(&self) -> &dyn Compiler {
         &*self.shared.compiler
     }
@@ -87,8 +87,8 @@ impl Press {
             let store = &self.shared.store;
             let keeping = store.keep_compiled_template(&key, &published.blob, Timestamp::now());
             if let Err(error) = keeping.await {
-                // Only others lose by it: they compile it again.
-                tracing::warn!(%error, event = %event.id, "a compiled template was not kept");
+                // Other processes have to compile it again.
+                tracing::warn!(%error, event = %event.id, "could not store a compiled template");
             }
             Ok(ready)
         };
@@ -100,7 +100,7 @@ impl Press {
         ready.pdf(self.compiler(), document).await
     }
 
-    /// Compiles files that need not be anybody's template, and keeps nothing.
+    /// Compiles files that are not kept.
     pub async fn try_out(
         &self,
         files: &TemplateFiles,
@@ -116,19 +116,19 @@ impl Press {
         self.shared.compiler.picture(pdf, picture).await
     }
 
-    /// The files of what an event would be printed with.
+    /// The files of the event's template.
     pub async fn files_of(&self, event: &Event) -> Result<TemplateFiles, Error> {
         let (place, _) = self.locate(event).await?;
         self.files(place).await
     }
 
-    /// What the store keeps under the key, if it can still be read.
+    /// The compiled template in the store, if there is one that can be read.
     async fn kept(&self, revision: &str, key: &str) -> Result<Option<Ready>, Error> {
         let Some(blob) = self.shared.store.compiled_template(key).await? else { return Ok(None) };
         match Ready::new(revision, &blob) {
             Ok(ready) => Ok(Some(ready)),
             Err(error) => {
-                tracing::warn!(%error, key, "a compiled template is damaged and made anew");
+                tracing::warn!(%error, key, "a compiled template in the store is damaged; compiling it again");
                 Ok(None)
             }
         }
@@ -149,7 +149,7 @@ impl Press {
             Some(choice @ TemplateChoice::Own { id, revision }) => {
                 let found = self.shared.store.template_revision(*id, *revision).await?;
                 let found = found.ok_or_else(|| gone(choice))?;
-                // From here on this very revision, even when the next one is written meanwhile.
+                // This revision, even if the next one is written meanwhile.
                 let number = Some(found.number);
                 let choice = TemplateChoice::Own { id: *id, revision: number };
                 Ok((Place::Stored(choice), found.hash))
@@ -171,7 +171,7 @@ impl Press {
         }
     }
 
-    /// Names the files together with all that turns them into a PDF.
+    /// Names the files together with the version of the compiler.
     fn revision(&self, hash: &str) -> String {
         let mut revision = Sha256::new();
         revision.update(self.shared.compiler.version());
@@ -191,7 +191,7 @@ fn gone(choice: &TemplateChoice) -> Error {
     })
 }
 
-/// Names a template together with what it sees of the event.
+/// Names a template together with the fields of the event that it sees.
 fn key(revision: &str, event: &Event) -> String {
     let mut seen = event.details.clone();
     seen.template = None;

@@ -1,4 +1,4 @@
-//! A template that is ready to print tickets.
+//! A compiled template, ready to print tickets.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use stampede_render::{Prepared, Stamper, Values};
 
 use crate::{Compiler, Error};
 
-/// Stampers kept for the next ticket; more than these are used at once only for a moment.
+/// Stampers kept for the next tickets.
 const KEPT_STAMPERS: usize = 8;
 
 /// A template, compiled for one event, with all that printing needs.
@@ -28,7 +28,7 @@ enum Kind {
 }
 
 impl Ready {
-    /// Reads what a compiler made; `revision` tells its tickets from those of other templates.
+    /// Reads the output of a compiler; `revision` is part of the fingerprint of its tickets.
     pub fn new(revision: &str, blob: &[u8]) -> Result<Self, Error> {
         let stamp = |error: &dyn std::fmt::Display| Error::Stamp(error.to_string());
         let kind = match stampede_render::blob::decode(blob).map_err(|error| stamp(&error))? {

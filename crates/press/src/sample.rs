@@ -1,4 +1,4 @@
-//! An event and a ticket that nobody ordered: to try out a template before the first order does.
+//! A sample event and a sample ticket, to try out a template before the first order.
 
 use stampede_model::{
     BatchId, Branding, Currency, Event, EventDetails, EventId, Holder, Money, Signer, Ticket,
@@ -27,29 +27,29 @@ pub fn event() -> Event {
     }
 }
 
-/// Whom a sample ticket is for.
+/// The holder of a sample ticket.
 pub fn holder() -> Holder {
     Holder {
         name: "Zoë Петрова".to_owned(), email: None, seat: Some("Row 12, Seat 7".to_owned())
     }
 }
 
-/// What a sample ticket of an event costs.
+/// The price of a sample ticket.
 pub fn price(event: &Event) -> Option<Money> {
     Money::parse("49", event.details.currency).ok()
 }
 
-/// What would be printed for a holder. The code is as long as a real one, but opens no door.
+/// The document of a holder. Its code is as long as a real one and admits nobody.
 pub fn document(event: &Event, holder: Holder, price: Option<Money>) -> TicketDocument {
     TicketDocument::new(event, &ticket(event, holder, price), &token(event))
 }
 
-/// A token of the right length, signed by a key that everybody knows.
+/// A token of the right length, signed by a key that is public.
 pub fn token(event: &Event) -> Token {
     Signer::new(event.id, 1, &[0; 32]).sign(1, 1)
 }
 
-/// A ticket that nobody ordered.
+/// A sample ticket.
 pub fn ticket(event: &Event, holder: Holder, price: Option<Money>) -> Ticket {
     Ticket {
         id: TicketId::from_bytes([0; 16]),

@@ -1,6 +1,5 @@
 //! The commands, one file each. `bench` and `example` have crates of their own.
 
-mod client;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod engine;

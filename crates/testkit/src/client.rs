@@ -1,4 +1,4 @@
-//! A client of the API that shows what came back when a test expected something else.
+//! A client for raw HTTP; a failed expectation shows the answer. Typed requests: `stampede_client`.
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
@@ -11,7 +11,7 @@ pub struct Client {
     key: Option<String>,
 }
 
-/// What a server answered.
+/// The answer of a server.
 #[derive(Debug)]
 pub struct Answer {
     /// The status code.
@@ -25,7 +25,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The body, provided that the status is this.
+    /// The body; panics if the status is another.
     #[track_caller]
     pub fn expect(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.bytes));

@@ -33,7 +33,7 @@ mod edit;
 mod error;
 mod generate;
 mod groups;
-mod jobs;
+pub mod jobs;
 mod place;
 mod preflight;
 mod read;

@@ -1,5 +1,5 @@
-//! What Stampede says to the outside, as types: answers of the HTTP API, announcements on Redis channels,
-//! entries in Redis that other software reads.
+//! The data that Stampede exchanges with the outside, as types: answers of the HTTP API, announcements on Redis
+//! channels, entries in Redis that other software reads.
 //!
 //! Handlers write these types; the command line, benchmarks and tests read them. Field names are contracts:
 //! golden tests in each file pin them.

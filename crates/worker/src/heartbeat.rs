@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use serde_json::json;
 use stampede_broker::{ConsumerHandle, Registry, Tallies, WorkerPresence};
+use stampede_wire::cluster::WorkerLoad;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -74,9 +74,9 @@ impl Heartbeat {
     }
 
     async fn announce(&self, status: &str, report: Report, total: Tallies, counted: &mut Tallies) {
-        let more = json!({ "busy": report.busy, "slots": report.slots });
+        let load = WorkerLoad { busy: report.busy as u64, slots: report.slots as u64 };
         let announced = async {
-            self.registry.announce_worker(&self.worker, status, &more).await?;
+            self.registry.announce_worker(&self.worker, status, &load).await?;
             self.registry.count(&self.worker.node, total, counted).await
         };
         if let Err(error) = announced.await {

@@ -1,7 +1,7 @@
-//! `GET /health`: the process lives; for administrators also what it is. `GET /ready`: it can do its
-//! work. Both are open to everybody, for balancers have no key, so they say no more than that.
+//! `GET /health`: the process answers; administrators also see the node. `GET /ready`: the node can do its work. Both
+//! need no key, because balancers have none, and strangers learn nothing else from them.
 //!
-//! Nodes that only work answer these two and nothing else ([`health_router`]).
+//! Nodes that only work answer these two routes and nothing else ([`health_router`]).
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use axum::extract::{FromRef, State};
 use axum::routing::get;
 use axum::{Json, Router};
 use http::{HeaderMap, StatusCode};
-use serde_json::{Value, json};
 use stampede_broker::{Broker, ConnectionState};
 use stampede_cluster::NodeHandle;
 use stampede_model::Role;
 use stampede_store::Store;
+use stampede_wire::cluster::{Health, Readiness, UpOrDown};
 
 use crate::app::App;
 use crate::auth;
@@ -22,14 +22,14 @@ use crate::problem::Problem;
 /// A dependency that does not answer within this time is down.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What has to be known to say how a node is.
+/// The parts of a node whose health is shown.
 #[derive(Clone)]
 pub struct Vitals {
     /// Records.
     pub store: Store,
     /// Redis.
     pub broker: Broker,
-    /// The node this is.
+    /// This node.
     pub node: NodeHandle,
 }
 
@@ -39,7 +39,7 @@ impl FromRef<App> for Vitals {
     }
 }
 
-/// For a node that only works: how it is, and nothing else.
+/// The routes of a node that only works.
 pub(crate) fn health_router(vitals: Vitals) -> Router {
     Router::new()
         .route("/health", get(health))
@@ -52,45 +52,39 @@ pub(crate) fn health_router(vitals: Vitals) -> Router {
         .with_state(vitals)
 }
 
+/// `GET /health`.
 pub(crate) async fn health(
     State(vitals): State<Vitals>,
     headers: HeaderMap,
-) -> Result<Json<Value>, Problem> {
-    let mut health = json!({ "status": "ok" });
+) -> Result<Json<Health>, Problem> {
     let asking = auth::principal(&vitals.store, &headers);
     let admin = match tokio::time::timeout(PATIENCE, asking).await {
         Ok(Ok(principal)) => principal.is_some_and(|principal| principal.role == Role::Admin),
-        // A key that nobody knows is worth a word; a database that is away does not make this process ill.
+        // An invalid key is refused; a database that is away says nothing about this process.
         Ok(Err(problem)) if problem.is_unauthorized() => return Err(problem),
         Ok(Err(_)) | Err(_) => false,
     };
-    if let (true, Some(health), Value::Object(node)) =
-        (admin, health.as_object_mut(), vitals.node.health())
-    {
-        health.insert("version".to_owned(), json!(env!("CARGO_PKG_VERSION")));
-        health.extend(node);
-    }
-    Ok(Json(health))
+    Ok(Json(Health { status: "ok".to_owned(), node: admin.then(|| vitals.node.health()) }))
 }
 
-pub(crate) async fn ready(State(vitals): State<Vitals>) -> (StatusCode, Json<Value>) {
+/// `GET /ready`.
+pub(crate) async fn ready(State(vitals): State<Vitals>) -> (StatusCode, Json<Readiness>) {
     readiness(&vitals, None).await
 }
 
-/// The same where nothing but work is done: there must be somebody who does it.
-async fn ready_to_work(State(vitals): State<Vitals>) -> (StatusCode, Json<Value>) {
-    let running = vitals.node.health()["workers"]["running"].as_u64().unwrap_or(0);
+/// `GET /ready` of a node that only works: a worker must run.
+async fn ready_to_work(State(vitals): State<Vitals>) -> (StatusCode, Json<Readiness>) {
+    let running = vitals.node.running_workers();
     readiness(&vitals, Some(running)).await
 }
 
-async fn readiness(vitals: &Vitals, workers: Option<u64>) -> (StatusCode, Json<Value>) {
+async fn readiness(vitals: &Vitals, workers: Option<usize>) -> (StatusCode, Json<Readiness>) {
     let (store, redis) = tokio::join!(
         tokio::time::timeout(PATIENCE, vitals.store.ping()),
         tokio::time::timeout(PATIENCE, vitals.broker.ping()),
     );
-    let word = |up: bool| if up { "up" } else { "down" };
     let state = vitals.broker.connection_state();
-    // One that answers and takes nothing does not help either.
+    // A Redis that answers but accepts no writes counts as down.
     let redis = matches!(redis, Ok(Ok(()))) && state == ConnectionState::Connected;
     let store = matches!(store, Ok(Ok(())));
     let (status, overall) = if store && redis && workers != Some(0) {
@@ -98,13 +92,17 @@ async fn readiness(vitals: &Vitals, workers: Option<u64>) -> (StatusCode, Json<V
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready")
     };
-    let mut body = json!({ "status": overall, "database": word(store), "redis": word(redis) });
-    if let Some(workers) = workers {
-        body["workers"] = word(workers > 0).into();
-    }
-    if let ConnectionState::Away { duration, reason } = state {
-        body["redisDownSeconds"] = duration.as_secs().into();
-        body["redisReason"] = reason.into();
-    }
+    let (redis_down_seconds, redis_reason) = match state {
+        ConnectionState::Away { duration, reason } => (Some(duration.as_secs()), Some(reason)),
+        _ => (None, None),
+    };
+    let body = Readiness {
+        status: overall.to_owned(),
+        database: store.into(),
+        redis: redis.into(),
+        workers: workers.map(|running| UpOrDown::from(running > 0)),
+        redis_down_seconds,
+        redis_reason,
+    };
     (status, Json(body))
 }

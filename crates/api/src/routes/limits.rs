@@ -1,13 +1,13 @@
-//! `/api/limits` and `/api/breakers`: what holds jobs back. For administrators only.
+//! `/api/limits` and `/api/breakers`: rate limits and circuit breakers. For administrators only.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use serde_json::{Value, json};
 use stampede_broker::Rate;
+use stampede_wire::queues::{Breaker, Breakers, Done, Limit, Limits};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Admin;
 use crate::input::{Body, Fields};
 use crate::problem::Problem;
 
@@ -17,24 +17,19 @@ const LONGEST_WINDOW_MS: u64 = 31 * 24 * 3600 * 1000;
 const MOST_PERMITS: u64 = 1_000_000;
 
 /// The rate limits that were set, by name.
-pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
-    let limits = app.broker.limits().all().await?;
-    let shown = limits
-        .into_iter()
-        .map(|(name, rate)| json!({ "name": name, "max": rate.max, "perMs": rate.per_ms }));
-    Ok(Json(json!({ "limits": shown.collect::<Vec<_>>() })))
+pub(crate) async fn list(State(app): State<App>, _: Admin) -> Result<Json<Limits>, Problem> {
+    let limits = app.broker.limits().all().await?.into_iter();
+    let limits = limits.map(|(name, Rate { max, per_ms })| Limit { name, max, per_ms });
+    Ok(Json(Limits { limits: limits.collect() }))
 }
 
-/// Sets a limit or changes it, for everybody and from now on: `{max, perMs}`. That of a queue is called
-/// `queue:<name>`.
+/// Sets or changes a limit for all processes: `{max, perMs}`. The limit of a queue is called `queue:<name>`.
 pub(crate) async fn set(
     State(app): State<App>,
-    caller: Caller,
+    admin: Admin,
     Path(name): Path<String>,
     Body(body): Body,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
+) -> Result<Json<Done>, Problem> {
     let mut fields = Fields::new(&body);
     fields.only(&["max", "perMs"]);
     for name in ["max", "perMs"] {
@@ -52,43 +47,42 @@ pub(crate) async fn set(
     });
     let (max, per_ms) = fields.finish(max.zip(per_ms))?;
     app.broker.limits().set(&name, Rate { max, per_ms }).await?;
-    tracing::info!(user = caller.0.user, limit = name, max, per_ms, "rate limit set");
-    Ok(Json(json!({ "success": true })))
+    tracing::info!(user = admin.0.user, limit = name, max, per_ms, "rate limit set");
+    Ok(Json(Done { success: true }))
 }
 
-/// Lifts a limit; rates that are written in the program hold again.
+/// Removes a limit; a rate that a program sets itself holds again.
 pub(crate) async fn remove(
     State(app): State<App>,
-    caller: Caller,
+    admin: Admin,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    caller.must_administer()?;
     if !app.broker.limits().unset(&name).await? {
         return Err(Problem::not_found("Limit"));
     }
-    tracing::info!(user = caller.0.user, limit = name, "rate limit lifted");
+    tracing::info!(user = admin.0.user, limit = name, "rate limit lifted");
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The outside services that are not called now.
-pub(crate) async fn breakers(
-    State(app): State<App>,
-    caller: Caller,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
-    Ok(Json(json!({ "breakers": app.broker.shut_breakers().await? })))
+/// The circuit breakers that are not closed: their services are not called now.
+pub(crate) async fn breakers(State(app): State<App>, _: Admin) -> Result<Json<Breakers>, Problem> {
+    let breakers = app.broker.shut_breakers().await?.into_iter().map(|breaker| Breaker {
+        name: breaker.name,
+        state: breaker.state,
+        retry_in_ms: breaker.retry_in_ms,
+    });
+    Ok(Json(Breakers { breakers: breakers.collect() }))
 }
 
-/// Lets a service be called again at once.
+/// Closes a circuit breaker: its service is called again at once.
 pub(crate) async fn close_breaker(
     State(app): State<App>,
-    caller: Caller,
+    admin: Admin,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    caller.must_administer()?;
     if !app.broker.close_breaker(&name).await? {
         return Err(Problem::not_found("Open circuit breaker"));
     }
-    tracing::info!(user = caller.0.user, service = name, "circuit breaker closed");
+    tracing::info!(user = admin.0.user, service = name, "circuit breaker closed");
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,119 +1,108 @@
 //! `/api/nodes`, `/api/cluster`, `/api/scaling/history`: the cluster, for administrators only.
 
+use std::collections::HashMap;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use serde_json::{Value, json};
-use stampede_broker::{NodeEntry, WorkerEntry};
+use serde_json::Value;
+use stampede_broker::{NodeEntry, Tallies, WorkerEntry};
 use stampede_cluster::{Command, ENTRY_LIVES};
+use stampede_wire::cluster::{
+    ActiveWorker, ClusterView, CommandSent, Coordinator, History, JobTotals, NodeCommand,
+    NodeStats, NodeView, Nodes, QueueMetrics, WorkerHeartbeat,
+};
 
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Admin;
 use crate::input::{Body, Fields};
 use crate::problem::Problem;
 use crate::query::{Nothing, Params};
 
-/// The nodes that are there, each with its workers.
+/// The nodes that are alive, each with its workers.
 pub(crate) async fn list(
     State(app): State<App>,
-    caller: Caller,
+    _: Admin,
     Params(Nothing): Params<Nothing>,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
+) -> Result<Json<Nodes>, Problem> {
     let registry = app.broker.registry(ENTRY_LIVES);
-    let (nodes, workers) = (registry.nodes().await?, registry.workers().await?);
+    let nodes = registry.nodes().await?;
+    let workers: Vec<WorkerEntry<ActiveWorker, WorkerHeartbeat>> = registry.workers().await?;
+    let ages: HashMap<String, u64> =
+        workers.into_iter().map(|worker| (worker.id, worker.age.as_millis() as u64)).collect();
     let leader = app.broker.coordinator().await?.map(|leader| leader.node);
-    let shown: Vec<Value> =
-        nodes.iter().map(|node| shown(node, &workers, leader.as_deref())).collect();
-    Ok(Json(json!({ "nodes": shown })))
+    let nodes = nodes.into_iter().map(|node| shown(node, &ages, leader.as_deref()));
+    Ok(Json(Nodes { nodes: nodes.collect() }))
 }
 
-fn shown(node: &NodeEntry, workers: &[WorkerEntry], leader: Option<&str>) -> Value {
-    let mut stats = node.stats.clone();
-    if let Some(stats) = stats.as_object_mut() {
-        stats.remove("incarnation");
-        let list = stats.remove("workerList").unwrap_or_else(|| json!([]));
-        stats.insert("workerProcesses".to_owned(), with_heartbeats(list, workers));
-        stats.insert("id".to_owned(), json!(node.name));
-        stats.insert("queue".to_owned(), node.queue.clone());
-        stats.insert("ageMs".to_owned(), json!(node.age.as_millis() as u64));
-        stats.insert("isCoordinator".to_owned(), json!(leader == Some(node.name.as_str())));
+/// A node, with the age of each worker's heartbeat.
+fn shown(
+    node: NodeEntry<NodeStats, QueueMetrics>,
+    heartbeats: &HashMap<String, u64>,
+    leader: Option<&str>,
+) -> NodeView {
+    let is_coordinator = leader == Some(node.name.as_str());
+    let mut view = NodeView::new(node.name, node.stats, node.age.as_millis() as u64);
+    view.is_coordinator = is_coordinator;
+    view.queue = node.queue;
+    for worker in view.workers_mut() {
+        let age = worker.id.as_ref().and_then(|id| heartbeats.get(id));
+        worker.heartbeat_ms_ago = Some(age.copied());
     }
-    stats
+    view
 }
 
-/// What the supervisor knows of its workers, with how long ago each said that it is there.
-fn with_heartbeats(mut list: Value, workers: &[WorkerEntry]) -> Value {
-    for worker in list.as_array_mut().into_iter().flatten() {
-        let heartbeat = workers.iter().find(|entry| worker["id"] == entry.id.as_str());
-        let age = json!(heartbeat.map(|entry| entry.age.as_millis() as u64));
-        // Other software may write anything there.
-        if let Some(worker) = worker.as_object_mut() {
-            worker.insert("heartbeatMsAgo".to_owned(), age);
-        }
-    }
-    list
-}
-
-/// The whole cluster: who coordinates, totals, jobs done, alerts.
+/// The whole cluster: the coordinator, totals, ended jobs, alerts.
 pub(crate) async fn cluster(
     State(app): State<App>,
-    caller: Caller,
+    _: Admin,
     Params(Nothing): Params<Nothing>,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
+) -> Result<Json<ClusterView>, Problem> {
     let decisions = app.broker.decisions();
     let leader = app.broker.coordinator().await?;
     let counters = app.broker.registry(ENTRY_LIVES).counters().await?;
-    let done = |of: fn(&stampede_broker::Tallies) -> u64| counters.values().map(of).sum::<u64>();
-    Ok(Json(json!({
-        "coordinator": leader.as_ref().map(|leader| json!({
-            "node": leader.node, "token": leader.token,
-        })),
-        "stats": decisions.stats().await?,
-        "jobs": {
-            "completed": done(|t| t.completed),
-            "failed": done(|t| t.failed),
-            "stalled": done(|t| t.stalled),
+    let done = |of: fn(&Tallies) -> u64| counters.values().map(of).sum::<u64>();
+    Ok(Json(ClusterView {
+        coordinator: leader.map(|leader| Coordinator { node: leader.node, token: leader.token }),
+        stats: decisions.stats().await?,
+        jobs: JobTotals {
+            completed: done(|t| t.completed),
+            failed: done(|t| t.failed),
+            stalled: done(|t| t.stalled),
         },
-        "alerts": decisions.alerts().await?,
-    })))
+        alerts: decisions.alerts().await?,
+    }))
 }
 
 /// The last 100 decisions, newest first.
 pub(crate) async fn history(
     State(app): State<App>,
-    caller: Caller,
+    _: Admin,
     Params(Nothing): Params<Nothing>,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
+) -> Result<Json<History>, Problem> {
     let (history, _) = app.broker.decisions().history().await?;
-    Ok(Json(json!({ "history": history })))
+    Ok(Json(History { history }))
 }
 
-/// Sends a command to a node, or to `all`: `{"action": "scale_up" | "scale_down" | "restart"}`, with
-/// `count` if it is about more than one worker.
+/// Sends a command to a node, or to `all`: `{"action": "scale_up" | "scale_down" | "restart"}`, and `count` for more
+/// than one worker.
 pub(crate) async fn command(
     State(app): State<App>,
-    caller: Caller,
+    admin: Admin,
     Path(node): Path<String>,
     Body(body): Body,
-) -> Result<(StatusCode, Json<Value>), Problem> {
-    caller.must_administer()?;
+) -> Result<(StatusCode, Json<CommandSent>), Problem> {
     let mut fields = Fields::new(&body);
     fields.only(&["action", "count"]);
     fields.finish(Some(()))?;
-    let refused = |reason: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, reason);
-    let mut command = json!({
-        "action": body.get("action"),
-        "reason": format!("by {} over HTTP", caller.0.user),
-    });
-    if let Some(count) = body.get("count") {
-        command["count"] = count.clone();
-    }
-    Command::parse(&command.to_string()).map_err(refused)?;
+    // Wrong values stay in it, so that their mistakes can be named.
+    let mut command: NodeCommand =
+        serde_json::from_value(Value::Object(body)).map_err(|error| Problem::internal(&error))?;
+    command.reason = Some(format!("by {} over HTTP", admin.0.user));
+    Command::read(&command)
+        .map_err(|reason| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, reason))?;
     if node != "all" {
-        let nodes = app.broker.registry(ENTRY_LIVES).nodes().await?;
+        let nodes = app.broker.registry(ENTRY_LIVES).nodes::<NodeStats, QueueMetrics>().await?;
         if !nodes.iter().any(|entry| entry.name == node) {
             return Err(Problem::not_found("Node"));
         }
@@ -123,29 +112,6 @@ pub(crate) async fn command(
         let detail = "nobody listens: the node runs no workers, or is cut off";
         return Err(Problem::new(StatusCode::CONFLICT, detail));
     }
-    tracing::info!(user = caller.0.user, node, %command, "command sent");
-    Ok((StatusCode::ACCEPTED, Json(json!({ "success": true, "heard": heard }))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_other_software_wrote_into_the_list_of_workers_is_shown_as_it_is() {
-        let workers = [WorkerEntry {
-            id: "a".to_owned(),
-            active: Value::Null,
-            heartbeat: Value::Null,
-            age: std::time::Duration::from_millis(7),
-        }];
-        let list = json!([5, "x", null, ["a"], { "id": "a" }, { "id": 1 }]);
-        let wanted = json!([
-            5, "x", null, ["a"],
-            { "id": "a", "heartbeatMsAgo": 7 },
-            { "id": 1, "heartbeatMsAgo": null },
-        ]);
-        assert_eq!(with_heartbeats(list, &workers), wanted);
-        assert_eq!(with_heartbeats(json!("none"), &workers), json!("none"));
-    }
+    tracing::info!(user = admin.0.user, node, ?command, "command sent");
+    Ok((StatusCode::ACCEPTED, Json(CommandSent { success: true, heard })))
 }

@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use redis::{Script, cmd};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::counters::COUNTERS;
 use super::{Leadership, object};
@@ -44,17 +45,6 @@ pub enum Decided {
     Unheard,
     /// Somebody else coordinates by now; nothing was written.
     Fenced,
-}
-
-/// Something an operator should know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Alert {
-    /// What kind: `node-dead`, `queue-stuck`, ….
-    pub kind: &'static str,
-    /// Which node or queue.
-    pub subject: String,
-    /// In a sentence.
-    pub message: String,
 }
 
 /// Decisions about this cluster. Cheap to clone.
@@ -116,7 +106,7 @@ impl Decisions {
         &self,
         leader: &Leadership,
         node: &str,
-        decision: &Value,
+        decision: &impl Serialize,
     ) -> Result<Decided, Error> {
         let heard: i64 = DECIDE
             .key(fence(HISTORY))
@@ -137,7 +127,7 @@ impl Decisions {
     }
 
     /// Writes what a coordinator has seen; `false` if another coordinates.
-    pub async fn survey(&self, leader: &Leadership, stats: &Value) -> Result<bool, Error> {
+    pub async fn survey(&self, leader: &Leadership, stats: &impl Serialize) -> Result<bool, Error> {
         Ok(SURVEY
             .key(fence(STATS))
             .key(STATS)
@@ -149,24 +139,32 @@ impl Decisions {
     }
 
     /// Raises alerts; `false` if another coordinates.
-    pub async fn alert(&self, leader: &Leadership, alerts: &[Alert]) -> Result<bool, Error> {
+    pub async fn alert(
+        &self,
+        leader: &Leadership,
+        alerts: &[impl Serialize],
+    ) -> Result<bool, Error> {
         let mut call = ALERT.prepare_invoke();
         call.key(fence(ALERTS)).key(ALERTS).arg(leader.token).arg(KEPT);
         call.arg(Channel::ClusterAlert.as_str());
-        for Alert { kind, subject, message } in alerts {
-            call.arg(object(&json!({ "kind": kind, "subject": subject, "message": message })));
+        for alert in alerts {
+            call.arg(object(alert));
         }
         Ok(call.invoke_async(&mut self.broker.redis()).await?)
     }
 
     /// Tells everybody that a node has changed the number of its workers; `remember` is its entry in
     /// the history, unless a coordinator has written one.
-    pub async fn step(&self, event: &Value, remember: Option<&Value>) -> Result<(), Error> {
+    pub async fn step<E: Serialize>(
+        &self,
+        event: &impl Serialize,
+        remember: Option<&E>,
+    ) -> Result<(), Error> {
         let _: () = STEP
             .key(HISTORY)
             .arg(Channel::ScalingEvent.as_str())
             .arg(object(event))
-            .arg(remember.map(object).unwrap_or_default())
+            .arg(remember.map(|entry| object(entry)).unwrap_or_default())
             .arg(KEPT)
             .invoke_async(&mut self.broker.redis())
             .await?;
@@ -174,7 +172,11 @@ impl Decisions {
     }
 
     /// Sends a command to a node, or to `all`; returns how many heard it, if Redis can tell.
-    pub async fn command(&self, node: &str, command: &Value) -> Result<Option<u64>, Error> {
+    pub async fn command(
+        &self,
+        node: &str,
+        command: &impl Serialize,
+    ) -> Result<Option<u64>, Error> {
         let text = object(command);
         let mut redis = self.broker.redis();
         let heard = cmd("PUBLISH").arg(commands_to(node)).arg(text).query_async(&mut redis).await?;
@@ -182,7 +184,7 @@ impl Decisions {
     }
 
     /// The last decisions, newest first, and the time by Redis' clock.
-    pub async fn history(&self) -> Result<(Vec<Value>, u64), Error> {
+    pub async fn history<T: DeserializeOwned>(&self) -> Result<(Vec<T>, u64), Error> {
         let mut entries: Vec<String> =
             READ_HISTORY.key(HISTORY).arg(KEPT).invoke_async(&mut self.broker.redis()).await?;
         let now_ms = entries.pop().and_then(|now| now.parse().ok()).unwrap_or(0);
@@ -190,7 +192,7 @@ impl Decisions {
     }
 
     /// The last alerts, newest first.
-    pub async fn alerts(&self) -> Result<Vec<Value>, Error> {
+    pub async fn alerts<T: DeserializeOwned>(&self) -> Result<Vec<T>, Error> {
         let mut redis = self.broker.redis();
         let entries: Vec<String> =
             cmd("LRANGE").arg(ALERTS).arg(0).arg(KEPT - 1).query_async(&mut redis).await?;
@@ -198,14 +200,14 @@ impl Decisions {
     }
 
     /// `cluster:stats`, as a coordinator wrote it last.
-    pub async fn stats(&self) -> Result<Option<Value>, Error> {
+    pub async fn stats<T: DeserializeOwned>(&self) -> Result<Option<T>, Error> {
         let text: Option<String> =
             cmd("GET").arg(STATS).query_async(&mut self.broker.redis()).await?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
     }
 }
 
-fn parse_all(entries: &[String]) -> Vec<Value> {
+fn parse_all<T: DeserializeOwned>(entries: &[String]) -> Vec<T> {
     entries.iter().filter_map(|entry| serde_json::from_str(entry).ok()).collect()
 }
 

@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use redis::{Script, cmd};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -87,26 +88,26 @@ pub struct Announced {
 
 /// A node that is there.
 #[derive(Debug, Clone)]
-pub struct NodeEntry {
+pub struct NodeEntry<S, Q> {
     /// Its name.
     pub name: String,
-    /// What it says of itself (`workers:stats`).
-    pub stats: Value,
-    /// What it says of the queues (`queue:metrics`).
-    pub queue: Value,
+    /// Its report about itself (`workers:stats`); the default if that cannot be read.
+    pub stats: S,
+    /// Its report about the queues (`queue:metrics`), if there is one that can be read.
+    pub queue: Option<Q>,
     /// How long ago it said so, by Redis' clock.
     pub age: Duration,
 }
 
 /// A worker that is there.
 #[derive(Debug, Clone)]
-pub struct WorkerEntry {
+pub struct WorkerEntry<A, H> {
     /// Its name.
     pub id: String,
-    /// `workers:active`.
-    pub active: Value,
-    /// `workers:heartbeat`.
-    pub heartbeat: Value,
+    /// `workers:active`, if that can be read.
+    pub active: Option<A>,
+    /// `workers:heartbeat`; the default if that cannot be read.
+    pub heartbeat: H,
     /// How long ago it said so, by Redis' clock.
     pub age: Duration,
 }
@@ -151,8 +152,7 @@ impl Registry {
         &self,
         name: &str,
         me: &Holder,
-        stats: &Value,
-        queue: Option<&Value>,
+        stats: &impl Serialize,
         dead: Option<&Holder>,
     ) -> Result<ClaimNode, Error> {
         let (ours, holder, expires_ms): (bool, String, i64) = CLAIM
@@ -171,15 +171,21 @@ impl Registry {
         // Should it die from here on, it did not leave in good order.
         let mut redis = self.broker.redis();
         let _: () = cmd("DEL").arg(left_key(name)).query_async(&mut redis).await?;
-        let with_start = |value: &Value| with(value, json!({ "incarnation": me.incarnation }));
-        let other_workers = self.announce(STATS, name, &with_start(stats), Sweep::Old).await?;
-        if let Some(queue) = queue {
-            self.announce(METRICS, name, &with_start(queue), Sweep::Old).await?;
-        }
+        let other_workers = self.announce(STATS, name, &started(stats, me), Sweep::Old).await?;
         Ok(ClaimNode::Ours(Announced {
             coordinator: self.broker.coordinator().await?,
             other_workers,
         }))
+    }
+
+    /// Writes a node's report about the queues; its name must have been announced.
+    pub async fn announce_metrics(
+        &self,
+        name: &str,
+        me: &Holder,
+        queue: &impl Serialize,
+    ) -> Result<(), Error> {
+        self.announce(METRICS, name, &started(queue, me), Sweep::Old).await.map(drop)
     }
 
     /// Looks for workers that did not announce themselves for too long, and lets them vanish. A thousand
@@ -221,7 +227,7 @@ impl Registry {
         &self,
         worker: &WorkerPresence,
         status: &str,
-        more: &Value,
+        more: &impl Serialize,
     ) -> Result<(), Error> {
         let start = json!({ "incarnation": worker.incarnation });
         let active = json!({
@@ -230,7 +236,7 @@ impl Registry {
         });
         let heartbeat = with(
             &json!({ "worker_id": worker.id, "instance_id": worker.node, "status": status }),
-            more.clone(),
+            json!(more),
         );
         self.announce(ACTIVE, &worker.id, &with(&active, start.clone()), Sweep::Nothing).await?;
         self.announce(HEARTBEAT, &worker.id, &with(&heartbeat, start), Sweep::Nothing).await?;
@@ -244,26 +250,34 @@ impl Registry {
     }
 
     /// The nodes that are there, by name.
-    pub async fn nodes(&self) -> Result<Vec<NodeEntry>, Error> {
+    pub async fn nodes<S, Q>(&self) -> Result<Vec<NodeEntry<S, Q>>, Error>
+    where
+        S: DeserializeOwned + Default,
+        Q: DeserializeOwned,
+    {
         let mut queues = self.read(METRICS).await?;
         let nodes = self.read(STATS).await?;
-        let entry = |(name, (stats, age)): (String, (Value, Duration))| NodeEntry {
-            queue: queues.remove(&name).map(|(queue, _)| queue).unwrap_or_default(),
+        let entry = |(name, (stats, age)): (String, (Option<S>, Duration))| NodeEntry {
+            queue: queues.remove(&name).and_then(|(queue, _)| queue),
             name,
-            stats,
+            stats: stats.unwrap_or_default(),
             age,
         };
         Ok(nodes.into_iter().map(entry).collect())
     }
 
     /// The workers that are there, by name.
-    pub async fn workers(&self) -> Result<Vec<WorkerEntry>, Error> {
+    pub async fn workers<A, H>(&self) -> Result<Vec<WorkerEntry<A, H>>, Error>
+    where
+        A: DeserializeOwned,
+        H: DeserializeOwned + Default,
+    {
         let mut active = self.read(ACTIVE).await?;
         let heartbeats = self.read(HEARTBEAT).await?;
-        let entry = |(id, (heartbeat, age)): (String, (Value, Duration))| WorkerEntry {
-            active: active.remove(&id).map(|(active, _)| active).unwrap_or_default(),
+        let entry = |(id, (heartbeat, age)): (String, (Option<H>, Duration))| WorkerEntry {
+            active: active.remove(&id).and_then(|(active, _)| active),
             id,
-            heartbeat,
+            heartbeat: heartbeat.unwrap_or_default(),
             age,
         };
         Ok(heartbeats.into_iter().map(entry).collect())
@@ -296,12 +310,11 @@ impl Registry {
         Ok(())
     }
 
-    async fn read(&self, hash: Hash) -> Result<BTreeMap<String, (Value, Duration)>, Error> {
+    async fn read<T: DeserializeOwned>(&self, hash: Hash) -> Result<Entries<T>, Error> {
         let texts = self.entries(hash, Sweep::Nothing).await?;
         let entries = texts.chunks_exact(3).map(|entry| {
             let age = Duration::from_millis(entry[2].parse().unwrap_or(0));
-            let value = serde_json::from_str(&entry[1]).unwrap_or(Value::Null);
-            (entry[0].clone(), (value, age))
+            (entry[0].clone(), (serde_json::from_str(&entry[1]).ok(), age))
         });
         Ok(entries.collect())
     }
@@ -328,6 +341,14 @@ impl Sweep {
     fn word(self) -> &'static str {
         if self == Self::Old { "sweep" } else { "" }
     }
+}
+
+/// Entries of a hash by name, as far as they can be read, each with its age.
+type Entries<T> = BTreeMap<String, (Option<T>, Duration)>;
+
+/// A report of a node, with the start of the node that wrote it.
+fn started(report: &impl Serialize, me: &Holder) -> Value {
+    with(&json!(report), json!({ "incarnation": me.incarnation }))
 }
 
 /// One object with the fields of another added.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stampede_broker::{
-    Alert, Broker, ClaimNode, Config, Decided, Decisions, Holder, Tallies, WorkerPresence,
+    Broker, ClaimNode, Config, Decided, Decisions, Holder, Tallies, WorkerPresence,
 };
 use stampede_testkit::{Redis, eventually};
 
@@ -32,9 +32,9 @@ async fn who_does_not_announce_itself_vanishes_alone_and_its_counts_stay() {
     let registry = broker.registry(SHORT);
     let stats = json!({ "instanceId": "x", "workers": 3 });
     for name in ["a", "b"] {
-        let claim =
-            registry.announce_node(name, &holder(name), &stats, Some(&json!({})), None).await;
+        let claim = registry.announce_node(name, &holder(name), &stats, None).await;
         assert!(matches!(claim.unwrap(), ClaimNode::Ours(_)));
+        registry.announce_metrics(name, &holder(name), &json!({})).await.unwrap();
     }
     let worker = WorkerPresence {
         id: "a-worker-0".to_owned(),
@@ -50,15 +50,15 @@ async fn who_does_not_announce_itself_vanishes_alone_and_its_counts_stay() {
         registry.count("a", done, &mut counted).await.unwrap();
     }
     let names = || async {
-        let nodes = registry.nodes().await.unwrap();
+        let nodes = registry.nodes::<Value, Value>().await.unwrap();
         nodes.into_iter().map(|node| node.name).collect::<Vec<_>>()
     };
     assert_eq!(names().await, ["a", "b"]);
-    assert_eq!(registry.workers().await.unwrap()[0].heartbeat["busy"], 2);
+    assert_eq!(registry.workers::<Value, Value>().await.unwrap()[0].heartbeat["busy"], 2);
 
     // Only b goes on: a and its worker vanish, from the hashes too.
     eventually(PATIENCE, || async {
-        registry.announce_node("b", &holder("b"), &stats, None, None).await.unwrap();
+        registry.announce_node("b", &holder("b"), &stats, None).await.unwrap();
         registry.sweep_workers().await.unwrap();
         let fields = redis.cli(&["HKEYS", "workers:stats"]);
         if fields == "b" { Ok(()) } else { Err(fields) }
@@ -86,10 +86,8 @@ async fn who_does_not_announce_itself_vanishes_alone_and_its_counts_stay() {
 async fn times_are_those_of_redis_and_texts_stay_json() {
     let (redis, broker) = connect().await;
     let registry = broker.registry(PATIENCE);
-    registry
-        .announce_node("a", &holder("a"), &json!({}), Some(&json!({ "x": 1 })), None)
-        .await
-        .unwrap();
+    registry.announce_node("a", &holder("a"), &json!({}), None).await.unwrap();
+    registry.announce_metrics("a", &holder("a"), &json!({ "x": 1 })).await.unwrap();
     for hash in ["workers:stats", "queue:metrics"] {
         let text = redis.cli(&["HGET", hash, "a"]);
         let value: Value = serde_json::from_str(&text).unwrap();
@@ -106,8 +104,8 @@ async fn an_entry_from_before_the_clock_was_set_back_vanishes_too() {
     let seconds: u64 = redis.cli(&["TIME"]).lines().next().unwrap().parse().unwrap();
     let future = format!("{{\"workers\":5,\"timestamp\":{}}}", (seconds + 3600) * 1000);
     redis.cli(&["HSET", "workers:stats", "ghost", &future, "foreign", "not ours"]);
-    assert!(registry.nodes().await.unwrap().is_empty());
-    let claim = registry.announce_node("a", &holder("a"), &json!({}), None, None).await.unwrap();
+    assert!(registry.nodes::<Value, Value>().await.unwrap().is_empty());
+    let claim = registry.announce_node("a", &holder("a"), &json!({}), None).await.unwrap();
     let ClaimNode::Ours(announced) = claim else { panic!("the name is free") };
     assert_eq!(announced.other_workers, 0);
     let fields = redis.cli(&["HKEYS", "workers:stats"]);
@@ -124,8 +122,7 @@ async fn a_name_belongs_to_one_process_until_that_is_gone() {
         let registry = registry.clone();
         async move {
             let dead = dead.map(holder);
-            let claim =
-                registry.announce_node("a", &holder(who), &json!({}), None, dead.as_ref()).await;
+            let claim = registry.announce_node("a", &holder(who), &json!({}), dead.as_ref()).await;
             matches!(claim.unwrap(), ClaimNode::Ours(_))
         }
     };
@@ -138,7 +135,8 @@ async fn a_name_belongs_to_one_process_until_that_is_gone() {
     registry.forget_node("a", &holder("first")).await.unwrap();
     assert!(!registry.has_left("a").await.unwrap(), "not its name any more");
     registry.forget_node("a", &holder("second")).await.unwrap();
-    assert!(registry.has_left("a").await.unwrap() && registry.nodes().await.unwrap().is_empty());
+    let nodes = registry.nodes::<Value, Value>().await.unwrap();
+    assert!(registry.has_left("a").await.unwrap() && nodes.is_empty());
     assert!(announce("third", None).await);
     assert!(!registry.has_left("a").await.unwrap(), "it is back, and might die now");
     eventually(PATIENCE, || async { announce("fourth", None).await.then_some(()) }).await;
@@ -174,7 +172,10 @@ async fn one_that_does_not_lead_any_more_changes_nothing() {
     let decision = json!({ "action": "scale_up", "nodeId": "n" });
     assert!(decisions.begin(&leader).await.unwrap());
     assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Unheard);
-    assert!(decisions.history().await.unwrap().0.is_empty(), "what nobody heard is not history");
+    assert!(
+        decisions.history::<Value>().await.unwrap().0.is_empty(),
+        "what nobody heard is not history"
+    );
     let mut node = broker.subscribe(&Decisions::command_channels("n")).await.unwrap();
     assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Told);
     let heard: Value = serde_json::from_str(&node.next().await.unwrap()).unwrap();
@@ -184,7 +185,7 @@ async fn one_that_does_not_lead_any_more_changes_nothing() {
     let other = broker.coordinator_lease("b", "2", PATIENCE);
     let (new, _) = other.hold().await.unwrap().unwrap();
     assert!(decisions.begin(&new).await.unwrap() && !decisions.begin(&leader).await.unwrap());
-    let alert = Alert { kind: "node-dead", subject: "x".to_owned(), message: "gone".to_owned() };
+    let alert = json!({ "kind": "node-dead", "subject": "x", "message": "gone" });
     let alerts = std::slice::from_ref(&alert);
     assert_eq!(decisions.decide(&leader, "n", &decision).await.unwrap(), Decided::Fenced);
     assert!(!decisions.survey(&leader, &json!({ "by": "old" })).await.unwrap());
@@ -196,14 +197,14 @@ async fn one_that_does_not_lead_any_more_changes_nothing() {
     assert!(!registry.settle_counters(&leader, &["n".to_owned()]).await.unwrap());
     assert_eq!(registry.counters().await.unwrap()["came-since"], done);
     assert_eq!(redis.cli(&["EXISTS", "cluster:stats", "cluster:alerts"]), "0");
-    assert_eq!(decisions.history().await.unwrap().0.len(), 1);
+    assert_eq!(decisions.history::<Value>().await.unwrap().0.len(), 1);
 
     assert!(decisions.survey(&new, &json!({ "by": "new" })).await.unwrap());
     assert!(decisions.alert(&new, alerts).await.unwrap());
-    assert_eq!(decisions.stats().await.unwrap().unwrap()["by"], "new");
-    assert_eq!(decisions.alerts().await.unwrap()[0]["kind"], "node-dead");
+    assert_eq!(decisions.stats::<Value>().await.unwrap().unwrap()["by"], "new");
+    assert_eq!(decisions.alerts::<Value>().await.unwrap()[0]["kind"], "node-dead");
     for _ in 0..120 {
         decisions.decide(&new, "n", &decision).await.unwrap();
     }
-    assert_eq!(decisions.history().await.unwrap().0.len(), 100);
+    assert_eq!(decisions.history::<Value>().await.unwrap().0.len(), 100);
 }

@@ -442,7 +442,7 @@ async fn a_schedule_goes_on_although_its_runs_are_slow_or_fail() {
     played.failure().await.settles(Ok(()));
     let third = played.run().await;
     assert_eq!(third.job.data, json!({"ticketId": "report"}));
-    let schedules = stage.queue.schedules().await.unwrap();
+    let schedules: Vec<serde_json::Value> = stage.queue.schedules().await.unwrap();
     assert_eq!((&schedules[0]["key"], &schedules[0]["every"]), (&json!("report"), &json!(200)));
     assert!(stage.queue.unschedule("report").await.unwrap());
     assert!(!stage.queue.unschedule("report").await.unwrap());

@@ -1,13 +1,13 @@
-//! Which node adds or drops workers: pure, by the rules of [`crate::autoscaler`] for the whole cluster.
+//! Decides which node adds or drops workers: pure, by the rules of [`crate::autoscaler`] for the whole cluster.
 
 use std::time::Duration;
 
-use serde_json::Value;
+use stampede_wire::cluster::{NodeStats, ScalingAction};
 
 use crate::ANNOUNCE_EVERY;
 use crate::autoscaler::{Demand, Limits, is_over};
 
-/// A node that said nothing for this long is probably dead.
+/// A node whose report is older than this is probably dead.
 const STALE: Duration = ANNOUNCE_EVERY.saturating_mul(2);
 
 /// A node as its coordinator sees it.
@@ -25,32 +25,32 @@ pub(crate) struct NodeView {
     pub(crate) cores: usize,
     pub(crate) min: usize,
     pub(crate) max: usize,
-    /// Since it changed the number of its workers.
+    /// Time since the node changed the number of its workers.
     pub(crate) changed: Option<Duration>,
 }
 
 impl NodeView {
-    /// From what a node said of itself so long ago; `None` for one that runs no workers, stops, says too
-    /// little, or has missed an announcement: nothing is decided on old data.
-    pub(crate) fn read(name: &str, stats: &Value, age: Duration) -> Option<Self> {
-        let number = |value: &Value| value.as_u64().map(|n| n as usize);
-        if stats["stopping"] == true || age > STALE {
+    /// The view of a node whose report is `age` old. `None` for a node that has no workers, stops, reports too
+    /// little (other software), or has missed an announcement: nothing is decided on old data.
+    pub(crate) fn read(name: &str, stats: &NodeStats, age: Duration) -> Option<Self> {
+        if stats.stopping == Some(true) || age > STALE {
             return None;
         }
-        let states = &stats["states"];
-        let average = stats["load"].as_f64().unwrap_or(0.0);
+        let states = stats.states.as_ref()?;
+        let average = stats.load.unwrap_or(0.0);
+        let changed = stats.changed_ms_ago.flatten();
         Some(Self {
             name: name.to_owned(),
-            workers: number(&states["target"])?,
-            running: number(&stats["workers"])?,
-            draining: number(&states["draining"])?,
-            busy: number(&stats["busy"])?,
-            slots: number(&stats["slots"])?,
-            load: average.max(stats["busyCores"].as_f64().unwrap_or(0.0)),
-            cores: number(&stats["cores"])?.max(1),
-            min: number(&stats["min"])?,
-            max: number(&stats["max"])?,
-            changed: stats["changedMsAgo"].as_u64().map(|ms| Duration::from_millis(ms) + age),
+            workers: states.target? as usize,
+            running: stats.workers? as usize,
+            draining: states.draining? as usize,
+            busy: stats.busy? as usize,
+            slots: stats.slots? as usize,
+            load: average.max(stats.busy_cores.unwrap_or(0.0)),
+            cores: (stats.cores? as usize).max(1),
+            min: stats.min? as usize,
+            max: stats.max? as usize,
+            changed: changed.map(|ms| Duration::from_millis(ms) + age),
         })
         .filter(|node| node.max > 0 || node.workers > 0)
     }
@@ -65,21 +65,21 @@ pub(crate) struct ClusterView {
     pub(crate) since_down: Option<Duration>,
 }
 
-/// What was decided about one node.
+/// A decision about one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) node: String,
-    pub(crate) action: &'static str,
+    pub(crate) action: ScalingAction,
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) reason: String,
 }
 
-/// What to do now.
+/// Decides; mostly nothing.
 pub(crate) fn plan(now: &ClusterView, limits: &Limits) -> Vec<Decision> {
     let total: usize = now.nodes.iter().map(|node| node.workers).sum();
     if now.demand.waiting > 0 && total == 0 {
-        // However little it is, somebody has to do it.
+        // One job is enough to start a worker.
         return spread(now, 1, f64::INFINITY, "Nobody works".to_owned());
     }
     if now.demand.excess(limits) > 1.0 {
@@ -105,7 +105,7 @@ pub(crate) fn plan(now: &ClusterView, limits: &Limits) -> Vec<Decision> {
     let most = candidates.max_by_key(|node| (node.workers, std::cmp::Reverse(&node.name)));
     let decision = most.map(|node| Decision {
         node: node.name.clone(),
-        action: "scale_down",
+        action: ScalingAction::ScaleDown,
         from: node.workers,
         to: node.workers - 1,
         reason: format!("Idle queue: {busy} of {slots} slots busy"),
@@ -113,7 +113,7 @@ pub(crate) fn plan(now: &ClusterView, limits: &Limits) -> Vec<Decision> {
     decision.into_iter().collect()
 }
 
-/// Gives so many new workers to the nodes that have most to spare.
+/// Distributes `more` new workers to the nodes with the most free processors.
 fn spread(now: &ClusterView, more: usize, load: f64, reason: String) -> Vec<Decision> {
     let mut nodes: Vec<(&NodeView, usize)> = now
         .nodes
@@ -125,7 +125,7 @@ fn spread(now: &ClusterView, more: usize, load: f64, reason: String) -> Vec<Deci
         let room = |(node, added): &&mut (&NodeView, usize)| {
             node.workers + added < node.max.saturating_sub(node.draining)
         };
-        // Cores that are busy already, and those that the new ones will need.
+        // Processors that are busy already, and those that the new workers will need.
         let used = |(node, added): &(&NodeView, usize)| {
             (node.load + node.workers as f64 + *added as f64) / node.cores as f64
         };
@@ -135,7 +135,7 @@ fn spread(now: &ClusterView, more: usize, load: f64, reason: String) -> Vec<Deci
     }
     let decision = |(node, added): (&NodeView, usize)| Decision {
         node: node.name.clone(),
-        action: "scale_up",
+        action: ScalingAction::ScaleUp,
         from: node.workers,
         to: node.workers + added,
         reason: reason.clone(),
@@ -210,18 +210,26 @@ mod tests {
 
     #[test]
     fn nothing_is_decided_about_nodes_that_stop_or_are_silent() {
-        let stats = serde_json::json!({
-            "workers": 2, "busy": 0, "slots": 32, "load": 0.5, "busyCores": 1.5, "cores": 2, "min": 1,
-            "max": 4, "changedMsAgo": 1_000, "states": { "target": 2, "draining": 0 },
-        });
-        let node = NodeView::read("n", &stats, Duration::from_secs(3)).unwrap();
+        let stats = |more: serde_json::Value| {
+            let mut stats = serde_json::json!({
+                "workers": 2, "busy": 0, "slots": 32, "load": 0.5, "busyCores": 1.5, "cores": 2, "min": 1,
+                "max": 4, "changedMsAgo": 1_000, "states": { "target": 2, "draining": 0 },
+            });
+            for (name, value) in more.as_object().unwrap() {
+                stats[name] = value.clone();
+            }
+            serde_json::from_value::<NodeStats>(stats).unwrap()
+        };
+        let read =
+            |stats: &NodeStats, seconds| NodeView::read("n", stats, Duration::from_secs(seconds));
+        let usual = stats(serde_json::json!({}));
+        let node = read(&usual, 3).unwrap();
         assert_eq!((node.load, node.changed), (1.5, Some(Duration::from_secs(4))));
-        assert_eq!(NodeView::read("n", &stats, Duration::from_secs(11)), None);
-        let mut stopping = stats.clone();
-        stopping["stopping"] = true.into();
-        assert_eq!(NodeView::read("n", &stopping, Duration::ZERO), None);
+        assert_eq!(read(&usual, 11), None, "too old");
+        assert_eq!(read(&stats(serde_json::json!({ "stopping": true })), 0), None);
+        assert_eq!(read(&stats(serde_json::json!({ "slots": "many" })), 0), None);
         let api = serde_json::json!({ "workers": 0, "max": 0, "states": { "target": 0 } });
-        assert_eq!(NodeView::read("n", &api, Duration::ZERO), None);
+        assert_eq!(read(&serde_json::from_value(api).unwrap(), 0), None);
     }
 
     #[test]

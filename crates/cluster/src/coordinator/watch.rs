@@ -1,9 +1,10 @@
-//! What a coordinator notices besides: nodes that died, queues in which nothing moves.
+//! Alerts of a coordinator: nodes that died, queues in which no job ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use stampede_broker::{Alert, Level};
+use stampede_broker::Level;
+use stampede_wire::cluster::Alert;
 
 use crate::ENTRY_LIVES;
 
@@ -20,7 +21,7 @@ struct Seen {
 }
 
 impl StuckQueues {
-    /// Looks at the queues; returns what an operator should know.
+    /// Compares the queues with the last look; returns alerts.
     pub(crate) fn look(&mut self, levels: &[Level], after: Duration, now: Instant) -> Vec<Alert> {
         let mut alerts = Vec::new();
         for level in levels {
@@ -30,43 +31,37 @@ impl StuckQueues {
                 since: now,
                 raised: false,
             });
-            // Many jobs that were only added may hide the last that ended; that is no movement.
+            // Events of added jobs may push the last ended one out of the window; that is no movement.
             let moved = level.last_ended.is_some() && seen.last_ended != level.last_ended;
             if idle || moved {
                 if seen.raised {
-                    alerts.push(Alert {
-                        kind: "queue-moves",
-                        subject: level.queue.clone(),
-                        message: format!("queue {} moves again", level.queue),
-                    });
+                    let message = format!("queue {} moves again", level.queue);
+                    alerts.push(Alert::new("queue-moves", &level.queue, message));
                 }
                 let last_ended = level.last_ended.clone().or_else(|| seen.last_ended.take());
                 *seen = Seen { last_ended, since: now, raised: false };
             } else if !seen.raised && now.duration_since(seen.since) >= after {
                 seen.raised = true;
-                alerts.push(Alert {
-                    kind: "queue-stuck",
-                    subject: level.queue.clone(),
-                    message: format!(
-                        "queue {} is stuck: {} jobs wait, {} are being worked on, and none has ended for {} s",
-                        level.queue,
-                        level.waiting,
-                        level.active,
-                        now.duration_since(seen.since).as_secs()
-                    ),
-                });
+                let message = format!(
+                    "queue {} is stuck: {} jobs wait, {} are being worked on, and none has ended for {} s",
+                    level.queue,
+                    level.waiting,
+                    level.active,
+                    now.duration_since(seen.since).as_secs()
+                );
+                alerts.push(Alert::new("queue-stuck", &level.queue, message));
             }
         }
         alerts
     }
 }
 
-/// Who should be there. One that is not seen counts as gone only when the cluster could be seen for
-/// as long as an entry lives: after an outage of Redis all entries are old, and the living have to
-/// come back first.
+/// The nodes that should be there. A missing node counts as gone only when the cluster could be read without a
+/// break for as long as an entry lives: after an outage of Redis all entries are old, and living nodes need time to
+/// announce themselves again.
 pub(crate) struct Attendance {
     expected: BTreeSet<String>,
-    /// The cluster could be seen since then without a break.
+    /// The cluster could be read since then without a break.
     since: Instant,
     last_look: Option<Instant>,
 }
@@ -76,14 +71,14 @@ impl Attendance {
         Self { expected, since: now, last_look: None }
     }
 
-    /// The cluster could not be seen.
+    /// The cluster could not be read.
     pub(crate) fn interrupt(&mut self, now: Instant) {
         (self.since, self.last_look) = (now, None);
     }
 
-    /// These are there. Returns those that are gone; each stays expected until it is struck off.
+    /// Compares with the nodes that are there. Returns those that are gone; each stays expected until struck off.
     pub(crate) fn look(&mut self, there: &BTreeSet<String>, now: Instant) -> Vec<String> {
-        // A look that hung is as good as one that failed.
+        // A look that hung counts like one that failed.
         if self.last_look.is_some_and(|last| now.duration_since(last) > ENTRY_LIVES) {
             self.interrupt(now);
         }
@@ -95,12 +90,12 @@ impl Attendance {
         self.missing(there)
     }
 
-    /// Whether who is not seen is gone.
+    /// Whether a missing node counts as gone.
     pub(crate) fn is_trusted(&self, now: Instant) -> bool {
         now.duration_since(self.since) >= ENTRY_LIVES
     }
 
-    /// Who should be there and is not, gone or not.
+    /// Nodes that should be there and are not, gone or not.
     pub(crate) fn missing(&self, there: &BTreeSet<String>) -> Vec<String> {
         self.expected.difference(there).cloned().collect()
     }
@@ -110,15 +105,12 @@ impl Attendance {
     }
 }
 
-/// What an operator should know about a node that vanished without a word.
+/// The alert for a node that is gone and did not leave in good order.
 pub(crate) fn dead_node(name: &str) -> Alert {
-    Alert {
-        kind: "node-dead",
-        subject: name.to_owned(),
-        message: format!(
-            "node {name} is gone without a word; its jobs are taken over by others as their locks expire"
-        ),
-    }
+    let message = format!(
+        "node {name} is gone without a word; its jobs are taken over by others as their locks expire"
+    );
+    Alert::new("node-dead", name, message)
 }
 
 #[cfg(test)]
@@ -167,7 +159,7 @@ mod tests {
         let mut at = |second: u64, level: Level| {
             let now = start + Duration::from_secs(second);
             let alerts = queues.look(&[level], Duration::from_secs(60), now);
-            alerts.into_iter().map(|alert| alert.kind).collect::<Vec<_>>()
+            alerts.into_iter().filter_map(|alert| alert.kind).collect::<Vec<_>>()
         };
         assert!(at(0, level(5, "a")).is_empty());
         assert!(at(59, level(5, "a")).is_empty());

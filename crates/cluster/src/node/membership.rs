@@ -1,20 +1,20 @@
 //! Joining the cluster under a name that no other process has.
 //!
-//! A node that was killed has left its name behind, for as long as an entry lives. When it was a
-//! process of this machine, we can see that it is gone; else we wait whether it says another word.
-//! One that does is alive, and we do not start.
+//! The name of a killed node stays taken until its entry expires. If the killed process ran on this machine, its
+//! death can be seen from here. Otherwise this node waits: if the entry is renewed meanwhile, the other node is
+//! alive, and this one does not start.
 
 use std::time::Duration;
 
-use serde_json::json;
 use stampede_broker::{Broker, ClaimNode, Error, Holder};
+use stampede_wire::cluster::NodeStats;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::NodeConfig;
 use crate::{ENTRY_LIVES, machine};
 
-/// How often to look whether the other still holds the name.
+/// Time between two attempts to claim a name that another node holds.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
 /// Why a node cannot join.
@@ -38,7 +38,7 @@ pub enum JoinError {
     Broker(#[from] Error),
 }
 
-/// The right to a name.
+/// The claim to a name, held in the registry.
 pub struct Membership {
     pub(super) config: NodeConfig,
     pub(super) broker: Broker,
@@ -46,7 +46,7 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Joins the cluster, or says who has the name already.
+    /// Joins the cluster, or names the process that holds the name.
     pub async fn claim(config: NodeConfig, broker: Broker) -> Result<Self, JoinError> {
         let me = Holder {
             incarnation: Uuid::now_v7().to_string(),
@@ -55,17 +55,22 @@ impl Membership {
             boot: machine::boot(),
         };
         let registry = broker.registry(ENTRY_LIVES);
-        let stats = json!({
-            "instanceId": config.name, "workers": 0, "load": machine::load_average(),
-            "memUsage": 0, "host": me.host, "pid": me.pid, "mode": config.mode,
-            "roles": config.roles.names(false),
-        });
+        let stats = NodeStats {
+            instance_id: Some(config.name.clone()),
+            workers: Some(0),
+            load: Some(machine::load_average()),
+            mem_usage: Some(0.0),
+            host: Some(me.host.clone()),
+            pid: Some(me.pid),
+            mode: Some(config.mode.to_owned()),
+            roles: Some(config.roles.names(false)),
+            ..NodeStats::default()
+        };
         let give_up = Instant::now() + ENTRY_LIVES + Duration::from_secs(1);
         let mut dead: Option<Holder> = None;
         let mut seen: Option<Duration> = None;
         loop {
-            let claim =
-                registry.announce_node(&config.name, &me, &stats, None, dead.as_ref()).await?;
+            let claim = registry.announce_node(&config.name, &me, &stats, dead.as_ref()).await?;
             let (holder, expires_in) = match claim {
                 ClaimNode::Ours(_) => return Ok(Self { config, broker, me }),
                 ClaimNode::Taken { holder, expires_in } => (holder, expires_in),
@@ -74,7 +79,7 @@ impl Membership {
                 dead = Some(holder.clone());
                 continue;
             }
-            // Its time runs down, unless it has said meanwhile that it is alive.
+            // The remaining time only grows when the holder renews its entry.
             let alive = seen.is_some_and(|before| expires_in > before);
             if alive || Instant::now() > give_up {
                 let (host, pid) = holder.map_or_else(Default::default, |h| (h.host, h.pid));
@@ -84,7 +89,7 @@ impl Membership {
                 tracing::warn!(
                     name = config.name,
                     holder = holder.as_ref().map(tracing::field::display),
-                    "a node with this name was here a moment ago; waiting whether it is gone"
+                    "another node held this name a moment ago; waiting until its entry expires"
                 );
             }
             seen = Some(expires_in);
@@ -93,10 +98,10 @@ impl Membership {
     }
 }
 
-/// Whether we can see from here that a process is gone.
+/// Whether the holder ran on this machine and its process is gone.
 fn is_dead(holder: &Holder, me: &Holder) -> bool {
     let same_machine = holder.host == me.host && holder.boot == me.boot && !me.boot.is_empty();
-    // With our own process id it cannot be anybody but a former life of this container.
+    // A holder with our own process id is a former start of this container.
     same_machine && (holder.pid == me.pid || !machine::lives(holder.pid))
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use stampede_broker::Decisions;
+use stampede_wire::cluster::{By, Priority, ScalingAction, ScalingDecision, ScalingEvent};
 use tokio_util::sync::CancellationToken;
 
 use super::Shared;
@@ -16,20 +16,21 @@ use crate::yielding::{ApiSnapshot, ceiling};
 
 /// Commands are carried out this often at most.
 const CARRY_OUT_EVERY: Duration = Duration::from_millis(200);
-/// Pauses before listening again: the first, and the longest.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(2));
-/// A refused command is logged this often at most.
+/// The first pause before listening again.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The longest pause before listening again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Refused commands are logged this often at most.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(5);
-
-/// Redis is not waited for longer than this: a loop that hangs does not make way for the API.
+/// Longest wait for Redis: a loop that hangs does not make way for the API.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// Who wanted a change.
+/// The author of a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    /// A coordinator, which has written it into the history.
+enum Author {
+    /// A coordinator, which has written the change into the history already.
     Coordinator,
-    /// Somebody who sent a command.
+    /// A command from outside.
     Command,
     /// This node itself.
     Node,
@@ -37,14 +38,14 @@ enum By {
 
 /// Listens to commands until `stop`, and adds them up.
 pub(super) async fn listen(shared: Arc<Shared>, stop: CancellationToken) {
-    let mut pause = PAUSE.0;
+    let mut pause = FIRST_PAUSE;
     let mut complained: Option<Instant> = None;
     loop {
         let listening = async {
             let channels = Decisions::command_channels(&shared.config.name);
             let mut messages = shared.broker.subscribe(&channels).await?;
             while let Some(text) = messages.next().await {
-                pause = PAUSE.0;
+                pause = FIRST_PAUSE;
                 hear(&shared, &text, &mut complained);
             }
             Ok::<(), stampede_broker::Error>(())
@@ -56,7 +57,7 @@ pub(super) async fn listen(shared: Arc<Shared>, stop: CancellationToken) {
             () = stop.cancelled() => return,
         }
         tokio::select! {
-            () = tokio::time::sleep(pause) => pause = (pause * 2).min(PAUSE.1),
+            () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
             () = stop.cancelled() => return,
         }
     }
@@ -65,7 +66,7 @@ pub(super) async fn listen(shared: Arc<Shared>, stop: CancellationToken) {
 fn hear(shared: &Shared, text: &str, complained: &mut Option<Instant>) {
     let known_token = shared.coordinator().map(|leader| leader.token);
     let refused = match Command::parse(text) {
-        // One that lost its lease may not know it yet; its last words come late.
+        // A coordinator that lost its lease may not know it yet.
         Ok(Command { token: Some(token), .. })
             if known_token.is_some_and(|known| token < known) =>
         {
@@ -103,19 +104,19 @@ pub(super) async fn carry_out(shared: Arc<Shared>, stop: CancellationToken) {
         if pending.restart {
             tracing::info!(reason = pending.reason, "told to restart all workers");
             supervisor.restart();
-            let by = if pending.decided { By::Coordinator } else { By::Command };
+            let author = if pending.decided { Author::Coordinator } else { Author::Command };
             let reason = pending.reason.clone().unwrap_or_else(|| "command".to_owned());
-            tell(&shared, "restart", &reason, supervisor.target(), by).await;
+            tell(&shared, ScalingAction::Restart, &reason, supervisor.target(), author).await;
         }
         let (now, most) = (supervisor.target(), shared.most());
         let target = pending.target(now, shared.config.min, most);
         if target != now {
-            let by = if pending.decided { By::Coordinator } else { By::Command };
+            let author = if pending.decided { Author::Coordinator } else { Author::Command };
             let reason = pending.reason.unwrap_or_else(|| match pending.commands {
                 1 => "command".to_owned(),
                 many => format!("{many} commands"),
             });
-            change(&shared, &supervisor, target, &reason, by).await;
+            change(&shared, &supervisor, target, &reason, author).await;
         } else if !pending.restart {
             let (min, workers) = (shared.config.min, now);
             tracing::info!(workers, min, max = most, "a command that changes nothing");
@@ -127,7 +128,7 @@ pub(super) async fn carry_out(shared: Arc<Shared>, stop: CancellationToken) {
     }
 }
 
-/// Looks at the load again and again, until `stop`.
+/// Decides about the number of workers at every tick, until `stop`.
 pub(super) async fn scale(shared: Arc<Shared>, stop: CancellationToken) {
     let Some(supervisor) = shared.supervisor.clone() else { return };
     let mut ticks = tokio::time::interval(shared.config.interval);
@@ -141,15 +142,15 @@ pub(super) async fn scale(shared: Arc<Shared>, stop: CancellationToken) {
         if shared.config.yields {
             make_way(&shared, &supervisor).await;
         }
-        // One that lost its name does not count as a node; it only keeps what it has.
+        // A node that lost its name does not scale: it only keeps the workers it has.
         if shared.coordinator().is_none() && !shared.known().ousted {
             scale_alone(&shared, &supervisor).await;
         }
     }
 }
 
-/// `auto`: moves the ceiling with the latency of the API. Without news of the others nothing is
-/// decided: they may be gone, and without Redis there is no work that could be in the way.
+/// `auto`: moves the ceiling with the latency of the API. Nothing is decided while the workers of other nodes are
+/// unknown: without Redis there are no jobs that could slow down the API.
 async fn make_way(shared: &Shared, supervisor: &SupervisorHandle) {
     let latency = shared.latency.ninth_of_ten();
     let (now, ceiling) = {
@@ -179,13 +180,13 @@ async fn make_way(shared: &Shared, supervisor: &SupervisorHandle) {
         latency.map_or_else(|| "unknown".to_owned(), |l| format!("{} ms", l.as_millis()));
     if now.workers > ceiling {
         let reason = format!("the API needs the machine: 9 of 10 requests within {answered}");
-        change(shared, supervisor, ceiling, &reason, By::Node).await;
+        change(shared, supervisor, ceiling, &reason, Author::Node).await;
     } else if now.is_needed() {
-        change(shared, supervisor, 1, "no other node works", By::Node).await;
+        change(shared, supervisor, 1, "no other node works", Author::Node).await;
     }
 }
 
-/// Nobody coordinates: decides by itself, if Redis says how full the queues are.
+/// Scales without a coordinator, if Redis answers how full the queues are.
 async fn scale_alone(shared: &Shared, supervisor: &SupervisorHandle) {
     let levels = shared.broker.levels(&shared.config.queues);
     let Ok(Ok(levels)) = tokio::time::timeout(ANSWER_WITHIN, levels).await else { return };
@@ -212,53 +213,74 @@ async fn scale_alone(shared: &Shared, supervisor: &SupervisorHandle) {
     match decide(&snapshot, &shared.config.limits) {
         Plan::Stay => {}
         Plan::Up { to, reason } | Plan::Down { to, reason } => {
-            change(shared, supervisor, to, &reason, By::Node).await;
+            change(shared, supervisor, to, &reason, Author::Node).await;
         }
     }
 }
 
-/// Changes the number of workers and tells everybody.
+/// Changes the number of workers and publishes the change.
 async fn change(
     shared: &Shared,
     supervisor: &SupervisorHandle,
     target: usize,
     reason: &str,
-    by: By,
+    author: Author,
 ) {
     let before = supervisor.target();
-    let action = if target > before { "scale_up" } else { "scale_down" };
+    let is_up = target > before;
     supervisor.scale_to(target);
     {
         let mut known = shared.known();
-        let at = if target > before { &mut known.up } else { &mut known.down };
+        let at = if is_up { &mut known.up } else { &mut known.down };
         *at = Some(Instant::now());
     }
     tracing::info!(from = before, to = target, reason, "workers");
-    tell(shared, action, reason, target, by).await;
+    let action = if is_up { ScalingAction::ScaleUp } else { ScalingAction::ScaleDown };
+    tell(shared, action, reason, target, author).await;
     shared.news.notify_one();
 }
 
-async fn tell(shared: &Shared, action: &str, reason: &str, workers: usize, by: By) {
-    let name = &shared.config.name;
-    let event =
-        json!({ "instanceId": name, "action": action, "reason": reason, "workers": workers });
-    let entry = json!({
-        "action": action, "nodeId": name, "reason": reason, "priority": "normal",
-        "workers": workers, "by": if by == By::Command { "command" } else { "node" },
-    });
-    let remember = (by != By::Coordinator).then_some(&entry);
+async fn tell(
+    shared: &Shared,
+    action: ScalingAction,
+    reason: &str,
+    workers: usize,
+    author: Author,
+) {
+    let (name, workers) = (&shared.config.name, workers as u64);
+    let event = ScalingEvent {
+        instance_id: Some(name.clone()),
+        action: Some(action.clone()),
+        reason: Some(reason.to_owned()),
+        workers: Some(workers),
+        ..ScalingEvent::default()
+    };
+    let remember = |by: By| ScalingDecision {
+        action: Some(action),
+        node_id: Some(name.clone()),
+        reason: Some(reason.to_owned()),
+        priority: Some(Priority::Normal),
+        workers: Some(workers),
+        by: Some(by),
+        ..ScalingDecision::default()
+    };
+    let entry = match author {
+        Author::Coordinator => None,
+        Author::Command => Some(remember(By::Command)),
+        Author::Node => Some(remember(By::Node)),
+    };
     let decisions = shared.broker.decisions();
-    let told = tokio::time::timeout(ANSWER_WITHIN, decisions.step(&event, remember)).await;
+    let told = tokio::time::timeout(ANSWER_WITHIN, decisions.step(&event, entry.as_ref())).await;
     if let Err(error) = told
         .map_err(|_| "no answer".to_owned())
         .and_then(|told| told.map_err(|error| error.to_string()))
     {
-        tracing::debug!(error, "could not tell that the number of workers changed");
+        tracing::debug!(error, "could not publish that the number of workers changed");
     }
 }
 
 impl Shared {
-    /// Most workers now.
+    /// Most workers for now.
     fn most(&self) -> usize {
         self.most_of(&self.known())
     }
@@ -267,14 +289,14 @@ impl Shared {
         known.ceiling.unwrap_or(self.config.max).min(self.config.max)
     }
 
-    /// Fewest workers now: `auto` keeps one when nobody else works, or would only start it again.
+    /// Fewest workers for now: `auto` keeps one while no other node has workers, or it would be started again at once.
     pub(super) fn fewest_of(&self, known: &super::Known) -> usize {
         let alone = known.called_back || known.other_workers().is_none_or(|others| others == 0);
         let fewest = if self.config.yields && alone { 1 } else { 0 };
         self.config.min.max(fewest.min(self.most_of(known)))
     }
 
-    /// Notes how busy the machine is.
+    /// Measures how busy the machine is.
     fn measure(&self) {
         if let Some(busy) = self.processors.busy() {
             self.known().load = busy;

@@ -1,15 +1,15 @@
-//! How long to wait before a worker is started again.
+//! Pauses before a worker is started again.
 
 use std::time::Duration;
 
-/// A worker that lived this long did not die of its start.
+/// A worker that lived this long did not die from its start.
 pub(crate) const HEALTHY_AFTER: Duration = Duration::from_secs(10);
-/// So many deaths in a row, each soon after the start, are a loop.
+/// So many deaths in a row, each soon after a start, are a crash loop.
 pub(crate) const LOOPING: u32 = 4;
 
 /// The first pause; it doubles with every death.
 const FIRST: Duration = Duration::from_millis(100);
-/// The longest pause before it is a loop; W2 promises three seconds at most.
+/// The longest pause outside of a crash loop; a dead worker is promised to be replaced within three seconds.
 const PROMISED: Duration = Duration::from_millis(2_500);
 /// The longest pause of all.
 const LONGEST: Duration = Duration::from_secs(30);

@@ -1,5 +1,4 @@
-//! The file that workers run, held open: what was started once can be started again, even when the
-//! file was replaced or removed meanwhile.
+//! The file that workers run, held open: it can be started again even when it was replaced or removed on disk.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +10,7 @@ use std::sync::Arc;
 /// A program to start workers with. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Where it was found, and where a newer one would be.
+    /// Its path, where a newer program would be, too.
     path: PathBuf,
     file: Option<Arc<File>>,
 }
@@ -20,7 +19,7 @@ impl Program {
     /// The program that this process runs.
     pub fn own() -> io::Result<Self> {
         let path = std::env::current_exe()?;
-        // The very file we run, even when it was replaced since.
+        // The file of this process, even when it was replaced on disk since.
         let running = Path::new("/proc/self/exe");
         let file = File::open(if running.exists() { running } else { &path }).ok();
         Ok(Self { path, file: file.map(Arc::new) })
@@ -33,12 +32,12 @@ impl Program {
         Ok(Self { path, file: Some(Arc::new(file)) })
     }
 
-    /// What stands in its place by now.
+    /// The program that is at its path now.
     pub(crate) fn renewed(&self) -> io::Result<Self> {
         Self::at(&self.path)
     }
 
-    /// Whether both are the same file.
+    /// Whether both programs are the same file.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let identity = |program: &Self| {
             let metadata = program.file.as_ref()?.metadata().ok()?;
@@ -47,14 +46,14 @@ impl Program {
         identity(self).is_some() && identity(self) == identity(other)
     }
 
-    /// What to execute.
+    /// The path to execute.
     pub(crate) fn executable(&self) -> PathBuf {
         let held = self.file.as_ref().map(|file| {
             // Resolved in the child before its descriptors are closed.
             PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
         });
         match held {
-            // A script is opened once more by its interpreter, when the descriptor is closed.
+            // The interpreter of a script opens it again, when the descriptor is closed already.
             Some(held) if held.exists() && !self.is_script() => held,
             _ => self.path.clone(),
         }
@@ -67,7 +66,7 @@ impl Program {
         matches!(read, Some(Ok(()))) && &start == b"#!"
     }
 
-    /// Where it was found.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -8,9 +8,8 @@
 //!                          └── exits, or SIGKILL at the deadline ──▶ gone ◀─┘ leave
 //! ```
 //!
-//! A worker's standard input is a pipe held here: when the supervisor dies in whatever way, the pipe
-//! closes, and the worker drains and ends. On its standard output it tells that it is ready, and how
-//! busy it is.
+//! A worker's standard input is a pipe held here: when the supervisor dies in whatever way, the pipe closes, and the
+//! worker drains and ends. The worker reports on its standard output that it is ready, and how busy it is.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -30,18 +29,18 @@ use super::status::WorkerState;
 use super::{Shared, WorkerEnv};
 use crate::machine;
 
-/// How often the memory of a worker is looked at.
+/// Time between two looks at a worker's memory.
 const MEMORY_INTERVAL: Duration = Duration::from_secs(2);
-/// A worker beyond its limit by this factor is killed at once: it would take the machine with it.
+/// A worker beyond its memory limit by this factor is killed at once, before the machine runs out of memory.
 const RUNAWAY: u64 = 2;
-/// How long a worker that has been told to stop waits for the queue to be told.
+/// Time for putting back the jobs of a worker that is not started again.
 const RECLAIM_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How the life of one process ended.
+/// The end of a process.
 enum Ended {
-    /// By itself.
+    /// It died by itself.
     Died(String),
-    /// We wanted it to.
+    /// It was told to leave.
     Told,
     /// It used too much memory, and was drained.
     TooLarge(String),
@@ -66,8 +65,8 @@ impl Seat {
             let problem = match self.spawn(&token) {
                 Ok(child) => match self.watch(child, &token).await {
                     Ended::Told => break,
-                    // One that grew over time is fresh again; one that needs more from the start
-                    // will need it every time.
+                    // A worker that grew over time starts small again; one that needs more from the
+                    // start will need it every time.
                     Ended::TooLarge(_) if started.elapsed() > HEALTHY_AFTER => {
                         deaths = 0;
                         continue;
@@ -125,21 +124,21 @@ impl Seat {
             .spawn()
     }
 
-    /// Watches a process until it has ended in some way, and gives its jobs back.
+    /// Watches a process until it has ended, and puts its jobs back on their queues.
     async fn watch(&self, child: Child, token: &str) -> Ended {
         let left = Left { shared: Some(self.shared.clone()), id: &self.id, token };
-        // Bound after it: should this panic, the process is killed before its jobs are given back.
+        // Bound after the process: on a panic, the process is killed before its jobs are put back.
         let mut child = child;
-        // Held apart: waiting for a child closes a pipe that is left in it.
+        // Held apart, because waiting for a child closes a pipe that is left in it.
         let _pipe = child.stdin.take();
         self.shared.board.note(self.number, |status| status.pid = child.id());
-        // Redis may hang; that must not keep us from watching the child.
+        // A Redis that hangs must not delay watching the child.
         tokio::spawn(self.shared.clone().announce_start(self.id.clone()));
         let ended = self.live(&mut child).await;
         if let Some(clearing) = left.clear_away()
             && self.leave.is_cancelled()
         {
-            // Nobody will start it again, so this is the last chance to tell the queue.
+            // The worker is not started again, so this is the last chance to put its jobs back.
             let _ = tokio::time::timeout(RECLAIM_PATIENCE, clearing).await;
         }
         ended
@@ -151,7 +150,7 @@ impl Seat {
         memory.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                // First: a worker that is gone is gone, whatever it said before.
+                // First: the death of a worker outweighs its earlier reports.
                 biased;
                 status = child.wait() => return Ended::Died(match status {
                     Ok(status) => {
@@ -190,7 +189,7 @@ impl Seat {
         }
     }
 
-    /// What a worker says about itself: `ready`, or `busy 3 of 16`.
+    /// Reads a worker's report: `ready`, or `busy 3 of 16`.
     fn report(&self, line: &str) {
         let mut words = line.split(' ');
         let number = |word: Option<&str>| word.and_then(|n| n.parse::<usize>().ok());
@@ -211,7 +210,7 @@ impl Seat {
         }
     }
 
-    /// Notes how much memory it uses; `Some` if that is too much.
+    /// Notes the memory it uses; `Some` if that is too much.
     fn too_large(&self, child: &Child) -> Option<u64> {
         let used = machine::memory_of(child.id()?)?;
         self.shared.board.note(self.number, |status| status.memory = used);
@@ -222,7 +221,7 @@ impl Seat {
         self.note(WorkerState::Draining);
         let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32));
         if let Some(pid) = pid {
-            // Fails only when it has just ended, which is what we want.
+            // Fails only when the process has just ended, which is the goal.
             let _ = kill_process(pid, Signal::TERM);
         }
         if tokio::time::timeout(self.shared.config.kill_after, child.wait()).await.is_err() {
@@ -232,8 +231,8 @@ impl Seat {
     }
 }
 
-/// What a process leaves behind: jobs that it was working on, entries. They are cleared away when this
-/// is dropped, so that nothing waits for a lock to expire, whatever became of those who watched it.
+/// The jobs and entries that a process leaves behind. Dropping this puts the jobs back and removes the entries, so that
+/// no job waits for its lock to expire, even if the watching task panicked.
 struct Left<'a> {
     shared: Option<Arc<Shared>>,
     id: &'a str,
@@ -247,7 +246,7 @@ impl Left<'_> {
 
     fn begin(&mut self) -> Option<JoinHandle<()>> {
         let shared = self.shared.take()?;
-        // Without a runtime this process ends, and its successor finds what has expired.
+        // Without a runtime this process ends; the locks and entries expire.
         let runtime = Handle::try_current().ok()?;
         Some(runtime.spawn(shared.clear_away(self.id.to_owned(), self.token.to_owned())))
     }
@@ -259,7 +258,7 @@ impl Drop for Left<'_> {
     }
 }
 
-/// The next line; waits for ever when there are no more.
+/// The next line; waits for ever at the end of the output.
 async fn next_line(lines: &mut Option<Lines<BufReader<ChildStdout>>>) -> String {
     if let Some(reader) = lines {
         if let Ok(Some(line)) = reader.next_line().await {

@@ -1,4 +1,4 @@
-//! All seats of a node: as many as wanted, and replacing them one by one.
+//! All seats of a node: their number, and the rolling restart.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::seat::Seat;
 use super::{Program, Shared, WorkerState};
 
-/// How long a worker may take until it says that it is ready, while others are being replaced.
+/// Time for a new worker to become ready during a rolling restart.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// A rolling restart under way.
@@ -24,20 +24,20 @@ pub(super) struct Rolling {
 
 enum Step {
     Next,
-    /// A new one was started for an old one, and has to be ready by then.
+    /// A new worker was started for an old one, and has to be ready by `until`.
     Trying {
         new: usize,
         old: usize,
         until: Instant,
     },
-    /// The old one drains.
+    /// The old worker drains.
     Leaving {
         old: usize,
     },
 }
 
 impl Rolling {
-    /// When the new worker that is tried out has to be ready.
+    /// The time by which the new worker has to be ready.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.now {
             Step::Trying { until, .. } => Some(until),
@@ -52,13 +52,13 @@ pub(super) struct Seats {
     program: Program,
     stop: CancellationToken,
     pub(super) tasks: JoinSet<usize>,
-    /// Every seat there is, until its process is gone; those that leave have a cancelled token.
+    /// Every seat until its process is gone; seats that leave have a cancelled token.
     leave: BTreeMap<usize, CancellationToken>,
-    /// Which task keeps which seat; one that panicked does not say.
+    /// The seat of each task; a task that panicked does not return its number.
     numbers: HashMap<Id, usize>,
 }
 
-/// How a seat ended.
+/// The end of a seat.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gone {
     Orderly,
@@ -101,7 +101,7 @@ impl Seats {
         }
     }
 
-    /// A seat has ended, and its place is free.
+    /// Removes a seat that has ended.
     pub(super) fn gone(&mut self, ended: Result<(Id, usize), JoinError>) -> Gone {
         let task = ended.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
         let number = self.numbers.remove(&task);
@@ -109,14 +109,14 @@ impl Seats {
             self.leave.remove(&number);
         }
         let Err(error) = ended else { return Gone::Orderly };
-        tracing::error!(number, %error, "a seat ended in an unexpected way");
+        tracing::error!(number, %error, "the task of a seat panicked");
         if let Some(number) = number {
             self.shared.board.take_down(number);
         }
         Gone::Panicked
     }
 
-    /// Makes the seats as many as wanted, besides the one that is tried out.
+    /// Adds or removes seats until there are as many as wanted, besides the one on trial.
     pub(super) fn fit(&mut self, target: usize, tried: Option<usize>) {
         let count = |seats: &Self| seats.staying().filter(|n| Some(*n) != tried).count();
         while count(self) < target {
@@ -160,7 +160,7 @@ impl Seats {
         *noted.lock().unwrap_or_else(PoisonError::into_inner) = problem;
     }
 
-    /// Takes a rolling restart as far as it can go now; returns the seat that is being tried out.
+    /// Takes a rolling restart as far as it can go now; returns the seat on trial.
     pub(super) fn advance(&mut self, rolling: &mut Option<Rolling>) -> Option<usize> {
         while let Some(Rolling { program, left, now }) = rolling {
             match *now {
@@ -250,7 +250,7 @@ mod tests {
         redis.cli(&["HSET", "bull:tickets:a", "name", "a", "data", "{}"]);
         redis.cli(&["LPUSH", "bull:tickets:active", "a"]);
         redis.cli(&["SET", "bull:tickets:a:lock", &format!("{token}:0"), "PX", "60000"]);
-        // What is aborted is dropped like what panics, wherever it is.
+        // An aborted task is dropped like one that panics.
         seats.tasks.abort_all();
         let ended = seats.tasks.join_next_with_id().await.unwrap();
         assert!(seats.gone(ended) == Gone::Panicked);

@@ -1,63 +1,42 @@
-//! What is known about each worker process, for the registry, the API and the supervisor itself.
+//! The state of each worker process, for the registry, the API and the supervisor itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
+pub use stampede_wire::cluster::WorkerState;
 use tokio::sync::watch;
 
-/// Where a worker is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WorkerState {
-    /// Its process runs, but has not said yet that it takes jobs.
-    Starting,
-    /// It takes jobs.
-    Running,
-    /// It ends its last jobs.
-    Draining,
-    /// It died, and is started again in a moment.
-    Restarting,
-    /// It dies again and again soon after its start, and is started more and more seldom.
-    CrashLooping,
-    /// Its process cannot be started at all, as when the process table is full.
-    CannotStart,
-}
-
-/// What is known about one worker.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+/// A worker as its supervisor knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerStatus {
-    /// Its name.
+    /// The worker's name.
     pub id: String,
-    /// Where it is in its life.
+    /// The phase of its life.
     pub state: WorkerState,
-    /// Its process.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The id of its process.
     pub pid: Option<u32>,
-    /// Jobs it works on.
+    /// Jobs it runs.
     pub busy: usize,
-    /// Jobs it could work on at a time.
+    /// Jobs it could run at a time.
     pub slots: usize,
     /// Memory of its process in bytes.
     pub memory: u64,
-    /// Deaths in a row, each soon after its start.
+    /// Deaths in a row, each soon after a start.
     pub deaths: u32,
-    /// What went wrong last.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The last thing that went wrong.
     pub problem: Option<String>,
 }
 
-/// What is known about all workers of a node. Cheap to clone.
+/// The state of all workers of a node. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Board {
     workers: Arc<Mutex<BTreeMap<usize, WorkerStatus>>>,
-    /// How often a worker has changed its state.
+    /// Counts changes of state.
     changes: watch::Sender<u64>,
 }
 
 impl Board {
-    /// Puts up or changes what is known about a worker.
+    /// Changes a worker's entry, if there is one.
     pub(super) fn note(&self, number: usize, change: impl FnOnce(&mut WorkerStatus)) {
         let mut workers = self.lock();
         if let Some(status) = workers.get_mut(&number) {
@@ -103,7 +82,7 @@ impl Board {
         self.changes.subscribe()
     }
 
-    /// What is known about all of them.
+    /// All workers, by number.
     pub(crate) fn all(&self) -> Vec<WorkerStatus> {
         self.lock().values().cloned().collect()
     }

@@ -4,21 +4,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::{Value, json};
-use stampede_model::Role;
+use stampede_client::{Client, Guest, NewOrder, sample};
+use stampede_model::{BatchId, Role, TicketId};
+use stampede_wire::ticketing::batches::{BatchCounters, BatchState, BatchStatus};
 
 use crate::cli::Demo;
-use crate::commands::client::Client;
 use crate::commands::session::Session;
 use crate::settings::Settings;
 
 const POLL: Duration = Duration::from_millis(100);
-/// No progress for this long means that nobody works.
+/// Without progress for this long, no worker seems to run.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(settings: Settings, options: Demo) -> Result<()> {
     let session = Session::open(&settings, &options.server, Role::Organiser).await?;
-    // Ctrl-C ends the demo, not the order; the temporary key must not stay behind.
+    // Ctrl-C ends the demo, not the order; the temporary key must be revoked.
     let result = tokio::select! {
         result = order_and_watch(&settings, &options, &session) => result,
         _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
@@ -30,35 +30,33 @@ pub(crate) async fn run(settings: Settings, options: Demo) -> Result<()> {
 async fn order_and_watch(settings: &Settings, options: &Demo, session: &Session) -> Result<()> {
     session.must_be_ready().await?;
     let (client, url) = (&session.client, &session.url);
-    let event = client.post("/api/events", &sample_event()).await?;
-    let holders: Vec<Value> = (0..options.tickets).map(sample_holder).collect();
+    let event = client.create_event(&sample::event()).await?;
+    let holders: Vec<Guest> = (0..options.tickets).map(sample::guest).collect();
     let started = Instant::now();
-    let order = json!({ "target": event["id"], "quantity": options.tickets, "holders": holders });
-    let order = client.post("/api/tickets", &order).await?;
+    let order = NewOrder { target: event.id, quantity: holders.len(), holders };
+    let order = client.order(&order).await?;
     println!(
         "Ordered {} tickets for \"{}\" in {:.0?}",
         options.tickets,
-        text(&event["name"]),
+        event.name,
         started.elapsed()
     );
-    let batch_id = text(&order["batchId"]);
+    let batch_id = order.batch_id;
 
     let batch = watch(client, batch_id, options.tickets).await?;
     let took = started.elapsed();
-    let (completed, failed) =
-        (batch["completed"].as_u64().unwrap_or(0), batch["failed"].as_u64().unwrap_or(0));
+    let BatchCounters { completed, failed, .. } = batch.counters;
     println!(
         "{completed} ready, {failed} failed in {took:.2?}: {:.0} tickets a second",
         completed as f64 / took.as_secs_f64()
     );
 
-    let tickets = order["tickets"].as_array().map(Vec::as_slice).unwrap_or_default();
     if let Some(folder) = &options.out {
-        download(client, tickets, folder).await?;
+        download(client, &order.tickets, folder).await?;
         println!("Downloaded to {}", folder.display());
     }
     let local = settings.public_path.join("tickets");
-    if let Some(first) = tickets.first().map(text)
+    if let Some(first) = order.tickets.first()
         && let Ok(path) = std::fs::canonicalize(local.join(format!("ticket-{first}.pdf")))
     {
         println!("The PDFs are in {}", path.parent().unwrap_or(&path).display());
@@ -74,16 +72,16 @@ async fn order_and_watch(settings: &Settings, options: &Demo, session: &Session)
 }
 
 /// Shows a progress bar until the batch has ended.
-async fn watch(client: &Client, batch_id: &str, total: u32) -> Result<Value> {
+async fn watch(client: &Client, batch_id: BatchId, total: u32) -> Result<BatchStatus> {
     let bar = ProgressBar::new(u64::from(total));
     let style = "{bar:40.cyan/blue} {pos}/{len} tickets  {per_sec}  {eta} left";
     bar.set_style(ProgressStyle::with_template(style)?);
     let mut last = (0, Instant::now());
     loop {
-        let batch: Value = client.get(&format!("/api/batches/{batch_id}")).await?;
-        let done = batch["completed"].as_u64().unwrap_or(0) + batch["failed"].as_u64().unwrap_or(0);
+        let batch = client.batch(batch_id).await?;
+        let done = batch.counters.completed + batch.counters.failed;
         bar.set_position(done);
-        if batch["status"] != "processing" {
+        if batch.counters.status != BatchState::Processing {
             bar.finish();
             return Ok(batch);
         }
@@ -100,59 +98,12 @@ async fn watch(client: &Client, batch_id: &str, total: u32) -> Result<Value> {
     }
 }
 
-async fn download(client: &Client, tickets: &[Value], folder: &std::path::Path) -> Result<()> {
+async fn download(client: &Client, tickets: &[TicketId], folder: &std::path::Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for id in tickets.iter().map(text) {
-        let bytes = client.bytes(&format!("/api/tickets/{id}/pdf")).await?;
+    for id in tickets {
+        let bytes = client.ticket_pdf(*id).await?;
         let path = folder.join(format!("ticket-{id}.pdf"));
         std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
-}
-
-pub(crate) fn sample_event() -> Value {
-    json!({
-        "name": "Midsummer Night Festival",
-        "location": "Riverside Gardens, Riga",
-        "startsAt": "2027-06-23T19:30:00+03:00",
-        "timeZone": "Europe/Riga",
-        "currency": "EUR",
-    })
-}
-
-/// People from several countries; every tenth sits among the VIPs.
-pub(crate) fn sample_holder(number: u32) -> Value {
-    const FIRST: [&str; 12] = [
-        "Anna",
-        "Иван",
-        "Zoë",
-        "Дарья",
-        "Łukasz",
-        "Ελένη",
-        "José",
-        "Ольга",
-        "Søren",
-        "Márta",
-        "יעל",
-        "ليلى",
-    ];
-    const LAST: [&str; 7] =
-        ["Bērziņa", "Петров", "O’Connor", "Ковальчук", "Müller", "García", "Lindqvist"];
-    let n = number as usize;
-    let (row, place) = (number / 20, number % 20 + 1);
-    let seat = if number.is_multiple_of(10) {
-        "VIP".to_owned()
-    } else {
-        format!("Row {} · Seat {place}", row + 1)
-    };
-    json!({
-        "name": format!("{} {}", FIRST[n % FIRST.len()], LAST[n % LAST.len()]),
-        "email": format!("guest{number}@example.com"),
-        "seat": seat,
-        "price": if number.is_multiple_of(10) { "120.00" } else { "49.90" },
-    })
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }

@@ -1,18 +1,20 @@
-//! `stampede queues`: what is on the queues, what holds them back, and tidying them up, through a running
-//! server.
+//! `stampede queues`: inspecting and changing queues through a running server.
 
 mod print;
 
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use serde_json::{Value, json};
+use serde::Serialize;
+use stampede_client::{Client, JobQuery, LetterQuery, Page};
 use stampede_model::Role;
-use url::form_urlencoded::byte_serialize;
+use stampede_wire::queues::{
+    Added, Breakers, BulkResult, Changed, Clean, Cleaned, DeadLetters, Done, Drained, JobChanged,
+    JobWithLog, Jobs, Limits, NewJob, NewSchedule, Rate, Schedules, Selection, Status,
+};
 
 use self::print::print;
 use crate::cli::{Queues, QueuesCommand};
-use crate::commands::client::Client;
 use crate::commands::session::Session;
 use crate::settings::Settings;
 
@@ -30,169 +32,175 @@ async fn act(session: &Session, options: &Queues) -> Result<()> {
     session.must_be_ready().await?;
     let answer = ask(&session.client, &options.command).await?;
     if options.json {
-        println!("{answer}");
+        println!("{}", serde_json::to_string(&answer)?);
     } else {
-        print(&options.command, &answer);
+        print(&options.command, &answer)?;
     }
-    match (answer["failed"].as_array().map_or(0, Vec::len), &options.command) {
+    let failed = match &answer {
+        Answer::Bulk(done) => done.failed.len(),
+        _ => 0,
+    };
+    match (failed, &options.command) {
         (0, _) => Ok(()),
         (failed, QueuesCommand::Purge { .. }) => bail!("{failed} of them are not there"),
         (failed, _) => bail!("{failed} of them cannot run again"),
     }
 }
 
-async fn ask(client: &Client, command: &QueuesCommand) -> Result<Value> {
+/// The server's answer to a command.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Status(Status),
+    Jobs(Jobs),
+    Job(Box<JobWithLog>),
+    Added(Added),
+    JobChanged(JobChanged),
+    Cleaned(Cleaned),
+    Drained(Drained),
+    Bulk(BulkResult),
+    Letters(DeadLetters),
+    Limits(Limits),
+    Breakers(Breakers),
+    Schedules(Schedules),
+    Changed(Changed),
+}
+
+impl From<Done> for Answer {
+    fn from(Done { success }: Done) -> Self {
+        Self::Changed(Changed { success, note: None })
+    }
+}
+
+async fn ask(client: &Client, command: &QueuesCommand) -> Result<Answer> {
     use QueuesCommand as Command;
-    match command {
-        Command::Status => client.get("/api/queues/status").await,
+    Ok(match command {
+        Command::Status => Answer::Status(client.queue_status().await?),
         Command::Jobs { queue, state, search, skip, count } => {
-            let query = [("state", state.as_ref()), ("search", search.as_ref())];
-            client.get(&page(&queue_path(queue, "jobs"), &query, *skip, *count)).await
+            let page = Page { skip: *skip, count: *count };
+            let query = JobQuery { state: state.clone(), search: search.clone(), page };
+            Answer::Jobs(client.jobs(queue, &query).await?)
         }
-        Command::Job { queue, id } => client.get(&job_path(queue, id)).await,
+        Command::Job { queue, id } => Answer::Job(Box::new(client.job(queue, id).await?)),
         Command::Add { queue, name, data, id, delay, priority, attempts } => {
-            let body = json!({
-                "name": name, "data": data, "id": id, "priority": priority, "attempts": attempts,
-                "delayMs": delay.map(milliseconds),
-            });
-            client.post(&queue_path(queue, "jobs"), &body).await
+            let job = NewJob {
+                name: name.clone(),
+                data: Some(data.clone()),
+                id: id.clone(),
+                delay_ms: delay.map(milliseconds),
+                priority: *priority,
+                attempts: *attempts,
+                backoff: None,
+            };
+            Answer::Added(client.add_job(queue, &job).await?)
         }
-        Command::Pause { queue } => client.post(&queue_path(queue, "pause"), &json!({})).await,
-        Command::Resume { queue } => client.post(&queue_path(queue, "resume"), &json!({})).await,
+        Command::Pause { queue } => Answer::Changed(client.pause_queue(queue).await?),
+        Command::Resume { queue } => Answer::Changed(client.resume_queue(queue).await?),
         Command::Concurrency { queue, jobs } => {
-            client.post(&queue_path(queue, "concurrency"), &json!({ "jobs": jobs.0 })).await
+            Answer::Changed(client.set_concurrency(queue, jobs.0).await?)
         }
-        Command::Drain { queue, delayed } => {
-            client.post(&queue_path(queue, "drain"), &json!({ "delayed": delayed })).await
+        Command::Drain { queue, delayed: true } => {
+            Answer::Drained(client.drain_queue_and_delayed(queue).await?)
+        }
+        Command::Drain { queue, delayed: false } => {
+            Answer::Drained(client.drain_queue(queue).await?)
         }
         Command::Obliterate { queue, confirm, .. } if queue != confirm => {
             bail!("--confirm must be the name of the queue once more: {queue}");
         }
-        Command::Obliterate { queue, confirm, force } => {
-            let body = json!({ "confirm": confirm, "force": force });
-            client.post(&queue_path(queue, "obliterate"), &body).await
+        Command::Obliterate { queue, force: true, .. } => {
+            Answer::Changed(client.obliterate_busy_queue(queue).await?)
+        }
+        Command::Obliterate { queue, force: false, .. } => {
+            Answer::Changed(client.obliterate_queue(queue).await?)
         }
         Command::Clean { queue, state, grace, limit, .. } => {
-            let body = json!({
-                "queue": queue, "state": state, "graceMs": milliseconds(*grace), "limit": limit,
-            });
-            client.post("/api/queues/clean", &body).await
+            let clean = Clean {
+                queue: queue.clone(),
+                state: Some(state.clone()),
+                grace_ms: Some(milliseconds(*grace)),
+                limit: Some(*limit),
+            };
+            Answer::Cleaned(client.clean_queues(&clean).await?)
         }
-        Command::Retry { queue, id: Some(id), .. } => change_job(client, queue, id, "retry").await,
+        Command::Retry { queue, id: Some(id), .. } => {
+            Answer::JobChanged(client.retry_job(queue, id).await?)
+        }
         Command::Retry { queue, id: None, .. } => {
-            until_done(client, &queue_path(queue, "retry"), &json!({})).await
+            Answer::Bulk(until_done(async || client.retry_failed(queue).await).await?)
         }
-        Command::Promote { queue, id } => change_job(client, queue, id, "promote").await,
-        Command::Cancel { queue, id } => change_job(client, queue, id, "cancel").await,
-        Command::Remove { queue, id } => delete(client, &job_path(queue, id)).await,
+        Command::Promote { queue, id } => Answer::JobChanged(client.promote_job(queue, id).await?),
+        Command::Cancel { queue, id } => Answer::JobChanged(client.cancel_job(queue, id).await?),
+        Command::Remove { queue, id } => Answer::Changed(client.remove_job(queue, id).await?),
         Command::DeadLetters { queue, search, skip, count } => {
-            let query = [("search", search.as_ref())];
-            client.get(&page(&queue_path(queue, "dead-letters"), &query, *skip, *count)).await
+            let page = Page { skip: *skip, count: *count };
+            let query = LetterQuery { search: search.clone(), page };
+            Answer::Letters(client.dead_letters(queue, &query).await?)
         }
         Command::Replay { queue, ids, all, data } => {
-            letters(client, queue, "replay", ids, *all, data.as_ref()).await
+            let which = Selection { data: data.clone(), ..selection(ids, *all) };
+            Answer::Bulk(match all {
+                true => until_done(async || client.replay(queue, &which).await).await?,
+                false => client.replay(queue, &which).await?,
+            })
         }
         Command::Purge { queue, ids, all } => {
-            letters(client, queue, "purge", ids, *all, None).await
+            let which = selection(ids, *all);
+            Answer::Bulk(match all {
+                true => until_done(async || client.purge(queue, &which).await).await?,
+                false => client.purge(queue, &which).await?,
+            })
         }
-        Command::Limits => client.get("/api/limits").await,
+        Command::Limits => Answer::Limits(client.limits().await?),
         Command::Limit { name, max, per } => {
-            let body = json!({ "max": max, "perMs": milliseconds(*per) });
-            client.put(&format!("/api/limits/{}", segment(name)), &body).await
+            let rate = Rate { max: *max, per_ms: milliseconds(*per) };
+            client.set_limit(name, rate).await?.into()
         }
-        Command::Unlimit { name } => {
-            delete(client, &format!("/api/limits/{}", segment(name))).await
-        }
-        Command::Breakers => client.get("/api/breakers").await,
-        Command::CloseBreaker { name } => {
-            delete(client, &format!("/api/breakers/{}", segment(name))).await
-        }
-        Command::Schedules { queue } => client.get(&queue_path(queue, "schedules")).await,
+        Command::Unlimit { name } => Answer::Changed(client.remove_limit(name).await?),
+        Command::Breakers => Answer::Breakers(client.breakers().await?),
+        Command::CloseBreaker { name } => Answer::Changed(client.close_breaker(name).await?),
+        Command::Schedules { queue } => Answer::Schedules(client.schedules(queue).await?),
         Command::Schedule { queue, id, name, cron, time_zone, every, data } => {
-            let body = json!({
-                "name": name, "data": data, "cron": cron, "timeZone": time_zone,
-                "everyMs": every.map(milliseconds),
-            });
-            client.put(&schedule_path(queue, id), &body).await
+            let schedule = NewSchedule {
+                name: name.clone(),
+                data: Some(data.clone()),
+                cron: cron.clone(),
+                time_zone: time_zone.clone(),
+                every_ms: every.map(milliseconds),
+            };
+            client.set_schedule(queue, id, &schedule).await?.into()
         }
-        Command::Unschedule { queue, id } => delete(client, &schedule_path(queue, id)).await,
-    }
-}
-
-/// A name as a part of a path. Spaces do not become plus signs there.
-fn segment(name: &str) -> String {
-    byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")
-}
-
-fn queue_path(queue: &str, what: &str) -> String {
-    format!("/api/queues/{}/{what}", segment(queue))
-}
-
-fn job_path(queue: &str, id: &str) -> String {
-    queue_path(queue, &format!("jobs/{}", segment(id)))
-}
-
-fn schedule_path(queue: &str, id: &str) -> String {
-    queue_path(queue, &format!("schedules/{}", segment(id)))
-}
-
-/// Part of a list, or what to look for in it.
-fn page(path: &str, query: &[(&str, Option<&String>)], skip: usize, count: usize) -> String {
-    let mut page = format!("{path}?skip={skip}&count={count}");
-    for (name, value) in query {
-        if let Some(value) = value {
-            page.extend(["&", name, "="]);
-            page.extend(byte_serialize(value.as_bytes()));
+        Command::Unschedule { queue, id } => {
+            Answer::Changed(client.remove_schedule(queue, id).await?)
         }
-    }
-    page
+    })
 }
 
 fn milliseconds(duration: Duration) -> u64 {
     duration.as_millis() as u64
 }
 
-async fn change_job(client: &Client, queue: &str, id: &str, verb: &str) -> Result<Value> {
-    client.post(&format!("{}/{verb}", job_path(queue, id)), &json!({})).await
+fn selection(ids: &[String], all: bool) -> Selection {
+    Selection { ids: (!all).then(|| ids.to_vec()), all, data: None }
 }
 
-async fn delete(client: &Client, path: &str) -> Result<Value> {
-    Ok(client.delete(path).await?.unwrap_or_else(|| json!({ "success": true })))
-}
-
-async fn letters(
-    client: &Client,
-    queue: &str,
-    verb: &str,
-    ids: &[String],
-    all: bool,
-    data: Option<&Value>,
-) -> Result<Value> {
-    let mut body = if all { json!({ "all": true }) } else { json!({ "ids": ids }) };
-    if let Some(data) = data {
-        body["data"] = data.clone();
-    }
-    let path = queue_path(queue, &format!("dead-letters/{verb}"));
-    if all { until_done(client, &path, &body).await } else { client.post(&path, &body).await }
-}
-
-/// As many as one request replays, retries or purges.
+/// Jobs that one request replays, retries or purges at most.
 const IN_ONE_REQUEST: u64 = 10_000;
 
-/// Asks again for the rest of very many. Those that fail again at once are not asked for twice: there are as many
-/// requests as it takes for those that were there at first.
-async fn until_done(client: &Client, path: &str, body: &Value) -> Result<Value> {
-    let mut answer = client.post(path, body).await?;
-    let number = |answer: &Value, name: &str| answer[name].as_u64().unwrap_or(0);
-    let mut count = number(&answer, "count");
-    let requests = (count + number(&answer, "left")).div_ceil(IN_ONE_REQUEST);
+/// Repeats a request until all jobs that were there at first are done. Jobs that fail again meanwhile are not asked for
+/// twice: there are only as many requests as the first answer makes necessary.
+async fn until_done(
+    ask: impl AsyncFn() -> stampede_client::Result<BulkResult>,
+) -> Result<BulkResult> {
+    let mut answer = ask().await?;
+    let mut count = answer.count;
+    let requests = (count + answer.left).div_ceil(IN_ONE_REQUEST);
     for _ in 1..requests {
-        if answer["count"] == 0 {
+        if answer.count == 0 {
             break;
         }
-        answer = client.post(path, body).await?;
-        count += number(&answer, "count");
+        answer = ask().await?;
+        count += answer.count;
     }
-    answer["count"] = json!(count);
-    Ok(answer)
+    Ok(BulkResult { count, ..answer })
 }

@@ -1,17 +1,17 @@
-//! Talking to a running server as one of its own commands: where it is, and with which key.
+//! A session of a command with a running server: its address and a key.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::{Result, bail};
+use stampede_client::Client;
 use stampede_model::{KeyHash, Principal, Role, Timestamp};
 use stampede_store::Store;
 
 use crate::cli::ServerArgs;
-use crate::commands::client::Client;
 use crate::settings::Settings;
 use crate::{admin_key, connect};
 
-/// A client of a server, perhaps with a key that exists only as long as the command runs.
+/// A client of a server, perhaps with a key that exists only while the command runs.
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) url: String,
@@ -19,7 +19,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// With the key given, or ADMIN_KEY, or a temporary one of this role made in the local database.
+    /// Opens a session with the given key, or ADMIN_KEY, or a temporary key of this role made in the local database.
     pub(crate) async fn open(settings: &Settings, server: &ServerArgs, role: Role) -> Result<Self> {
         let url = server
             .url
@@ -42,11 +42,14 @@ impl Session {
         Ok(Self { client: Client::new(&url, &key)?, url, temporary })
     }
 
-    /// Says what to do if nobody is there.
+    /// Fails with the remedy if no server is ready.
     pub(crate) async fn must_be_ready(&self) -> Result<()> {
         match self.client.readiness().await {
-            Ok(()) => Ok(()),
-            Err(Some(told)) => bail!("the server at {} is not ready: {told}", self.url),
+            Ok(_) => Ok(()),
+            Err(Some(told)) => {
+                let told = serde_json::to_string(&told)?;
+                bail!("the server at {} is not ready: {told}", self.url)
+            }
             Err(None) => bail!(
                 "no server is ready at {}. Start one with \"make run\" (or \"stampede\"), or give its --url",
                 self.url
@@ -54,7 +57,7 @@ impl Session {
         }
     }
 
-    /// Takes back the temporary key.
+    /// Revokes the temporary key.
     pub(crate) async fn close(self) -> Result<()> {
         if let Some((store, hash)) = self.temporary {
             store.revoke_key(&hash, Timestamp::now()).await?;
@@ -64,7 +67,7 @@ impl Session {
     }
 }
 
-/// A server that listens on all addresses is asked at the nearest one.
+/// The address at which a server of this machine is reached; one that listens on all addresses at 127.0.0.1.
 fn reachable(host: IpAddr, port: u16) -> SocketAddr {
     let host = if host.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { host };
     SocketAddr::new(host, port)

@@ -11,12 +11,12 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, cells: Vec<String>) {
-        // What comes from a queue must not move the cursor about.
+        // Control characters of a payload must not move the cursor.
         let clean = |cell: String| cell.chars().filter(|c| !c.is_control()).collect();
         self.rows.push(cells.into_iter().map(clean).collect());
     }
 
-    /// Prints it, or what to say when there is no row.
+    /// Prints the table, or the sentence `empty` when there is no row.
     pub(crate) fn print(&self, empty: &str) {
         if self.rows.len() == 1 {
             println!("{empty}");

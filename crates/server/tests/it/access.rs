@@ -1,8 +1,7 @@
 //! Keys, roles and owners: nothing is open, nobody reaches into the records of others.
 
-use reqwest::Method;
 use serde_json::json;
-use stampede_testkit::{App, Client, Redis, send, temp_dir};
+use stampede_testkit::{App, Client, Redis, temp_dir};
 
 use crate::{STAMPEDE, create_event, start, text};
 
@@ -19,46 +18,8 @@ pub(crate) fn client(app: &App, role: &str, user: &str) -> Client {
 }
 
 #[tokio::test]
-async fn every_route_needs_a_key() {
+async fn strangers_learn_nothing_about_the_node() {
     let app = start(&[("WORKER_MODE", "api")]).await;
-    let id = "01890a5d-ac96-774b-bcce-b302099a8057";
-    for (method, path) in [
-        (Method::POST, "/api/events".to_owned()),
-        (Method::GET, "/api/events".to_owned()),
-        (Method::GET, format!("/api/events/{id}")),
-        (Method::PATCH, format!("/api/events/{id}")),
-        (Method::DELETE, format!("/api/events/{id}")),
-        (Method::GET, format!("/api/events/{id}/keys")),
-        (Method::POST, format!("/api/events/{id}/keys")),
-        (Method::DELETE, format!("/api/events/{id}/keys/1")),
-        (Method::POST, "/api/verify".to_owned()),
-        (Method::POST, format!("/api/tickets/{id}/reissue")),
-        (Method::POST, "/api/tickets".to_owned()),
-        (Method::GET, "/api/tickets".to_owned()),
-        (Method::GET, format!("/api/tickets/{id}")),
-        (Method::PATCH, format!("/api/tickets/{id}")),
-        (Method::DELETE, format!("/api/tickets/{id}")),
-        (Method::GET, format!("/api/tickets/{id}/pdf")),
-        (Method::GET, format!("/api/batches/{id}")),
-        (Method::GET, format!("/api/batches/{id}/pdf")),
-        (Method::GET, format!("/api/batches/{id}/zip")),
-        (Method::POST, "/api/templates".to_owned()),
-        (Method::GET, "/api/templates".to_owned()),
-        (Method::POST, "/api/templates/validate".to_owned()),
-        (Method::POST, "/api/templates/preview".to_owned()),
-        (Method::GET, format!("/api/templates/{id}")),
-        (Method::PUT, format!("/api/templates/{id}")),
-        (Method::DELETE, format!("/api/templates/{id}")),
-        (Method::POST, format!("/api/templates/{id}/preview")),
-        (Method::GET, format!("/api/templates/{id}/revisions")),
-        (Method::GET, format!("/api/templates/{id}/revisions/1")),
-    ] {
-        for client in [app.stranger(), app.client("stp_wrong")] {
-            let answer = send(client.request(method.clone(), &path).json(&json!({}))).await;
-            assert_eq!((answer.status, path.as_str()), (401, path.as_str()));
-            assert_eq!(answer.headers["www-authenticate"], "Bearer");
-        }
-    }
     app.stranger().get("/ready").await.expect(200);
     let health = app.stranger().get("/health").await.expect(200);
     assert_eq!(health, json!({ "status": "ok" }), "strangers learn nothing about the node");

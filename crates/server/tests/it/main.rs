@@ -16,6 +16,7 @@ mod outside_readers;
 mod pdf_files;
 mod preflight;
 mod queues;
+mod routes;
 mod sandbox;
 mod start;
 mod template_commands;

@@ -96,7 +96,8 @@ impl Stage {
     /// Starts a worker.
     pub(crate) async fn work(&mut self) {
         let jobs = JobList::default().with::<GenerateTicket>(self.ticketing.clone());
-        let queue = self.broker.queue(GenerateTicket::QUEUE).await.unwrap();
+        // A connection that just broke is repaired in the background.
+        let queue = eventually(PATIENCE, || self.broker.queue(GenerateTicket::QUEUE)).await;
         let config = ConsumerConfig::new("worker-1", 4);
         let consumer = Consumer::new(config, queue, jobs.handler(GenerateTicket::QUEUE));
         let stop = CancellationToken::new();

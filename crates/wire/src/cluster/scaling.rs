@@ -54,6 +54,16 @@ pub enum By {
     Node,
 }
 
+impl By {
+    /// The author's name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Node => "node",
+        }
+    }
+}
+
 open_record! {
     /// A decision about one node: told to the node on `worker:commands:{node}`, published on
     /// `scaling:decisions`, kept in `scaling:history`.

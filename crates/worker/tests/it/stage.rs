@@ -136,9 +136,8 @@ impl Stage {
         let redis = Redis::start().await;
         let broker = Broker::connect(&Config::new(redis.url())).await.unwrap();
         let counters = Counters::new();
-        let jobs = JobList::default()
-            .with::<Slow>(counters.clone())
-            .with::<Quick>(counters.clone());
+        let jobs =
+            JobList::default().with::<Slow>(counters.clone()).with::<Quick>(counters.clone());
         assert_eq!(jobs.queues(), ["slow-things", "quick-things"]);
         let (sender, reports) = watch::channel(None);
         let heartbeat = Heartbeat {
@@ -154,7 +153,8 @@ impl Stage {
             reports: sender,
         };
         let config = ConsumerConfig { drain: PATIENCE, ..ConsumerConfig::new("worker-1", 3) };
-        let (slow, quick) = (broker.queue(Slow::QUEUE).await.unwrap(), broker.queue(Quick::QUEUE).await.unwrap());
+        let (slow, quick) =
+            (broker.queue(Slow::QUEUE).await.unwrap(), broker.queue(Quick::QUEUE).await.unwrap());
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let working = tokio::spawn(async move {

@@ -1,48 +1,94 @@
-//! `/api/queues/{name}/dead-letters`: jobs that failed for good.
+//! `/api/queues/{name}/dead-letters`: jobs that failed permanently.
 
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use serde_json::{Value, json};
-use stampede_broker::{DeadLetters, Letters, Replayed};
+use serde_json::{Map, Value};
+use stampede_broker::{DeadLetters, Letters};
+use stampede_wire::queues as wire;
 
-use super::{Page, any, existing};
+use super::{Page, any, existing, shown};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Admin;
 use crate::input::{Body, Fields};
 use crate::problem::Problem;
 use crate::query::Params;
+use crate::unknown::no_such_action;
 
-/// Letters, newest first, or those that contain a text; `next` says where to go on.
+/// Letters, newest first, or those that contain a text; `next` is the `skip` of the next page.
 pub(crate) async fn list(
     State(app): State<App>,
-    caller: Caller,
+    _: Admin,
     Path(name): Path<String>,
     Params(page): Params<Page>,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
+) -> Result<Json<wire::DeadLetters>, Problem> {
     let letters = letters_of(&app, &name).await?;
     let found = match &page.search {
         Some(text) => letters.search(text, page.skip, page.count).await?,
         None => letters.list(page.skip, page.count).await?,
     };
-    let mut answer = json!(found);
-    answer["total"] = json!(letters.count().await?);
-    Ok(Json(answer))
+    Ok(Json(wire::DeadLetters {
+        letters: found.letters.into_iter().map(shown::letter).collect(),
+        next: found.next,
+        total: letters.count().await? as u64,
+    }))
 }
 
-/// `replay` or `purge`: `{ids: […]}` or `{all: true}`, and for a replay other `data` if wanted. They answer how many,
-/// what could not be, and how many letters are left: more than 10,000 take more than one request.
-pub(crate) async fn change(
+/// Runs jobs again: `{ids: […]}` or `{all: true}`, and another `data` if wanted. More than 10,000 take more than one
+/// request; `left` is the number of letters that remain.
+pub(crate) async fn replay(
     State(app): State<App>,
-    caller: Caller,
-    Path((name, verb)): Path<(String, String)>,
+    admin: Admin,
+    Path(name): Path<String>,
     Body(body): Body,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
+) -> Result<Json<wire::BulkResult>, Problem> {
     let letters = letters_of(&app, &name).await?;
-    let mut fields = Fields::new(&body);
-    fields.only(if verb == "replay" { &["ids", "all", "data"] } else { &["ids", "all"] });
+    let which = selection(&body, &["ids", "all", "data"])?;
+    log_intent(&admin, &name, "replay", &which);
+    let data = body.get("data").filter(|data| !data.is_null());
+    let done = letters.replay(&which, data).await?;
+    log_done(&admin, &name, "replay", done.count);
+    Ok(Json(shown::bulk(done, letters.count().await? as u64)))
+}
+
+/// Throws letters away: `{ids: […]}` or `{all: true}`.
+pub(crate) async fn purge(
+    State(app): State<App>,
+    admin: Admin,
+    Path(name): Path<String>,
+    Body(body): Body,
+) -> Result<Json<wire::BulkResult>, Problem> {
+    let letters = letters_of(&app, &name).await?;
+    let which = selection(&body, &["ids", "all"])?;
+    log_intent(&admin, &name, "purge", &which);
+    let done = letters.purge(&which).await?;
+    log_done(&admin, &name, "purge", done.count);
+    Ok(Json(shown::bulk(done, letters.count().await? as u64)))
+}
+
+/// Refuses an action that dead letters do not have.
+pub(crate) async fn unknown(
+    State(app): State<App>,
+    _: Admin,
+    Path((name, action)): Path<(String, String)>,
+) -> Result<(), Problem> {
+    letters_of(&app, &name).await?;
+    Err(no_such_action(&action, &["replay", "purge"]))
+}
+
+/// Logs an operation before it happens, because it may break off in the middle.
+fn log_intent(admin: &Admin, queue: &str, action: &str, which: &Letters) {
+    tracing::info!(user = admin.0.user, queue, action, ?which, "dead letters are to be changed");
+}
+
+fn log_done(admin: &Admin, queue: &str, action: &str, count: usize) {
+    tracing::info!(user = admin.0.user, queue, action, count, "dead letters changed");
+}
+
+/// The letters that a request names.
+fn selection(body: &Map<String, Value>, known: &[&str]) -> Result<Letters, Problem> {
+    let mut fields = Fields::new(body);
+    fields.only(known);
     let ids: Option<Vec<String>> = fields.read("ids", |value| {
         let ids = value.as_array().into_iter().flatten();
         let ids: Vec<String> = ids.filter_map(|id| id.as_str().map(str::to_owned)).collect();
@@ -50,34 +96,14 @@ pub(crate) async fn change(
         if all_read { Ok(ids) } else { Err("must be a list of texts") }
     });
     let all = fields.flag("all");
-    let data = fields.get("data");
     fields.finish(Some(()))?;
-    let which = match (ids, all) {
-        (Some(_), true) => {
-            let detail = "say either ids or all, not both";
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
-        }
-        (Some(ids), false) => Letters::These(ids),
-        (None, true) => Letters::All,
-        (None, false) => {
-            let detail = "say which: {\"ids\": [\"…\"]} or {\"all\": true}";
-            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
-        }
-    };
-    if !["replay", "purge"].contains(&verb.as_str()) {
-        return Err(Problem::new(StatusCode::NOT_FOUND, "replay or purge"));
+    let refused = |detail: &str| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+    match (ids, all) {
+        (Some(_), true) => refused("say either ids or all, not both"),
+        (Some(ids), false) => Ok(Letters::These(ids)),
+        (None, true) => Ok(Letters::All),
+        (None, false) => refused("say which: {\"ids\": [\"…\"]} or {\"all\": true}"),
     }
-    // Before it happens: it may break off in the middle.
-    tracing::info!(user = caller.0.user, queue = name, verb, ?which, "dead letters are changed");
-    let done = match verb.as_str() {
-        "replay" => letters.replay(&which, data).await?,
-        _ => letters.purge(&which).await?,
-    };
-    let Replayed { count, failed } = done;
-    tracing::info!(user = caller.0.user, queue = name, verb, count, "dead letters changed");
-    let left = letters.count().await?;
-    let success = failed.is_empty();
-    Ok(Json(json!({ "success": success, "count": count, "failed": failed, "left": left })))
 }
 
 /// The letters of a queue, which may have been destroyed since.

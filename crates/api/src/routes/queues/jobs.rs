@@ -6,17 +6,19 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use stampede_broker::{Backoff, Cancelled, JobSpec, Presence, Queue, State as JobState};
+use stampede_wire::queues as wire;
 
-use super::{Page, any, coming_back, existing};
+use super::{Page, any, coming_back, existing, shown};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Admin;
 use crate::input::{Body, Fields, MaybeBody, as_text};
 use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
+use crate::unknown::no_such_action;
 
-/// Which jobs to show.
+/// The jobs to show.
 pub(crate) struct Wanted {
     states: Vec<JobState>,
     page: Page,
@@ -27,10 +29,10 @@ impl FromQuery for Wanted {
         let state = query.text("state");
         let page = Page::from_query(query);
         let states = match (state.as_deref(), state.as_deref().and_then(JobState::parse)) {
-            // Who looks for a job need not know how far it is.
+            // A search need not know the state.
             (None, _) if page.search.is_some() => JobState::ALL.to_vec(),
             (Some("all"), _) => JobState::ALL.to_vec(),
-            // Most jobs have a priority; that they are kept apart is BullMQ's affair.
+            // BullMQ keeps jobs with a priority apart; for people they wait too.
             (None, _) | (_, Some(JobState::Waiting)) => JobState::WAITING.to_vec(),
             (_, Some(state)) => vec![state],
             (Some(_), None) => {
@@ -43,123 +45,162 @@ impl FromQuery for Wanted {
     }
 }
 
-/// Jobs of a queue in one state, or those of them that contain a text. Without a state: those that contain the
-/// text whatever their state, or all that wait for a worker, with and without a priority, as for `waiting`.
+/// Jobs of a queue in one state, or those that contain a text. Without a state: all that wait for a worker, with and
+/// without a priority; or, if a text is given, all that contain it.
 pub(crate) async fn list(
     State(app): State<App>,
-    caller: Caller,
+    _: Admin,
     Path(name): Path<String>,
     Params(wanted): Params<Wanted>,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
+) -> Result<Json<wire::Jobs>, Problem> {
     let queue = existing(&app, &name).await?;
     let Wanted { states, page: Page { skip, count, search } } = wanted;
-    match &search {
-        Some(text) => Ok(Json(json!(queue.search(&states, text, skip, count).await?))),
+    let (jobs, next) = match &search {
+        Some(text) => {
+            let found = queue.search(&states, text, skip, count).await?;
+            (found.jobs, found.next)
+        }
         None => {
             let mut jobs = queue.jobs_in(&states, skip, count + 1).await?;
             let next = (jobs.len() > count).then_some(skip + count);
             jobs.truncate(count);
-            Ok(Json(json!({ "jobs": jobs, "next": next })))
+            (jobs, next)
         }
-    }
+    };
+    Ok(Json(wire::Jobs { jobs: jobs.into_iter().map(shown::job).collect(), next }))
 }
 
 /// One job with its log.
 pub(crate) async fn read(
     State(app): State<App>,
-    caller: Caller,
+    _: Admin,
     Path((name, id)): Path<(String, String)>,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
+) -> Result<Json<wire::JobWithLog>, Problem> {
     let queue = existing(&app, &name).await?;
     let job = queue.job(&id).await?.ok_or_else(|| Problem::not_found("Job"))?;
-    let mut shown = json!(job);
-    shown["logs"] = json!(queue.logs(&id).await?);
-    Ok(Json(shown))
+    Ok(Json(wire::JobWithLog { job: shown::job(job), logs: queue.logs(&id).await? }))
 }
 
-/// Removes a job that is not being worked on; with a body only if there is something to say.
+/// Removes a job that does not run. The answer has a body only if there is a note.
 pub(crate) async fn remove(
     State(app): State<App>,
-    caller: Caller,
+    admin: Admin,
     Path((name, id)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    caller.must_administer()?;
     let queue = existing(&app, &name).await?;
     queue.job(&id).await?.ok_or_else(|| Problem::not_found("Job"))?;
     if queue.remove(&id).await? {
-        tracing::info!(user = caller.0.user, queue = name, job = id, "job removed");
-        return Ok(match coming_back::note_of_one(&app, &name, &id).await {
-            Some(note) => Json(json!({ "success": true, "note": note })).into_response(),
+        tracing::info!(user = admin.0.user, queue = name, job = id, "job removed");
+        let note = coming_back::note_of_one(&app, &name, &id).await;
+        return Ok(match note {
+            Some(_) => Json(wire::Changed { success: true, note }).into_response(),
             None => StatusCode::NO_CONTENT.into_response(),
         });
     }
     Err(Problem::new(StatusCode::CONFLICT, "the job is being worked on; cancel it instead"))
 }
 
-/// `retry`, `promote` or `cancel`.
-pub(crate) async fn change(
+/// Runs a failed job again.
+pub(crate) async fn retry(
     State(app): State<App>,
-    caller: Caller,
-    Path((name, id, verb)): Path<(String, String, String)>,
+    admin: Admin,
+    Path((name, id)): Path<(String, String)>,
     MaybeBody(body): MaybeBody,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
+) -> Result<Json<wire::JobChanged>, Problem> {
     let queue = existing(&app, &name).await?;
-    let mut fields = Fields::new(&body);
-    fields.only(if verb == "cancel" { &["reason"] } else { &[] });
-    let reason = fields.read("reason", |value| as_text(value).map(str::to_owned));
-    let reason = fields.finish(Some(reason))?;
-    let mut note = None;
-    let result = match verb.as_str() {
-        "retry" if queue.retry(&id).await? => "waiting",
-        "retry" => return Err(refusal(&queue, &id, "only a failed job can be retried").await?),
-        "promote" if queue.promote(&id).await? => "waiting",
-        "promote" => return Err(refusal(&queue, &id, "only a delayed job can be promoted").await?),
-        "cancel" => {
-            let reason = reason.unwrap_or_else(|| format!("by {}", caller.0.user));
-            match queue.cancel(&id, &reason).await? {
-                Cancelled::Removed => {
-                    note = coming_back::note_of_one(&app, &name, &id).await;
-                    "removed"
-                }
-                Cancelled::Told => "cancelling",
-                Cancelled::NotThere => {
-                    let why = "only a job that waits or runs can be cancelled";
-                    return Err(refusal(&queue, &id, why).await?);
-                }
-            }
-        }
-        _ => return Err(Problem::new(StatusCode::NOT_FOUND, "retry, promote or cancel")),
-    };
-    tracing::info!(user = caller.0.user, queue = name, job = id, verb, "job changed");
-    let mut answer = json!({ "success": true, "state": result });
-    if let Some(note) = note {
-        answer["note"] = note;
+    must_be_empty(&body)?;
+    if !queue.retry(&id).await? {
+        return Err(refusal(&queue, &id, "only a failed job can be retried").await?);
     }
-    Ok(Json(answer))
+    Ok(changed(&admin, &name, &id, "retry", "waiting"))
 }
 
-/// Why a job cannot be changed so: there is none (404), or it is in another state (409).
+/// Lets a delayed job begin now.
+pub(crate) async fn promote(
+    State(app): State<App>,
+    admin: Admin,
+    Path((name, id)): Path<(String, String)>,
+    MaybeBody(body): MaybeBody,
+) -> Result<Json<wire::JobChanged>, Problem> {
+    let queue = existing(&app, &name).await?;
+    must_be_empty(&body)?;
+    if !queue.promote(&id).await? {
+        return Err(refusal(&queue, &id, "only a delayed job can be promoted").await?);
+    }
+    Ok(changed(&admin, &name, &id, "promote", "waiting"))
+}
+
+/// Removes a job that waits, or tells its worker to stop it: `{reason?}`.
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    admin: Admin,
+    Path((name, id)): Path<(String, String)>,
+    MaybeBody(body): MaybeBody,
+) -> Result<Json<wire::JobChanged>, Problem> {
+    let queue = existing(&app, &name).await?;
+    let mut fields = Fields::new(&body);
+    fields.only(&["reason"]);
+    let reason = fields.read("reason", |value| as_text(value).map(str::to_owned));
+    let reason = fields.finish(Some(reason))?;
+    let reason = reason.unwrap_or_else(|| format!("by {}", admin.0.user));
+    match queue.cancel(&id, &reason).await? {
+        Cancelled::Removed => {
+            let Json(answer) = changed(&admin, &name, &id, "cancel", "removed");
+            let note = coming_back::note_of_one(&app, &name, &id).await;
+            Ok(Json(wire::JobChanged { note, ..answer }))
+        }
+        Cancelled::Told => Ok(changed(&admin, &name, &id, "cancel", "cancelling")),
+        Cancelled::NotThere => {
+            Err(refusal(&queue, &id, "only a job that waits or runs can be cancelled").await?)
+        }
+    }
+}
+
+/// Refuses an action that jobs do not have.
+pub(crate) async fn unknown(
+    State(app): State<App>,
+    _: Admin,
+    Path((name, _, action)): Path<(String, String, String)>,
+) -> Result<(), Problem> {
+    existing(&app, &name).await?;
+    Err(no_such_action(&action, &["retry", "promote", "cancel"]))
+}
+
+fn must_be_empty(body: &Map<String, Value>) -> Result<(), Problem> {
+    let mut fields = Fields::new(body);
+    fields.only(&[]);
+    fields.finish(Some(()))
+}
+
+fn changed(
+    admin: &Admin,
+    queue: &str,
+    job: &str,
+    action: &str,
+    state: &str,
+) -> Json<wire::JobChanged> {
+    tracing::info!(user = admin.0.user, queue, job, action, "job changed");
+    Json(wire::JobChanged { success: true, state: state.to_owned(), note: None })
+}
+
+/// The reason why a job cannot be changed: there is none (404), or it is in another state (409).
 async fn refusal(queue: &Queue, id: &str, why: &str) -> Result<Problem, Problem> {
     let Some(job) = queue.job(id).await? else { return Ok(Problem::not_found("Job")) };
     let detail = format!("{why}; this one is {}", job.state.name());
     Ok(Problem::new(StatusCode::CONFLICT, detail))
 }
 
-/// What a new job is described with.
+/// The fields of a new job.
 const SPEC: [&str; 7] = ["name", "data", "id", "delayMs", "priority", "attempts", "backoff"];
 
-/// Adds a job: `{name, data, id?, delayMs?, priority?, attempts?, backoff?: {type, delayMs}}`. With the id of one
-/// that is there already nothing happens, and `added` is false.
+/// Adds a job: `{name, data, id?, delayMs?, priority?, attempts?, backoff?: {type, delayMs}}`. If a job of this id
+/// exists, nothing happens, and `added` is false.
 pub(crate) async fn add(
     State(app): State<App>,
-    caller: Caller,
+    admin: Admin,
     Path(name): Path<String>,
     Body(body): Body,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
+) -> Result<Json<wire::Added>, Problem> {
     let mut fields = Fields::new(&body);
     fields.only(&SPEC);
     let job = spec(&mut fields);
@@ -169,18 +210,17 @@ pub(crate) async fn add(
     queue.check(&job)?;
     let was_there = queue.presence(&[&job.id]).await? != [Presence::Missing];
     let ids = queue.enqueue(std::slice::from_ref(&job)).await?;
-    tracing::info!(user = caller.0.user, queue = name, job = job.id, was_there, "job added");
-    let mut answer = json!({ "success": true, "id": ids.first(), "added": !was_there });
-    if is_new {
-        answer["note"] = json!(format!(
+    tracing::info!(user = admin.0.user, queue = name, job = job.id, was_there, "job added");
+    let note = is_new.then(|| {
+        format!(
             "queue {name} is new; the workers of this server take jobs from {}, others need a worker of yours",
             app.jobs.queues().join(", ")
-        ));
-    }
-    Ok(Json(answer))
+        )
+    });
+    Ok(Json(wire::Added { success: true, id: ids.into_iter().next(), added: !was_there, note }))
 }
 
-/// Reads what describes a job, such as those of a schedule.
+/// Reads the description of a job, also of a schedule's jobs.
 pub(super) fn spec(fields: &mut Fields<'_>) -> Option<JobSpec> {
     if fields.get("name").is_none() {
         fields.wrong("name", "is missing");

@@ -3,34 +3,32 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use serde_json::{Value, json};
 use stampede_broker::Schedule;
+use stampede_wire::queues::{Done, Schedules};
 
 use super::{any, existing, jobs};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Admin;
 use crate::input::{Body, Fields, as_text};
 use crate::problem::Problem;
 
 /// All schedules of a queue.
 pub(crate) async fn list(
     State(app): State<App>,
-    caller: Caller,
+    _: Admin,
     Path(name): Path<String>,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
+) -> Result<Json<Schedules>, Problem> {
     let schedules = existing(&app, &name).await?.schedules().await?;
-    Ok(Json(json!({ "schedules": schedules })))
+    Ok(Json(Schedules { schedules }))
 }
 
-/// Adds a schedule or changes it: `{cron, timeZone?}` or `{everyMs}`, and what its jobs are like.
+/// Adds a schedule or changes it: `{cron, timeZone?}` or `{everyMs}`, and the description of its jobs.
 pub(crate) async fn set(
     State(app): State<App>,
-    caller: Caller,
+    admin: Admin,
     Path((name, id)): Path<(String, String)>,
     Body(body): Body,
-) -> Result<Json<Value>, Problem> {
-    caller.must_administer()?;
+) -> Result<Json<Done>, Problem> {
     let mut fields = Fields::new(&body);
     fields
         .only(&["cron", "timeZone", "everyMs", "name", "data", "priority", "attempts", "backoff"]);
@@ -38,8 +36,8 @@ pub(crate) async fn set(
     let job = jobs::spec(&mut fields);
     let (schedule, job) = fields.finish(schedule.zip(job))?;
     any(&app, &name).await?.schedule(&id, &schedule, &job).await?;
-    tracing::info!(user = caller.0.user, queue = name, schedule = id, "schedule set");
-    Ok(Json(json!({ "success": true })))
+    tracing::info!(user = admin.0.user, queue = name, schedule = id, "schedule set");
+    Ok(Json(Done { success: true }))
 }
 
 fn schedule(fields: &mut Fields<'_>) -> Option<Schedule> {
@@ -65,13 +63,12 @@ fn schedule(fields: &mut Fields<'_>) -> Option<Schedule> {
 /// Ends a schedule.
 pub(crate) async fn remove(
     State(app): State<App>,
-    caller: Caller,
+    admin: Admin,
     Path((name, id)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    caller.must_administer()?;
     if !existing(&app, &name).await?.unschedule(&id).await? {
         return Err(Problem::not_found("Schedule"));
     }
-    tracing::info!(user = caller.0.user, queue = name, schedule = id, "schedule ended");
+    tracing::info!(user = admin.0.user, queue = name, schedule = id, "schedule ended");
     Ok(StatusCode::NO_CONTENT)
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use stampede_broker::{
-    Alert, Broker, ClaimNode, Config, ConnectionState, ConsumerConfig, Decided, Decisions, Holder,
+    Broker, ClaimNode, Config, ConnectionState, ConsumerConfig, Decided, Decisions, Holder,
     Tallies, TlsFiles, WorkerPresence,
 };
 use stampede_testkit::{Redis, eventually, free_port};
@@ -142,8 +142,9 @@ async fn coordinates(broker: &Broker) {
         boot: "once".to_owned(),
     };
     let (stats, queue) = (json!({ "workers": 2 }), json!({ "waiting": 1 }));
-    let claim = registry.announce_node("n", &me, &stats, Some(&queue), None).await.unwrap();
+    let claim = registry.announce_node("n", &me, &stats, None).await.unwrap();
     assert!(matches!(claim, ClaimNode::Ours(_)));
+    registry.announce_metrics("n", &me, &queue).await.unwrap();
     let worker = WorkerPresence {
         id: "n-worker-0".to_owned(),
         node: "n".to_owned(),
@@ -155,8 +156,9 @@ async fn coordinates(broker: &Broker) {
     let done = Tallies { completed: 3, failed: 2, stalled: 1 };
     registry.count("n", done, &mut Tallies::default()).await.unwrap();
     registry.sweep_workers().await.unwrap();
-    assert_eq!(registry.nodes().await.unwrap()[0].queue["waiting"], 1);
-    assert_eq!(registry.workers().await.unwrap().len(), 1);
+    let queue = registry.nodes::<Value, Value>().await.unwrap().remove(0).queue;
+    assert_eq!(queue.unwrap()["waiting"], 1);
+    assert_eq!(registry.workers::<Value, Value>().await.unwrap().len(), 1);
     let lease = broker.coordinator_lease("n", "1", FAILOVER);
     let (leader, _) = lease.hold().await.unwrap().unwrap();
     let decisions = broker.decisions();
@@ -170,17 +172,18 @@ async fn coordinates(broker: &Broker) {
     decisions.command("all", &json!({ "action": "restart" })).await.unwrap();
     assert!(node.next().await.unwrap().contains("restart"));
     assert!(decisions.survey(&leader, &json!({ "nodeCount": 1 })).await.unwrap());
-    let alert = Alert { kind: "node-dead", subject: "x".to_owned(), message: "x".to_owned() };
+    let alert = json!({ "kind": "node-dead", "subject": "x", "message": "x" });
     assert!(decisions.alert(&leader, &[alert]).await.unwrap());
     decisions.step(&json!({ "workers": 2 }), Some(&json!({ "workers": 2 }))).await.unwrap();
-    assert_eq!(decisions.history().await.unwrap().0.len(), 2);
-    assert_eq!(decisions.alerts().await.unwrap().len(), 1);
+    assert_eq!(decisions.history::<Value>().await.unwrap().0.len(), 2);
+    assert_eq!(decisions.alerts::<Value>().await.unwrap().len(), 1);
     let level = broker.levels(&["tickets".to_owned()]).await.unwrap().remove(0);
     assert!(level.completed == 3 && level.last_ended.is_some(), "{level:?}");
     lease.release(&leader).await.unwrap();
     registry.forget_worker("n-worker-0", "1").await.unwrap();
     registry.forget_node("n", &me).await.unwrap();
-    assert!(registry.nodes().await.unwrap().is_empty() && registry.has_left("n").await.unwrap());
+    let nodes = registry.nodes::<Value, Value>().await.unwrap();
+    assert!(nodes.is_empty() && registry.has_left("n").await.unwrap());
 }
 
 #[tokio::test]

@@ -4,14 +4,15 @@
 //! again from any machine.
 
 use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
-use stampede_model::{Role, TemplateFiles};
+use serde::Serialize;
+use stampede_client::{AnyTemplate, Client, NewTemplate, TemplateChoice, TemplateUpdate};
+use stampede_model::{EventId, Role, TemplateFiles};
 use stampede_press::sample;
-use stampede_wire::ticketing::templates::Files;
+use stampede_wire::ticketing::events::Event;
+use stampede_wire::ticketing::templates::{Files, PublishedTemplate, Template};
 
 use super::{explained, folder, print, report};
 use crate::cli::TemplatePublish;
-use crate::commands::client::Client;
 use crate::commands::session::Session;
 use crate::compiler;
 use crate::settings::Settings;
@@ -31,7 +32,7 @@ pub(crate) async fn run(settings: Settings, options: TemplatePublish) -> Result<
     session.close().await?;
     let published = published?;
     if options.json {
-        println!("{}", published.json());
+        println!("{}", published.json()?);
     } else {
         published.print();
     }
@@ -59,13 +60,13 @@ async fn check(files: &TemplateFiles, options: &TemplatePublish) -> Result<()> {
     }
 }
 
-/// The result, for the report.
+/// The result of publishing.
 struct Published {
-    template: Value,
-    /// New, a new revision, or unchanged.
+    template: PublishedTemplate,
+    /// The relation to the revision before.
     kind: Kind,
-    /// The event that uses it now.
-    event: Option<Value>,
+    /// The event that prints with it now.
+    event: Option<Event>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,12 +85,18 @@ async fn hand_over(
 ) -> Result<Published> {
     session.must_be_ready().await?;
     let client = &session.client;
+    // The id and the revision before; a design that ships has no revision, and the server refuses to change it.
     let before = match &options.id {
-        Some(id) => Some(client.get(&format!("/api/templates/{id}")).await?),
-        None => named(client, name).await?,
+        Some(id) => match client.template(id).await? {
+            AnyTemplate::Own(template) => Some((id.clone(), Some(template.revision))),
+            AnyTemplate::Design(design) => Some((design.id, None)),
+        },
+        None => {
+            named(client, name).await?.map(|found| (found.id.to_string(), Some(found.revision)))
+        }
     };
     if let Some(event) = &options.event {
-        let found: Result<Value> = client.get(&format!("/api/events/{event}")).await;
+        let found = client.event(event).await;
         found.context("nothing was published, for there is no such event")?;
     }
     let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
@@ -99,48 +106,41 @@ async fn hand_over(
         if count == 1 { "file" } else { "files" },
         session.url
     );
-    let mut body = json!({ "files": Files::from(files) });
-    if let Some(note) = &options.note {
-        body["note"] = json!(note);
-    }
+    let (files, note) = (Files::from(files), options.note.clone());
     let (template, kind) = match before {
         None => {
-            body["name"] = json!(name);
-            (client.post("/api/templates", &body).await?, Kind::New)
+            let new = NewTemplate { name: name.to_owned(), files, note };
+            (client.create_template(&new).await?, Kind::New)
         }
-        Some(before) => {
-            // With --id the template keeps its name unless --name is given.
-            if let Some(name) = &options.name {
-                body["name"] = json!(name);
-            }
-            let path = format!("/api/templates/{}", id_of(&before)?);
-            let after = client.put(&path, &body).await?;
-            let same = after["revision"] == before["revision"];
+        Some((id, revision)) => {
+            // With --id, it keeps its name unless another is given.
+            let update = TemplateUpdate { name: options.name.clone(), files, note };
+            let after = client.update_template(&id, &update).await?;
+            let same = Some(after.template.revision) == revision;
             (after, if same { Kind::Unchanged } else { Kind::Revision })
         }
     };
     let event = match &options.event {
         None => None,
-        Some(event) => Some(give(client, event, &template, options.pin).await?),
+        Some(event) => Some(give(client, event, &template.template, options.pin).await?),
     };
     Ok(Published { template, kind, event })
 }
 
 /// The one template of this name.
-async fn named(client: &Client, name: &str) -> Result<Option<Value>> {
-    let mut found: Vec<Value> = Vec::new();
-    let mut after = String::new();
+async fn named(client: &Client, name: &str) -> Result<Option<Template>> {
+    let mut found: Vec<Template> = Vec::new();
+    let mut after = None;
     loop {
-        let page: Value = client.get(&format!("/api/templates?limit=1000&after={after}")).await?;
-        let templates = page["templates"].as_array().into_iter().flatten();
-        found.extend(templates.filter(|template| template["name"] == name).cloned());
-        match page["next"].as_str() {
-            Some(next) => after = next.to_owned(),
-            None => break,
+        let page = client.templates(after).await?;
+        found.extend(page.templates.into_iter().filter(|template| template.name == name));
+        after = page.next;
+        if after.is_none() {
+            break;
         }
     }
     if found.len() > 1 {
-        let ids: Vec<&str> = found.iter().filter_map(|template| template["id"].as_str()).collect();
+        let ids: Vec<String> = found.iter().map(|template| template.id.to_string()).collect();
         bail!(
             "{} templates are called {name:?}: say with --id which one: {}",
             ids.len(),
@@ -150,44 +150,49 @@ async fn named(client: &Client, name: &str) -> Result<Option<Value>> {
     Ok(found.pop())
 }
 
-async fn give(client: &Client, event: &str, template: &Value, pin: bool) -> Result<Value> {
-    let id = id_of(template)?;
-    let choice =
-        if pin { json!({ "id": id, "revision": template["revision"] }) } else { json!(id) };
-    let changed =
-        client.patch(&format!("/api/events/{event}"), &json!({ "template": choice })).await;
-    changed.with_context(|| {
+async fn give(client: &Client, event: &str, template: &Template, pin: bool) -> Result<Event> {
+    let Template { id, revision, .. } = template;
+    let choice = match pin {
+        true => TemplateChoice::Pinned { id: *id, revision: *revision },
+        false => TemplateChoice::Latest(*id),
+    };
+    client.give_template(event, &choice).await.with_context(|| {
         format!(
-            "the template is published (id {id}, revision {}), but the event does not use it",
-            template["revision"]
+            "the template is published (id {id}, revision {revision}), but the event does not use it"
         )
     })
 }
 
-fn id_of(template: &Value) -> Result<&str> {
-    template["id"].as_str().context("the server's answer names no template")
+/// The result of publishing, for `--json`.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    template: &'a PublishedTemplate,
+    unchanged: bool,
+    event: Option<EventId>,
 }
 
 impl Published {
-    fn json(&self) -> Value {
-        let mut shown = self.template.clone();
-        shown["unchanged"] = json!(self.kind == Kind::Unchanged);
-        shown["event"] = json!(self.event.as_ref().map(|event| &event["id"]));
-        shown
+    fn json(&self) -> Result<String> {
+        let shown = Shown {
+            template: &self.template,
+            unchanged: self.kind == Kind::Unchanged,
+            event: self.event.as_ref().map(|event| event.id),
+        };
+        Ok(serde_json::to_string(&shown)?)
     }
 
     fn print(&self) {
-        let (name, revision) = (&self.template["name"], &self.template["revision"]);
-        let id = self.template["id"].as_str().unwrap_or_default();
+        let Template { id, name, revision, .. } = &self.template.template;
         match self.kind {
-            Kind::New => println!("published {name} as a new template: {id}"),
-            Kind::Revision => println!("published {name}, revision {revision}: {id}"),
-            Kind::Unchanged => println!("{name} is unchanged, still revision {revision}: {id}"),
+            Kind::New => println!("published {name:?} as a new template: {id}"),
+            Kind::Revision => println!("published {name:?}, revision {revision}: {id}"),
+            Kind::Unchanged => println!("{name:?} is unchanged, still revision {revision}: {id}"),
         }
         match &self.event {
             Some(event) => println!(
-                "event {} prints with it; tickets made before are made anew when asked for",
-                event["name"]
+                "event {:?} prints with it; tickets made before are made anew when asked for",
+                event.name
             ),
             None if self.kind == Kind::New => {
                 println!("no event uses it yet; --event EVENT gives it to one");

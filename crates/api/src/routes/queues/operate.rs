@@ -1,0 +1,156 @@
+//! `/api/queues/{name}/…`: pausing, limiting, retrying, draining and destroying a queue.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use serde_json::Value;
+use stampede_broker::{Delayed, Queue, WhenActive};
+use stampede_wire::queues::{BulkResult, Changed, Done, Drained};
+
+use super::{coming_back, existing, shown};
+use crate::app::App;
+use crate::auth::Admin;
+use crate::input::{Fields, MaybeBody};
+use crate::problem::Problem;
+use crate::unknown::no_such_action;
+
+/// Most jobs at a time that a request may set.
+const MOST_AT_A_TIME: u64 = 1_000_000;
+
+/// Logs an operation before it happens, because it may break off in the middle.
+fn log_intent(admin: &Admin, queue: &str, action: &str) {
+    tracing::info!(user = admin.0.user, queue, action, "queue is to be changed");
+}
+
+fn log_done(admin: &Admin, queue: &str, action: &str) {
+    tracing::info!(user = admin.0.user, queue, action, "queue changed");
+}
+
+/// A queue and a request without fields.
+async fn without_fields(app: &App, name: &str, body: &MaybeBody) -> Result<Queue, Problem> {
+    let queue = existing(app, name).await?;
+    let mut fields = Fields::new(&body.0);
+    fields.only(&[]);
+    fields.finish(Some(queue))
+}
+
+/// Workers take no more jobs of the queue.
+pub(crate) async fn pause(
+    State(app): State<App>,
+    admin: Admin,
+    Path(name): Path<String>,
+    body: MaybeBody,
+) -> Result<Json<Done>, Problem> {
+    let queue = without_fields(&app, &name, &body).await?;
+    log_intent(&admin, &name, "pause");
+    queue.pause().await?;
+    log_done(&admin, &name, "pause");
+    Ok(Json(Done { success: true }))
+}
+
+/// Workers take jobs of the queue again.
+pub(crate) async fn resume(
+    State(app): State<App>,
+    admin: Admin,
+    Path(name): Path<String>,
+    body: MaybeBody,
+) -> Result<Json<Done>, Problem> {
+    let queue = without_fields(&app, &name, &body).await?;
+    log_intent(&admin, &name, "resume");
+    queue.resume().await?;
+    log_done(&admin, &name, "resume");
+    Ok(Json(Done { success: true }))
+}
+
+/// Limits the jobs that run at a time over all workers: `{jobs}`, `null` lifts the limit.
+pub(crate) async fn concurrency(
+    State(app): State<App>,
+    admin: Admin,
+    Path(name): Path<String>,
+    MaybeBody(body): MaybeBody,
+) -> Result<Json<Done>, Problem> {
+    let queue = existing(&app, &name).await?;
+    let mut fields = Fields::new(&body);
+    fields.only(&["jobs"]);
+    let jobs = fields.read("jobs", |value| match value.as_u64() {
+        Some(jobs @ 1..=MOST_AT_A_TIME) => Ok(jobs),
+        _ => Err("must be a whole number, at least 1; null lifts the limit"),
+    });
+    if jobs.is_none() && !fields.is_cleared("jobs") && fields.mistakes() == 0 {
+        fields.wrong("jobs", "is missing; null lifts the limit");
+    }
+    let jobs = fields.finish(Some(jobs))?;
+    log_intent(&admin, &name, "concurrency");
+    queue.set_global_concurrency(jobs).await?;
+    log_done(&admin, &name, "concurrency");
+    Ok(Json(Done { success: true }))
+}
+
+/// Retries all failed jobs, the oldest 10,000 in one request.
+pub(crate) async fn retry(
+    State(app): State<App>,
+    admin: Admin,
+    Path(name): Path<String>,
+    body: MaybeBody,
+) -> Result<Json<BulkResult>, Problem> {
+    let queue = without_fields(&app, &name, &body).await?;
+    log_intent(&admin, &name, "retry");
+    let retried = queue.retry_all().await?;
+    let left = queue.counts().await?.failed;
+    log_done(&admin, &name, "retry");
+    Ok(Json(shown::bulk(retried, left)))
+}
+
+/// Removes all waiting jobs: `{delayed: true}` removes delayed ones too.
+pub(crate) async fn drain(
+    State(app): State<App>,
+    admin: Admin,
+    Path(name): Path<String>,
+    MaybeBody(body): MaybeBody,
+) -> Result<Json<Drained>, Problem> {
+    let queue = existing(&app, &name).await?;
+    let mut fields = Fields::new(&body);
+    fields.only(&["delayed"]);
+    let delayed = if fields.flag("delayed") { Delayed::Too } else { Delayed::Keep };
+    let delayed = fields.finish(Some(delayed))?;
+    log_intent(&admin, &name, "drain");
+    let removed = queue.drain(delayed).await? as u64;
+    log_done(&admin, &name, "drain");
+    Ok(Json(Drained { success: true, removed, note: coming_back::note_of_all(&app, &name) }))
+}
+
+/// Destroys a queue: `{confirm: <name>}`, and `{force: true}` if jobs run.
+pub(crate) async fn obliterate(
+    State(app): State<App>,
+    admin: Admin,
+    Path(name): Path<String>,
+    MaybeBody(body): MaybeBody,
+) -> Result<Json<Changed>, Problem> {
+    let queue = existing(&app, &name).await?;
+    let mut fields = Fields::new(&body);
+    fields.only(&["confirm", "force"]);
+    let when = if fields.flag("force") { WhenActive::Destroy } else { WhenActive::Refuse };
+    let when = fields.finish(Some(when))?;
+    // It cannot be undone, so the request has to name the queue.
+    if body.get("confirm").and_then(Value::as_str) != Some(name.as_str()) {
+        let detail = format!(
+            "this destroys queue {name} with everything in it; send {{\"confirm\": \"{name}\"}} if you mean it"
+        );
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+    }
+    log_intent(&admin, &name, "obliterate");
+    queue.obliterate(when).await?;
+    log_done(&admin, &name, "obliterate");
+    Ok(Json(Changed { success: true, note: coming_back::note_of_all(&app, &name) }))
+}
+
+/// Refuses an action that queues do not have.
+pub(crate) async fn unknown(
+    State(app): State<App>,
+    _: Admin,
+    Path((name, action)): Path<(String, String)>,
+) -> Result<(), Problem> {
+    existing(&app, &name).await?;
+    let known = ["pause", "resume", "concurrency", "retry", "drain", "obliterate"];
+    Err(no_such_action(&action, &known))
+}

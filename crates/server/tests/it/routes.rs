@@ -1,0 +1,78 @@
+//! Every route demands the right that its handler's type names, and unknown actions are answered with the known ones.
+
+use reqwest::Method;
+use serde_json::json;
+use stampede_api::{Right, Route};
+use stampede_testkit::{Client, send};
+
+use crate::access::client;
+use crate::start;
+
+/// The route's path with values for its parameters.
+fn path(route: &Route) -> String {
+    let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+    let mut path = route.path.replace("{id}", id).replace("{name}", "tickets");
+    for (parameter, value) in [("{kid}", "1"), ("{number}", "1"), ("{action}", "explode")] {
+        path = path.replace(parameter, value);
+    }
+    assert!(!path.contains('{'), "give {path} a value for its parameter");
+    path
+}
+
+async fn status(client: &Client, route: &Route) -> u16 {
+    let method = Method::from_bytes(route.method.as_str().as_bytes()).unwrap();
+    let answer = send(client.request(method, &path(route)).json(&json!({}))).await;
+    if answer.status == 401 {
+        assert_eq!(answer.headers["www-authenticate"], "Bearer");
+    }
+    answer.status
+}
+
+#[tokio::test]
+async fn every_route_demands_the_right_of_its_handlers_type() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let (stranger, wrong) = (app.stranger(), app.client("stp_wrong"));
+    let (viewer, organiser) = (client(&app, "viewer", "ann"), client(&app, "organiser", "ann"));
+    let routes = stampede_api::routes();
+    assert!(routes.len() > 60, "{}", routes.len());
+    for route in &routes {
+        // Statuses for a stranger, an invalid key, a viewer and an organiser; `None`: the guard lets the request in.
+        let wanted = match route.right {
+            Right::Nothing => [None, (route.path == "/health").then_some(401), None, None],
+            Right::Call => [Some(401), Some(401), None, None],
+            Right::Write => [Some(401), Some(401), Some(403), None],
+            Right::Administer => [Some(401), Some(401), Some(403), Some(403)],
+        };
+        for (client, wanted) in [&stranger, &wrong, &viewer, &organiser].into_iter().zip(wanted) {
+            let status = status(client, route).await;
+            match wanted {
+                Some(wanted) => assert_eq!(status, wanted, "{route:?}"),
+                // Handlers may still refuse by the record's owner.
+                None => assert!(status != 401 && status < 500, "{route:?}: {status}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_action_is_answered_with_the_known_ones() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let admin = app.admin();
+    admin.post("/api/queues/mails/jobs", &json!({ "name": "send" })).await.expect(200);
+    for (path, message) in [
+        (
+            "/api/queues/mails/puase",
+            "no such action \"puase\"; use pause, resume, concurrency, retry, drain or obliterate",
+        ),
+        (
+            "/api/queues/mails/jobs/1/retyr",
+            "no such action \"retyr\"; use retry, promote or cancel",
+        ),
+        ("/api/queues/mails/dead-letters/relpay", "no such action \"relpay\"; use replay or purge"),
+    ] {
+        let problem = admin.post(path, &json!({})).await.expect(404);
+        assert_eq!(problem["error"], message, "{path}");
+    }
+    let problem = admin.post("/api/queues/mials/pause", &json!({})).await.expect(404);
+    assert_eq!(problem["error"], "Queue not found: mials; did you mean mails?");
+}
