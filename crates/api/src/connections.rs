@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
@@ -37,8 +37,8 @@ pub async fn run_health(listener: TcpListener, vitals: Vitals, stop: Cancellatio
 
 async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let service = TowerToHyperService::new(router);
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE);
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = GracefulShutdown::new();
     loop {
@@ -57,8 +57,7 @@ async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
         };
         // An answer is one small write after another; waiting to fill a packet only delays it.
         let _ = stream.set_nodelay(true);
-        let connection =
-            builder.serve_connection(TokioIo::new(stream), service.clone()).into_owned();
+        let connection = builder.serve_connection(TokioIo::new(stream), service.clone());
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
-use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::migrate::MigrateError;
 use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, ConnectOptions, Connection};
 use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
@@ -16,6 +16,7 @@ use crate::dialect::Dialect;
 use crate::error::is_contention;
 use crate::file::{make_file, make_folder};
 use crate::lease::Limits;
+use crate::migrations::{POSTGRES_MIGRATIONS, SQLITE_MIGRATIONS};
 use crate::ticket_keys::Vault;
 use crate::{Error, Result};
 
@@ -24,9 +25,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long bringing the tables up to date may take, waiting for another process that does so included.
 const MIGRATE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
-
-static SQLITE_MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
-static POSTGRES_MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
 
 /// Which database, and how it is used.
 #[derive(Debug, Clone)]

@@ -24,6 +24,7 @@ mod events;
 mod file;
 mod keys;
 mod lease;
+mod migrations;
 mod orders;
 mod rows;
 mod templates;

@@ -1,5 +1,7 @@
 //! The secret behind private keys: the wrong one, a lost one, and records from before there was one.
 
+use std::path::Path;
+
 use sqlx::any::install_default_drivers;
 use sqlx::{AnyConnection, Connection};
 use stampede_model::{Refusal, TicketId};
@@ -121,10 +123,11 @@ async fn records_older_than_keys_are_numbered_and_get_a_key(db: Database) {
     let store = handle(&db).await.with_ticket_secret(&secret());
     install_default_drivers();
     let mut raw = AnyConnection::connect(&db.url).await.unwrap();
-    let first_only = match db.url.starts_with("sqlite") {
-        true => sqlx::migrate!("migrations/sqlite"),
-        false => sqlx::migrate!("migrations/postgres"),
+    let folder = match db.url.starts_with("sqlite") {
+        true => concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite"),
+        false => concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres"),
     };
+    let first_only = sqlx::migrate::Migrator::new(Path::new(folder)).await.unwrap();
     first_only.run_direct(Some(1), &mut raw, false).await.unwrap();
     sqlx::raw_sql(OLD_RECORDS).execute(&mut raw).await.unwrap();
 
