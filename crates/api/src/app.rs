@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stampede_broker::{Broker, Channel, Error, Queue};
+use stampede_broker::{Broker, Error, JobSpec, Queue};
 use stampede_cluster::{LatencyMeter, NodeHandle};
 use stampede_files::Files;
-use stampede_model::{Batch, GenerateTicket, JobSpec, Ticket, TicketId, Timestamp};
+use stampede_model::{Batch, Ticket, TicketId, Timestamp};
 use stampede_press::Press;
 use stampede_store::Store;
 use tokio::sync::Semaphore;
 
+use crate::interim::{BatchMirror, ticket_job};
 use crate::turns::Turns;
 
 /// An order is answered when its jobs are on the queue, or after this time.
@@ -75,13 +76,13 @@ impl App {
 
     async fn try_enqueue_order(&self, batch: &Batch, tickets: &[Ticket]) -> Result<(), Error> {
         let ids: Vec<TicketId> = tickets.iter().map(|ticket| ticket.id).collect();
-        self.broker.batch_mirror().put(batch, &ids).await?;
-        let jobs: Vec<JobSpec> = tickets.iter().map(GenerateTicket::spec).collect();
+        BatchMirror::new(&self.broker).put(batch, &ids).await?;
+        let jobs: Vec<JobSpec> = tickets.iter().map(ticket_job).collect();
         self.tickets.enqueue(&jobs).await?;
         let created = serde_json::json!({
             "batchId": batch.id, "userId": batch.owner, "quantity": batch.total,
         });
-        self.broker.publish(Channel::BatchCreated, &[created]).await
+        self.broker.publish("batch:created", &[created.to_string()]).await
     }
 
     /// Puts one ticket on the queue again although it was made before.
@@ -91,7 +92,7 @@ impl App {
 
     /// The same for many.
     pub(crate) async fn enqueue_all_again(&self, tickets: &[Ticket]) {
-        let jobs: Vec<JobSpec> = tickets.iter().map(GenerateTicket::spec).collect();
+        let jobs: Vec<JobSpec> = tickets.iter().map(ticket_job).collect();
         let first = tickets.first().map(|ticket| ticket.id);
         let enqueue = self.tickets.enqueue_again(&jobs);
         match tokio::time::timeout(ENQUEUE_PATIENCE, enqueue).await {
@@ -105,13 +106,14 @@ impl App {
 
     /// Tells outside readers that the counters of a batch changed.
     pub(crate) async fn mirror(&self, batch: &Batch) {
-        best_effort("writing the state of a batch", self.broker.batch_mirror().update(batch)).await;
+        best_effort("writing the state of a batch", BatchMirror::new(&self.broker).update(batch))
+            .await;
     }
 
     /// Tells outside readers that a ticket was taken out of a batch.
     pub(crate) async fn mirror_shrunk(&self, batch: &Batch) {
         if let Ok(tickets) = self.store.batch_ticket_ids(batch.id).await {
-            let put = self.broker.batch_mirror();
+            let put = BatchMirror::new(&self.broker);
             best_effort("writing the state of a batch", put.put(batch, &tickets)).await;
         }
     }

@@ -7,6 +7,8 @@ mod app;
 mod auth;
 mod connections;
 mod input;
+#[path = "../../worker/src/interim.rs"]
+mod interim;
 mod outlet;
 mod problem;
 mod query;

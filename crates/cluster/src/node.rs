@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stampede_broker::{Announced, Broker, ClaimNode, Holder, Leadership};
+use stampede_broker::{Announced, Broker, ClaimNode, Leadership, NodeIdentity};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -76,7 +76,7 @@ pub struct Node {
 pub(crate) struct Shared {
     pub(crate) config: NodeConfig,
     pub(crate) broker: Broker,
-    pub(crate) me: Holder,
+    pub(crate) me: NodeIdentity,
     supervisor: Option<SupervisorHandle>,
     latency: LatencyMeter,
     processors: Processors,

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use stampede_broker::{Broker, Channel, Error};
+use stampede_broker::{Broker, Error};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -240,7 +240,7 @@ impl Shared {
             "instanceId": self.config.node,
             "timestamp": now.as_millis() as u64,
         });
-        if let Err(error) = self.broker.publish(Channel::WorkerStarted, &[message]).await {
+        if let Err(error) = self.broker.publish("worker:started", &[message.to_string()]).await {
             tracing::debug!(%error, "could not announce a worker");
         }
     }

@@ -6,15 +6,10 @@
 //! Adding a job? Add its payload here, its file in `crates/worker/src/jobs/`, and a line in
 //! `crates/worker/src/jobs.rs`.
 
-mod spec;
-
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::spec::{Backoff, Deduplication, JobSpec, Keep, Which};
-use crate::{BatchId, Ticket, TicketId};
+use crate::{BatchId, TicketId};
 
 /// Why a payload was refused; such a job is never retried.
 #[derive(Debug, thiserror::Error)]
@@ -44,18 +39,6 @@ impl GenerateTicket {
     pub const QUEUE: &'static str = "tickets";
     /// The wire name of seed 000.
     pub const NAME: &'static str = "generate-pdf";
-
-    /// The job for a ticket: its id is the ticket's, so that nothing is made twice.
-    pub fn spec(ticket: &Ticket) -> JobSpec {
-        let payload = Self { v: 1, ticket_id: ticket.id, batch_id: ticket.batch_id };
-        JobSpec {
-            id: ticket.id.to_string(),
-            priority: if ticket.is_vip() { 1 } else { 10 },
-            attempts: Some(3),
-            backoff: Some(Backoff::Exponential(Duration::from_secs(2))),
-            ..JobSpec::new(Self::NAME, serde_json::json!(payload))
-        }
-    }
 
     /// Reads a payload from the queue.
     pub fn parse(data: &Value) -> Result<Self, PayloadError> {

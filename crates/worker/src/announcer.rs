@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use stampede_broker::{BatchMirror, Broker, Channel};
+use stampede_broker::Broker;
 use stampede_model::{Batch, BatchId, TicketId};
 use stampede_store::{Outcome, Store};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::completions::Finished;
+use crate::interim::BatchMirror;
 
 /// How often the state of batches is written at most …
 const MIRROR_INTERVAL: Duration = Duration::from_millis(100);
@@ -38,7 +39,7 @@ impl Announcer {
         let (wake, woken) = mpsc::channel(1);
         let unwritten = Unwritten::default();
         let task =
-            tokio::spawn(write_batches(broker.batch_mirror(), store, unwritten.clone(), woken));
+            tokio::spawn(write_batches(BatchMirror::new(&broker), store, unwritten.clone(), woken));
         (Self { broker, unwritten, wake }, task)
     }
 
@@ -60,7 +61,7 @@ impl Announcer {
                 })
             })
             .collect();
-        self.publish(Channel::TicketCompleted, &messages).await;
+        self.publish("ticket:completed", &messages).await;
         outcome.batches.iter().for_each(|batch| self.batch_changed(batch));
     }
 
@@ -78,13 +79,14 @@ impl Announcer {
             "error": reason,
             "worker_id": worker,
         });
-        self.publish(Channel::TicketFailed, &[message]).await;
+        self.publish("ticket:failed", &[message]).await;
         self.batch_changed(batch);
     }
 
-    async fn publish(&self, channel: Channel, messages: &[serde_json::Value]) {
-        if let Err(error) = self.broker.publish(channel, messages).await {
-            tracing::debug!(%error, channel = channel.as_str(), "could not announce");
+    async fn publish(&self, channel: &str, messages: &[serde_json::Value]) {
+        let messages: Vec<String> = messages.iter().map(ToString::to_string).collect();
+        if let Err(error) = self.broker.publish(channel, &messages).await {
+            tracing::debug!(%error, channel, "could not announce");
         }
     }
 

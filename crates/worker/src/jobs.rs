@@ -1,7 +1,7 @@
 //! All job types, by wire name.
 //!
 //! Adding a job? Its payload goes to `crates/model/src/job.rs`, its work to a file here, and a line
-//! into [`Jobs::run`] and, if it keeps records, into [`Jobs::exhausted`].
+//! into [`Jobs::run`] and, if it keeps records, into [`Jobs::given_up`].
 
 mod generate_ticket;
 
@@ -42,7 +42,7 @@ impl Handler for Jobs {
         }
     }
 
-    async fn exhausted(&self, job: &Job, reason: &str) -> Result<(), String> {
+    async fn given_up(&self, job: &Job, reason: &str) -> Result<(), String> {
         match job.name.as_str() {
             GenerateTicket::NAME => self.generate_ticket_failed(job, reason).await,
             _ => Ok(()),

@@ -12,6 +12,7 @@
 mod announcer;
 mod completions;
 mod environment;
+mod interim;
 pub mod jobs;
 mod loads;
 mod presence;

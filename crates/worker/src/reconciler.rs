@@ -7,12 +7,13 @@
 
 use std::time::Duration;
 
-use stampede_broker::{Broker, Presence, Queue};
-use stampede_model::{GenerateTicket, JobSpec, Ticket, TicketId, Timestamp};
+use stampede_broker::{Broker, JobSpec, Presence, Queue};
+use stampede_model::{GenerateTicket, Ticket, TicketId, Timestamp};
 use stampede_store::Store;
 use tokio_util::sync::CancellationToken;
 
 use crate::announcer::write_batch;
+use crate::interim::{BatchMirror, ticket_job};
 
 /// Tickets looked at in one step.
 const PAGE: u32 = 1_000;
@@ -73,7 +74,7 @@ impl Reconciler {
 
     /// A worker that died right after a commit has not told Redis; batches that moved lately are told again.
     async fn refresh_mirror(&self) -> Result<(), String> {
-        let mirror = self.broker.batch_mirror();
+        let mirror = BatchMirror::new(&self.broker);
         let since = Timestamp::now() - 3 * INTERVAL;
         for batch in
             self.store.batches_changed_since(since, PAGE).await.map_err(|e| e.to_string())?
@@ -94,7 +95,7 @@ async fn enqueue_missing(
         .iter()
         .zip(queue.presence(&ids).await?)
         .filter(|(_, presence)| *presence != Presence::Live)
-        .map(|(ticket, _)| GenerateTicket::spec(ticket))
+        .map(|(ticket, _)| ticket_job(ticket))
         .collect();
     queue.enqueue_again(&missing).await?;
     Ok(missing.len())

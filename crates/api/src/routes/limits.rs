@@ -76,7 +76,7 @@ pub(crate) async fn breakers(
     caller: Caller,
 ) -> Result<Json<Value>, Problem> {
     caller.must_administer()?;
-    Ok(Json(json!({ "breakers": app.broker.shut_breakers().await? })))
+    Ok(Json(json!({ "breakers": app.broker.open_breakers().await? })))
 }
 
 /// Lets a service be called again at once.

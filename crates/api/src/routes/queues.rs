@@ -14,7 +14,7 @@ use axum::extract::{Path, State};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use stampede_broker::{
-    Delayed, Error, JobView, Queue, Rate, Replayed, State as JobState, WhenActive,
+    BulkResult, Delayed, Error, JobView, Queue, Rate, State as JobState, WhenActive,
 };
 
 use crate::app::App;
@@ -171,7 +171,7 @@ pub(crate) async fn change(
         "retry" => {
             fields.only(&[]);
             fields.finish(Some(()))?;
-            let Replayed { count, failed } = queue.retry_all().await?;
+            let BulkResult { count, failed } = queue.retry_all().await?;
             let left = queue.counts().await?.failed;
             let success = failed.is_empty();
             answer = json!({ "success": success, "count": count, "failed": failed, "left": left });

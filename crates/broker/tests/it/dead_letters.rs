@@ -1,4 +1,4 @@
-//! Jobs that failed for good.
+//! Jobs that failed permanently.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -38,7 +38,7 @@ async fn a_dead_letter_has_all_that_is_known_of_its_job() {
     assert_eq!(letter.attempts_made, 1);
     assert_eq!(letter.stacktrace, ["no printer for a"]);
     assert!(letter.failed_at >= letter.added_at && letter.added_at > 0);
-    // Seed 002's fields, for those who read the queue themselves.
+    // Fields that older software reads (docs/compatibility.md).
     let mut raw = stage.raw().await;
     let data: String = redis::cmd("HGET")
         .arg("bull:tickets-dlq:a")
@@ -319,7 +319,7 @@ async fn a_job_that_is_retried_needs_no_letter() {
 }
 
 #[tokio::test]
-async fn letters_of_seed_002_are_shown_and_replayed_if_their_job_is_kept() {
+async fn letters_of_older_software_are_shown_and_replayed_if_their_job_is_kept() {
     let stage = Stage::start().await;
     stage.enqueue(&[job("a")]).await;
     kill(&stage, 1).await;

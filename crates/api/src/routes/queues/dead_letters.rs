@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
 use serde_json::{Value, json};
-use stampede_broker::{DeadLetters, Letters, Replayed};
+use stampede_broker::{BulkResult, DeadLetters, Letters};
 
 use super::{Page, any, existing};
 use crate::app::App;
@@ -73,7 +73,7 @@ pub(crate) async fn change(
         "replay" => letters.replay(&which, data).await?,
         _ => letters.purge(&which).await?,
     };
-    let Replayed { count, failed } = done;
+    let BulkResult { count, failed } = done;
     tracing::info!(user = caller.0.user, queue = name, verb, count, "dead letters changed");
     let left = letters.count().await?;
     let success = failed.is_empty();

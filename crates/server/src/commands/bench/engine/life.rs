@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-use stampede_broker::{Consumer, ConsumerConfig, Handler, Job, JobContext, Outcome, Queue};
-use stampede_model::{Backoff, JobSpec};
+use stampede_broker::{
+    Backoff, Consumer, ConsumerConfig, Handler, Job, JobContext, JobSpec, Outcome, Queue,
+};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -63,7 +64,7 @@ impl Handler for Count {
         Outcome::Done(Value::Null)
     }
 
-    async fn exhausted(&self, _: &Job, _: &str) -> Result<(), String> {
+    async fn given_up(&self, _: &Job, _: &str) -> Result<(), String> {
         Ok(())
     }
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use stampede_broker::{
-    Broker, Config, Consumer, ConsumerConfig, Handler, Job, JobContext, Outcome, Queue,
+    Backoff, Broker, Config, Consumer, ConsumerConfig, Handler, Job, JobContext, JobSpec, Outcome,
+    Queue,
 };
-use stampede_model::{Backoff, JobSpec};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
