@@ -1,11 +1,11 @@
 //! What can go wrong when talking to Redis.
 
-use crate::connection::is_stuck;
+use crate::link::is_stuck;
 
 /// Errors a caller tells apart: is Redis away, is it the wrong Redis, or did a call fail?
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody answers, or the connection broke. Trying again later makes sense.
+    /// Redis does not answer, or the connection broke. Trying again later makes sense.
     #[error(
         "cannot reach Redis at {url}: {reason}. Is it running there? Check REDIS_URL (or REDIS_HOST and REDIS_PORT)"
     )]
@@ -239,7 +239,7 @@ impl Error {
         Self::Unreachable { url, reason: text }
     }
 
-    /// The same for another one who waited for the same call.
+    /// A copy for another caller of the same call.
     pub(crate) fn for_another(&self) -> Self {
         match self {
             Self::Redis(error) => Self::Redis(error.clone()),
@@ -254,7 +254,7 @@ impl Error {
             Self::Unreachable { .. } | Self::Loading { .. } | Self::ReadOnlyReplica { .. } => {
                 return true;
             }
-            // Somebody has changed the password and will tell us, or change it back.
+            // The password was changed; an operator will change our settings, or change it back.
             Self::NotAdmitted(_) => return true,
             Self::Redis(error) | Self::BullMq(bullmq::Error::Redis(error)) => error,
             _ => return false,

@@ -1,9 +1,17 @@
 //! Everything Stampede says to Redis, and the only crate that names `redis` or `bullmq`.
 //!
-//! Queues are BullMQ 6, byte for byte: counting, administration, flows and schedules go through the
-//! official crate; adding and consuming ([`Consumer`]) are our own and run the same Lua scripts, because
-//! the official worker loses jobs where a ticket system must not, and one call for many jobs is faster
-//! (see `ARCHITECTURE.md`).
+//! | module | holds |
+//! |---|---|
+//! | `broker.rs` | [`Broker`]: the way to everything else |
+//! | `link/` | Redis as a place: address, connections, Sentinel, TLS, whether it answers |
+//! | `queue/` | BullMQ's queues: producer, consumer, dead letters, flows, schedules, limits, circuit breakers |
+//! | `cluster/` | nodes, workers, leases and decisions in Redis |
+//! | `snapshots.rs` | states of things, written for outside readers |
+//! | `copy/` | copying a Redis into another |
+//!
+//! Queues are BullMQ 6, byte for byte. Counting, administration, flows and schedules go through the official
+//! crate. Adding and consuming ([`Consumer`]) are our own and run the same Lua scripts (`crates/scripts`): the
+//! official worker loses jobs where a ticket system must not, and one call for many jobs is faster.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -40,8 +48,8 @@
 //! let mailer = Consumer::new(ConsumerConfig::new("mailer", 16), mails.clone(), Mailer);
 //! let working = tokio::spawn(mailer.run(stop.clone()));
 //!
-//! let ended = mails.events().await?.ended("welcome-ann", Duration::from_secs(90)).await?;
-//! println!("{ended:?}"); // Some(Completed(Object {"sent": String("ann@example.com")}))
+//! let result = mails.events().await?.ended("welcome-ann", Duration::from_secs(90)).await?;
+//! println!("{result:?}"); // Some(Completed(Object {"sent": String("ann@example.com")}))
 //! stop.cancel();
 //! working.await.expect("the mailer stops");
 //! # Ok(())
@@ -50,58 +58,31 @@
 //!
 //! This crate moves jobs; it must never know what a job does.
 
-mod address;
-mod admin;
-mod backoff;
-mod breaker;
+mod broker;
 mod cluster;
-mod connection;
-mod consumer;
 pub mod copy;
-mod dead_letters;
 mod error;
-mod events;
-mod flows;
-mod job;
-mod keys;
-mod limits;
-mod look;
-mod names;
-mod options;
+mod link;
 mod queue;
-mod queue_names;
-mod reclaim;
-mod schedules;
-mod scripts;
 mod snapshots;
 mod work;
 
-pub use address::check_url;
-pub use admin::{Delayed, WhenActive};
-pub use backoff::RetryPolicy;
-pub use breaker::{Breaker, BreakerConfig, Gate, Passage, ShutBreaker};
+pub use broker::{Broker, Config};
 pub use cluster::{
-    Announced, ClaimNode, Decided, Decisions, Holder, Leadership, Lease, Level, NodeEntry,
-    Registry, Subscription, Tallies, WorkerEntry, WorkerPresence,
+    Announced, ClaimNode, Decided, Decisions, Leadership, Lease, Level, NodeEntry,
+    NodeIdentity, Registry, Subscription, Tallies, WorkerEntry, WorkerPresence,
 };
-pub use connection::{Broker, Config, ConnectionState, TlsFiles};
-pub use consumer::{
-    Cancelled, Consumer, ConsumerConfig, ConsumerHandle, Event, EventKind, Handler, JobContext,
-    JobPolicy,
-};
-pub use dead_letters::{DeadLetter, DeadLetters, FoundLetters, Letters, NotReplayed, Replayed};
 pub use error::Error;
-pub use events::{Ended, QueueEvent, QueueEvents};
-pub use flows::{Flow, OnFailure};
-pub use job::{Job, Outcome};
-pub use limits::{Limits, Permit, Rate, Taken};
-pub use look::{Found, JobView, State};
-pub use names::Channel;
-pub use queue::{Counts, Presence, Queue};
-pub use schedules::Schedule;
+pub use link::{ConnectionState, TlsFiles, check_url};
+pub use queue::{
+    Backoff, Breaker, BreakerConfig, BreakerDecision, BulkResult, Call, Cancelled, Consumer,
+    ConsumerConfig, ConsumerEvent, ConsumerHandle, Counts, DeadLetter, DeadLetters, Deduplication,
+    Delayed, EventKind, Flow, Found, FoundLetters, Handler, Job, JobContext, JobPolicy, JobResult,
+    JobSpec, JobView, Keep, Letters, Limits, NotReplayed, OnFailure, OpenBreaker, Outcome, Permit,
+    Presence, Queue, QueueEvent, QueueEvents, Rate, RetryPolicy, Schedule, State, Taken,
+    WhenActive, Which,
+};
 pub use snapshots::{SnapshotWrite, Snapshots};
-/// What jobs are described with.
-pub use stampede_model::{Backoff, Deduplication, JobSpec, Keep, Which};
 pub use work::{JobList, PayloadError, QueueJobs, Work};
 
 /// The guide, whose examples are compiled as tests.

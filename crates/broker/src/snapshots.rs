@@ -1,8 +1,13 @@
-//! Snapshots: the newest state of a record under one key, as JSON, for readers outside.
+//! Snapshots: the state of a thing as one JSON object in Redis, for outside readers.
 //!
-//! The value is one JSON object whose list comes last. A write without a list replaces only what stands
-//! before the list, so its cost does not depend on the length of the list. Writes of several processes may
-//! arrive in any order: the higher revision wins.
+//! The list of the object comes last. An update replaces only the fields before the list, so that it costs the
+//! same for a list of ten and of a hundred thousand entries. Updates of several processes may arrive in any
+//! order: the one with the highest revision wins.
+//!
+//! ```text
+//!   {"revision":7,  "id":"b1","status":"done",  "tickets":["t1","t2",…]}
+//!    └ revision ─┘  └ head, replaced ───────┘   └ list, kept or replaced ┘
+//! ```
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -10,9 +15,9 @@ use std::time::Duration;
 use redis::Script;
 
 use crate::Error;
-use crate::connection::Link;
+use crate::link::Link;
 
-static WRITE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("snapshot.lua")));
+static WRITE: LazyLock<Script> = LazyLock::new(|| Script::new(stampede_scripts::queue::SNAPSHOT));
 
 /// Writes snapshots. Cheap to clone.
 #[derive(Clone)]
@@ -20,18 +25,20 @@ pub struct Snapshots {
     redis: Link,
 }
 
-/// One state of a record.
+/// One state of a thing.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotWrite<'a> {
-    /// The key.
+    /// The key in Redis.
     pub key: &'a str,
-    /// A newer state has a higher revision.
+    /// A number that grows with every change; a snapshot with a higher one is left as it is.
     pub revision: u64,
-    /// The members as a JSON object without its closing brace.
+    /// The fields as a JSON object without its closing brace; none of them may be an array.
     pub head: &'a str,
-    /// The list `tickets` as a JSON array; `None` keeps the list in Redis.
+    /// The name of the list.
+    pub list_name: &'a str,
+    /// The list as a JSON array; `None` keeps the list that is there.
     pub list: Option<&'a str>,
-    /// The key expires after this time without a write.
+    /// How long it is kept.
     pub keep: Duration,
 }
 
@@ -40,17 +47,11 @@ impl Snapshots {
         Self { redis }
     }
 
-    /// Writes a state, unless Redis has a newer one. `Ok(false)`: Redis has no such key, and no list was
-    /// given; nothing was written.
+    /// Writes a snapshot, unless a newer one is there. `Ok(false)`: Redis has no such key, and no list was given.
     pub async fn write(&self, write: SnapshotWrite<'_>) -> Result<bool, Error> {
-        let known: bool = WRITE
-            .key(write.key)
-            .arg(write.revision)
-            .arg(write.head)
-            .arg(write.list.unwrap_or_default())
-            .arg(write.keep.as_secs())
-            .invoke_async(&mut self.redis.clone())
-            .await?;
-        Ok(known)
+        let mut call = WRITE.prepare_invoke();
+        call.key(write.key).arg(write.revision).arg(write.head).arg(write.list_name);
+        call.arg(write.list.unwrap_or_default()).arg(write.keep.as_millis() as u64);
+        Ok(call.invoke_async(&mut self.redis.clone()).await?)
     }
 }

@@ -209,7 +209,7 @@ impl Handler for QueueJobs {
         }
     }
 
-    async fn exhausted(&self, job: &Job, reason: &str) -> Result<(), String> {
+    async fn given_up(&self, job: &Job, reason: &str) -> Result<(), String> {
         match self.kind(&job.name) {
             Some(kind) => kind.given_up(job, reason).await,
             None => Ok(()),

@@ -24,7 +24,7 @@ mod stats;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use stampede_broker::{Announced, Broker, Holder, Leadership};
+use stampede_broker::{Announced, Broker, NodeIdentity, Leadership};
 use stampede_wire::cluster::NodeHealth;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -80,7 +80,7 @@ pub struct Node {
 pub(crate) struct Shared {
     pub(crate) config: NodeConfig,
     pub(crate) broker: Broker,
-    pub(crate) me: Holder,
+    pub(crate) me: NodeIdentity,
     supervisor: Option<SupervisorHandle>,
     latency: LatencyMeter,
     processors: Processors,

@@ -1,4 +1,14 @@
-//! A real redis-server, as durable as Stampede asks operators to run it.
+//! A server that speaks the Redis protocol, as durable as Stampede asks operators to run it.
+//!
+//! `STAMPEDE_TEST_SERVER` chooses the server of tests that need no particular one ([`Redis::start`]):
+//!
+//! | value | server |
+//! |---|---|
+//! | not set, or `redis` | redis-server |
+//! | `valkey` | valkey-server |
+//! | `engine` | our own engine, as a process: the example `test_server` of `crates/broker` |
+//!
+//! Tests that change settings of `redis.conf` ([`Redis::with_config`]) never run on the engine, which has none.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,24 +25,89 @@ use crate::temp_dir;
 /// How often another port is tried before giving up.
 const PORTS: usize = 5;
 
-/// A redis-server with an append-only file and `noeviction`, on a free loopback port.
+/// A server program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Program {
+    Redis,
+    Valkey,
+    Engine,
+}
+
+impl Program {
+    /// The program that `STAMPEDE_TEST_SERVER` names.
+    fn chosen() -> Self {
+        match std::env::var("STAMPEDE_TEST_SERVER").unwrap_or_default().as_str() {
+            "" | "redis" => Self::Redis,
+            "valkey" => Self::Valkey,
+            "engine" => Self::Engine,
+            other => panic!("STAMPEDE_TEST_SERVER={other}: use redis, valkey or engine"),
+        }
+    }
+
+    /// The command that starts it.
+    fn command(self, folder: &Path, port: u16, config: &[(String, String)]) -> Vec<String> {
+        let (program, package) = match self {
+            Self::Redis => (find_program(), "redis-server"),
+            Self::Valkey => (find("valkey-server"), "valkey-server"),
+            Self::Engine => {
+                let dir = folder.display().to_string();
+                return vec![engine_program(), port.to_string(), dir];
+            }
+        };
+        let program = require(program, package, package);
+        let mut command = vec![program.display().to_string()];
+        let place = [
+            ("port".to_owned(), port.to_string()),
+            ("bind".to_owned(), "127.0.0.1".into()),
+            ("dir".to_owned(), folder.display().to_string()),
+        ];
+        for (name, value) in place.iter().chain(config) {
+            command.extend([format!("--{name}"), value.clone()]);
+        }
+        command
+    }
+}
+
+/// The engine's program: Cargo builds examples together with tests, in the folder beside theirs.
+fn engine_program() -> String {
+    let tests = std::env::current_exe().unwrap_or_default();
+    let built =
+        tests.parent().and_then(Path::parent).map(|debug| debug.join("examples/test_server"));
+    match built.filter(|program| program.is_file()) {
+        Some(program) => program.display().to_string(),
+        None => panic!(
+            "STAMPEDE_TEST_SERVER=engine needs the example test_server: cargo build -p stampede-broker --examples"
+        ),
+    }
+}
+
+/// A server with an append-only file and `noeviction`, on a free loopback port.
 #[derive(Debug)]
 pub struct Redis {
     // Declared before the folder: the server must be gone when the folder is removed.
     server: Guarded,
     port: u16,
+    program: Program,
     config: Vec<(String, String)>,
     folder: TempDir,
 }
 
 impl Redis {
-    /// Starts an empty server.
+    /// Starts an empty server: the one that `STAMPEDE_TEST_SERVER` names.
     pub async fn start() -> Self {
-        Self::with_config(&[]).await
+        Self::launch_new(Program::chosen(), &[]).await
     }
 
-    /// Starts an empty server with some settings of `redis.conf` changed.
+    /// Starts an empty redis-server or valkey-server with some settings of `redis.conf` changed.
     pub async fn with_config(settings: &[(&str, &str)]) -> Self {
+        let program = match Program::chosen() {
+            Program::Engine => Program::Redis,
+            program => program,
+        };
+        Self::launch_new(program, settings).await
+    }
+
+    async fn launch_new(program: Program, settings: &[(&str, &str)]) -> Self {
         let mut config: Vec<(String, String)> = Vec::new();
         let defaults = [("appendonly", "yes"), ("save", ""), ("maxmemory-policy", "noeviction")];
         for (name, value) in defaults.iter().chain(settings) {
@@ -43,15 +118,15 @@ impl Redis {
         let mut reason = String::new();
         for _ in 0..PORTS {
             let port = free_port();
-            match launch(&folder, port, &config, Ready::Loaded).await {
+            match launch(program, &folder, port, &config, Ready::Loaded).await {
                 Ok(server) => {
-                    return Self { server, port, config, folder };
+                    return Self { server, port, program, config, folder };
                 }
-                // Somebody else took the port meanwhile, or the settings are wrong.
+                // Another process took the port meanwhile, or the settings are wrong.
                 Err(log) => reason = log,
             }
         }
-        panic!("redis-server does not start: {reason}")
+        panic!("{program:?} does not start: {reason}")
     }
 
     /// The server's address for clients: `redis://127.0.0.1:port`.
@@ -96,8 +171,8 @@ impl Redis {
         self.launch_again(&self.config.clone(), Ready::Loaded).await;
     }
 
-    /// The same, but it takes its time to read its data, a quarter of a millisecond per command, and
-    /// this returns while it does.
+    /// Starts a stopped or killed redis-server again, which loads its data slowly, a quarter of a millisecond per
+    /// command; returns while it loads.
     pub async fn start_again_slowly(&mut self) {
         let slowly = ("key-load-delay".to_owned(), "200".to_owned());
         let config: Vec<_> = self.config.iter().cloned().chain([slowly]).collect();
@@ -105,9 +180,9 @@ impl Redis {
     }
 
     async fn launch_again(&mut self, config: &[(String, String)], ready: Ready) {
-        match launch(&self.folder, self.port, config, ready).await {
+        match launch(self.program, &self.folder, self.port, config, ready).await {
             Ok(server) => self.server = server,
-            Err(log) => panic!("redis-server does not start again: {log}"),
+            Err(log) => panic!("{:?} does not start again: {log}", self.program),
         }
     }
 
@@ -128,24 +203,13 @@ enum Ready {
 }
 
 async fn launch(
+    program: Program,
     folder: &TempDir,
     port: u16,
     config: &[(String, String)],
     ready: Ready,
 ) -> Result<Guarded, String> {
-    let program = require(find_program(), "redis-server", "redis-server");
-    let mut command = vec![program.display().to_string()];
-    let place = [
-        ("port", port.to_string()),
-        ("bind", "127.0.0.1".into()),
-        ("dir", folder.path().display().to_string()),
-    ];
-    for (name, value) in &place {
-        command.extend([format!("--{name}"), value.clone()]);
-    }
-    for (name, value) in config {
-        command.extend([format!("--{name}"), value.clone()]);
-    }
+    let command = program.command(folder.path(), port, config);
     let mut server = Guarded::spawn(folder.path(), Signal::KILL, &command);
     server.ready(|pid| answers_as(pid, port, ready)).await?;
     Ok(server)
@@ -173,9 +237,13 @@ async fn answers_as(pid: u32, port: u16, ready: Ready) -> Result<(), String> {
 }
 
 pub(crate) fn find_program() -> Option<PathBuf> {
+    find("redis-server")
+}
+
+fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from("/usr/local/bin"), PathBuf::from("/usr/bin")])
-        .map(|folder| folder.join("redis-server"))
+        .map(|folder| folder.join(program))
         .find(|program| program.is_file())
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stampede_broker::{
-    Backoff, BreakerConfig, Gate, Handler, Job, JobContext, JobPolicy, Outcome, Permit, Rate,
-    RetryPolicy,
+    Backoff, BreakerConfig, BreakerDecision, Handler, Job, JobContext, JobPolicy, Outcome, Permit,
+    Rate, RetryPolicy,
 };
 
 use super::world::{Charge, WAREHOUSE_MOST, World};
@@ -32,9 +32,9 @@ impl Steps {
             pause: Duration::from_millis(500),
             patience: Duration::from_secs(5),
         };
-        let passage = match context.breaker("bank", config).ask().await? {
-            Gate::Open(passage) => passage,
-            Gate::Shut(wait) => {
+        let call = match context.breaker("bank", config).ask().await? {
+            BreakerDecision::Allowed(call) => call,
+            BreakerDecision::Refused(wait) => {
                 self.world.note("charges that waited for the bank to come back");
                 return Err(Outcome::Snooze(wait));
             }
@@ -43,24 +43,22 @@ impl Steps {
         // The job's id is the bank's idempotency key: a job that runs again pays once. An error of the breaker
         // does not change the outcome: the payment has happened or not.
         let (outcome, told) = match self.world.charge(order, card, &job.id) {
-            Charge::Paid => {
-                (Ok(json!({ "payment": format!("pay-{order}") })), passage.worked().await)
-            }
+            Charge::Paid => (Ok(json!({ "payment": format!("pay-{order}") })), call.worked().await),
             // The bank is fine, the card is not: no retry would help.
             Charge::Declined => {
-                (Err(Outcome::Discard("the card was declined".to_owned())), passage.worked().await)
+                (Err(Outcome::Discard("the card was declined".to_owned())), call.worked().await)
             }
             Charge::Failed => {
-                (Err(Outcome::Retry("the bank answered 500".to_owned())), passage.failed().await)
+                (Err(Outcome::Retry("the bank answered 500".to_owned())), call.failed().await)
             }
             // It is unknown whether the bank has the money; the idempotency key makes the retry safe.
             Charge::AnswerLost => {
                 let reason = "the bank's answer was lost".to_owned();
-                (Err(Outcome::Retry(reason)), passage.failed().await)
+                (Err(Outcome::Retry(reason)), call.failed().await)
             }
             // Snoozing uses no attempt: an outage of the bank is no failure of the job.
             Charge::Down => {
-                (Err(Outcome::Snooze(Duration::from_millis(100))), passage.failed().await)
+                (Err(Outcome::Snooze(Duration::from_millis(100))), call.failed().await)
             }
         };
         if let Err(error) = told {

@@ -66,7 +66,7 @@ pub(crate) async fn remove(
 
 /// The circuit breakers that are not closed: their services are not called now.
 pub(crate) async fn breakers(State(app): State<App>, _: Admin) -> Result<Json<Breakers>, Problem> {
-    let breakers = app.broker.shut_breakers().await?.into_iter().map(|breaker| Breaker {
+    let breakers = app.broker.open_breakers().await?.into_iter().map(|breaker| Breaker {
         name: breaker.name,
         state: breaker.state,
         retry_in_ms: breaker.retry_in_ms,

@@ -1,15 +1,14 @@
-//! Jobs that ended, counted by node for as long as the data of Redis last.
+//! Counters of ended jobs by node, kept as long as Redis keeps its data.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
-use redis::{Script, cmd};
+use redis::cmd;
 
 use super::decisions::fence;
 use super::{Leadership, Registry};
 use crate::Error;
 
-static SETTLE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("settle.lua")));
+script!(SETTLE);
 
 const COMPLETED: &str = "stats:completed";
 const FAILED: &str = "stats:failed";
@@ -17,14 +16,14 @@ const STALLED: &str = "stats:stalled";
 /// One hash each; the coordinator writes to them too, so each has a fence.
 pub(super) const COUNTERS: [&str; 3] = [COMPLETED, FAILED, STALLED];
 
-/// Jobs that ended, by how.
+/// Numbers of ended jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tallies {
-    /// Done.
+    /// Completed.
     pub completed: u64,
-    /// Failed for good.
+    /// Failed permanently.
     pub failed: u64,
-    /// Found without a holder.
+    /// Found stalled: without a worker.
     pub stalled: u64,
 }
 

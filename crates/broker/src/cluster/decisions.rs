@@ -1,49 +1,50 @@
-//! What is decided about the cluster: commands to nodes, the history, statistics and alerts.
+//! Decisions about the cluster: commands to nodes, the history, statistics and alerts.
 //!
-//! Before a new coordinator does anything, it raises a fence with its token beside each of the keys it
-//! writes ([`Decisions::begin`]). What a coordinator writes goes through scripts that look at the fence in
-//! the same breath: one that is not coordinator any more, and does not know it yet, changes nothing. Fence
-//! and key share a hash slot, so that this holds in a Redis Cluster too.
+//! Every coordinator has a fencing token, larger than those before it. A new coordinator first writes its token into
+//! the fence of each key it writes ([`Decisions::begin`]). Every write checks the fence in the same script: a node
+//! that is not coordinator any more, and does not know it yet, changes nothing. Fence and key share a hash slot, so
+//! that this holds in a Redis Cluster, too.
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
-use redis::{Script, cmd};
+use redis::cmd;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::counters::COUNTERS;
 use super::{Leadership, object};
-use crate::connection::Listener;
-use crate::{Broker, Channel, Error};
+use crate::link::Listener;
+use crate::{Broker, Error};
 
-static FENCE: Lazy = Lazy::new(|| Script::new(include_str!("raise_fence.lua")));
-static DECIDE: Lazy = Lazy::new(|| Script::new(include_str!("decision.lua")));
-static SURVEY: Lazy = Lazy::new(|| Script::new(include_str!("survey.lua")));
-static ALERT: Lazy = Lazy::new(|| Script::new(include_str!("alert.lua")));
-static STEP: Lazy = Lazy::new(|| Script::new(include_str!("step.lua")));
-static READ_HISTORY: Lazy = Lazy::new(|| Script::new(include_str!("history.lua")));
+script!(ALERT);
+script!(DECISION);
+script!(HISTORY);
+script!(RAISE_FENCE);
+script!(STEP);
+script!(SURVEY);
 
-type Lazy = LazyLock<Script>;
-
-const HISTORY: &str = "scaling:history";
+// Channels and keys, all of them names older software relies on (`docs/compatibility.md`).
+const SCALING_EVENTS: &str = "scaling:event";
+const SCALING_DECISIONS: &str = "scaling:decisions";
+const CLUSTER_ALERTS: &str = "cluster:alert";
+const SCALING_HISTORY: &str = "scaling:history";
 const STATS: &str = "cluster:stats";
 const ALERTS: &str = "cluster:alerts";
 /// Entries of the history and of the alerts that are kept.
 const KEPT: usize = 100;
-/// How long statistics are kept that nobody writes anew, as in seed 000.
+/// How long statistics are kept that are not renewed. Older software relies on it (`docs/compatibility.md`).
 const STATS_KEPT: Duration = Duration::from_secs(300);
-/// How long a fence stands after its coordinator began; one that leads longer raises it again.
+/// How long a fence is kept after its coordinator began; one that leads longer raises it again.
 const FENCE_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What became of a decision.
+/// The result of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided {
-    /// It was told and remembered.
+    /// The node received it, and it is remembered.
     Told,
-    /// The node does not listen.
+    /// The node is not subscribed; nothing was written.
     Unheard,
-    /// Somebody else coordinates by now; nothing was written.
+    /// Another node is coordinator by now; nothing was written.
     Fenced,
 }
 
@@ -59,7 +60,7 @@ impl Broker {
         Decisions { broker: self.clone() }
     }
 
-    /// Listens to channels on a connection of its own.
+    /// Subscribes to channels on a connection of its own.
     pub async fn subscribe(&self, channels: &[String]) -> Result<Subscription, Error> {
         let mut listener = self.listener().await?;
         for channel in channels {
@@ -74,16 +75,16 @@ fn commands_to(node: &str) -> String {
     format!("worker:commands:{node}")
 }
 
-/// The fence before a key, in the same hash slot.
+/// The fence of a key, in the same hash slot.
 pub(super) fn fence(key: &str) -> String {
     format!("{{{key}}}:fence")
 }
 
 impl Decisions {
-    /// A new coordinator keeps out all before it; `false` if there is a newer one already.
+    /// Raises the fences for a new coordinator; `false` if there is a newer one already.
     pub async fn begin(&self, leader: &Leadership) -> Result<bool, Error> {
-        for key in [HISTORY, STATS, ALERTS].into_iter().chain(COUNTERS) {
-            let raised: bool = FENCE
+        for key in [SCALING_HISTORY, STATS, ALERTS].into_iter().chain(COUNTERS) {
+            let raised: bool = RAISE_FENCE
                 .key(fence(key))
                 .arg(leader.token)
                 .arg(FENCE_KEPT.as_secs())
@@ -96,26 +97,26 @@ impl Decisions {
         Ok(true)
     }
 
-    /// The channels of commands that a node listens to.
+    /// The channels of commands that a node subscribes to.
     pub fn command_channels(node: &str) -> [String; 2] {
         [commands_to(node), commands_to("all")]
     }
 
-    /// Tells a node what was decided about it and remembers it, if `leader` still coordinates.
+    /// Publishes a decision to its node and remembers it, if `leader` is still coordinator.
     pub async fn decide(
         &self,
         leader: &Leadership,
         node: &str,
         decision: &impl Serialize,
     ) -> Result<Decided, Error> {
-        let heard: i64 = DECIDE
-            .key(fence(HISTORY))
-            .key(HISTORY)
+        let heard: i64 = DECISION
+            .key(fence(SCALING_HISTORY))
+            .key(SCALING_HISTORY)
             .arg(leader.token)
             .arg(commands_to(node))
             .arg(object(decision))
             .arg(KEPT)
-            .arg(Channel::ScalingDecisions.as_str())
+            .arg(SCALING_DECISIONS)
             .arg(if self.broker.is_cluster() { "cluster" } else { "" })
             .invoke_async(&mut self.broker.redis())
             .await?;
@@ -126,7 +127,7 @@ impl Decisions {
         })
     }
 
-    /// Writes what a coordinator has seen; `false` if another coordinates.
+    /// Writes the statistics of a coordinator; `false` if another node is coordinator.
     pub async fn survey(&self, leader: &Leadership, stats: &impl Serialize) -> Result<bool, Error> {
         Ok(SURVEY
             .key(fence(STATS))
@@ -138,7 +139,7 @@ impl Decisions {
             .await?)
     }
 
-    /// Raises alerts; `false` if another coordinates.
+    /// Raises alerts; `false` if another node is coordinator.
     pub async fn alert(
         &self,
         leader: &Leadership,
@@ -146,23 +147,23 @@ impl Decisions {
     ) -> Result<bool, Error> {
         let mut call = ALERT.prepare_invoke();
         call.key(fence(ALERTS)).key(ALERTS).arg(leader.token).arg(KEPT);
-        call.arg(Channel::ClusterAlert.as_str());
+        call.arg(CLUSTER_ALERTS);
         for alert in alerts {
             call.arg(object(alert));
         }
         Ok(call.invoke_async(&mut self.broker.redis()).await?)
     }
 
-    /// Tells everybody that a node has changed the number of its workers; `remember` is its entry in
-    /// the history, unless a coordinator has written one.
+    /// Publishes that a node has changed the number of its workers; `remember` is its entry in the history, unless a
+    /// coordinator has written one.
     pub async fn step<E: Serialize>(
         &self,
         event: &impl Serialize,
         remember: Option<&E>,
     ) -> Result<(), Error> {
         let _: () = STEP
-            .key(HISTORY)
-            .arg(Channel::ScalingEvent.as_str())
+            .key(SCALING_HISTORY)
+            .arg(SCALING_EVENTS)
             .arg(object(event))
             .arg(remember.map(|entry| object(entry)).unwrap_or_default())
             .arg(KEPT)
@@ -171,7 +172,7 @@ impl Decisions {
         Ok(())
     }
 
-    /// Sends a command to a node, or to `all`; returns how many heard it, if Redis can tell.
+    /// Sends a command to a node, or to `all`; returns how many subscribers received it, if Redis can tell.
     pub async fn command(
         &self,
         node: &str,
@@ -186,7 +187,7 @@ impl Decisions {
     /// The last decisions, newest first, and the time by Redis' clock.
     pub async fn history<T: DeserializeOwned>(&self) -> Result<(Vec<T>, u64), Error> {
         let mut entries: Vec<String> =
-            READ_HISTORY.key(HISTORY).arg(KEPT).invoke_async(&mut self.broker.redis()).await?;
+            HISTORY.key(SCALING_HISTORY).arg(KEPT).invoke_async(&mut self.broker.redis()).await?;
         let now_ms = entries.pop().and_then(|now| now.parse().ok()).unwrap_or(0);
         Ok((parse_all(&entries), now_ms))
     }
@@ -211,7 +212,7 @@ fn parse_all<T: DeserializeOwned>(entries: &[String]) -> Vec<T> {
     entries.iter().filter_map(|entry| serde_json::from_str(entry).ok()).collect()
 }
 
-/// Messages of channels. Ends when the connection does; whoever is slow misses the oldest.
+/// Messages of channels. Ends when the connection does; a slow reader misses the oldest.
 pub struct Subscription {
     listener: Listener,
 }

@@ -1,26 +1,25 @@
-//! A lease: leadership that ends by itself unless it is renewed.
+//! The leader holds a lease that expires unless it is renewed.
 //!
-//! Every new leader gets a token larger than all before it, and before it does anything it raises a
-//! fence with that token (`decisions.rs`). Whatever a leader writes is checked against the fence in the
-//! same script, so one that was paused past its time and wakes up believing in its lease changes nothing.
+//! Every election increments a fencing token; every write checks it in the same script (`decisions.rs`). So a leader
+//! that was suspended past the end of its lease, and still believes in it, changes nothing.
 
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use redis::{Script, cmd};
+use redis::cmd;
 
 use crate::{Broker, Error};
 
-static HOLD: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("lease.lua")));
+script!(LEASE);
+script!(RELEASE_LEASE);
 
 /// The lease of the coordinator.
 const COORDINATOR: &str = "stampede:{coordinator}";
 const LAST_TOKEN: &str = "stampede:{coordinator}:token";
 
-/// Who leads.
+/// The leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leadership {
-    /// Larger than that of every leader before.
+    /// The fencing token: larger than that of every leader before.
     pub token: u64,
     /// The node that leads.
     pub node: String,
@@ -29,7 +28,7 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// As it stands in Redis.
+    /// The value of the key in Redis.
     fn text(&self) -> String {
         format!("{} {}", self.token, holder(&self.node, &self.incarnation))
     }
@@ -59,7 +58,7 @@ pub struct Lease {
 }
 
 impl Broker {
-    /// A candidate for coordinating the cluster; the lease lasts so long without being renewed.
+    /// A candidate for the lease of the coordinator, which expires after `lasts` unless it is renewed.
     pub fn coordinator_lease(&self, node: &str, incarnation: &str, lasts: Duration) -> Lease {
         Lease {
             broker: self.clone(),
@@ -69,7 +68,7 @@ impl Broker {
         }
     }
 
-    /// Who coordinates now, if anybody does.
+    /// The coordinator, if there is one.
     pub async fn coordinator(&self) -> Result<Option<Leadership>, Error> {
         let held: Option<String> =
             cmd("GET").arg(COORDINATOR).query_async(&mut self.redis()).await?;
@@ -78,12 +77,12 @@ impl Broker {
 }
 
 impl Lease {
-    /// Takes the lease if it is free, renews it if it is ours. `Some`: ours, until this moment by our
-    /// own clock at the latest.
+    /// Takes the lease if it is free, renews it if it is ours. `Some`: it is ours, until this moment by our own clock
+    /// at the latest.
     pub async fn hold(&self) -> Result<Option<(Leadership, Instant)>, Error> {
-        // Before the call: Redis counts from a moment after this one.
+        // Before the call: Redis counts from a later moment.
         let asked = Instant::now();
-        let (ours, token, _): (bool, u64, String) = HOLD
+        let (ours, token, _): (bool, u64, String) = LEASE
             .key(COORDINATOR)
             .key(LAST_TOKEN)
             .arg(holder(&self.node, &self.incarnation))
@@ -97,12 +96,7 @@ impl Lease {
 
     /// Gives the lease back, so that another node takes over at once.
     pub async fn release(&self, held: &Leadership) -> Result<(), Error> {
-        static RELEASE: LazyLock<Script> = LazyLock::new(|| {
-            Script::new(
-                "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end",
-            )
-        });
-        let _: () = RELEASE
+        let _: () = RELEASE_LEASE
             .key(COORDINATOR)
             .arg(held.text())
             .invoke_async(&mut self.broker.redis())

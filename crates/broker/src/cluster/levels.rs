@@ -1,9 +1,9 @@
-//! How full queues are, and whether they move, in one round trip for each.
+//! The sizes of queues, and whether they move, in one round trip for each.
 
 use redis::pipe;
 
-use crate::keys::Keys;
-use crate::names::check_queue_name;
+use crate::queue::names::check_queue_name;
+use crate::queue::redis_keys::Keys;
 use crate::{Broker, Error};
 
 /// Events that are searched for the end of a job.
@@ -17,7 +17,7 @@ fn is_end((_, fields): &Event) -> bool {
     pairs.any(|pair| pair[0] == b"event" && (pair[1] == b"completed" || pair[1] == b"failed"))
 }
 
-/// What a queue looks like now.
+/// The size of a queue, and whether it moves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
     /// Its name.
@@ -30,7 +30,7 @@ pub struct Level {
     pub completed: u64,
     /// Jobs that failed and are kept.
     pub failed: u64,
-    /// Nobody may take jobs.
+    /// The queue is paused.
     pub paused: bool,
     /// Id of the last event that says that a job ended, given by Redis; `None` if none of the last
     /// events does.

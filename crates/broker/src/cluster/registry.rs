@@ -1,18 +1,17 @@
-//! Who is there: nodes and workers announce themselves again and again, and vanish when they do not.
+//! The registry of live nodes and workers: each sends heartbeats, and disappears when it does not.
 //!
-//! Outside readers see hashes with one field for each (`workers:stats`, `queue:metrics`,
-//! `workers:active`, `workers:heartbeat`). Redis 7.0 cannot let a field expire, so each entry ends with
-//! the time when it was written, by Redis' own clock, and nodes that announce themselves remove entries
-//! that are too old. When nobody is left to do so, the hashes expire as a whole.
+//! Outside readers see hashes with one field for each node or worker (`workers:stats`, `queue:metrics`,
+//! `workers:active`, `workers:heartbeat`). Redis 7.0 cannot let a field expire. So each entry ends with the time when
+//! it was written, by the clock of Redis, and every heartbeat of a node removes entries that are too old. When no
+//! node is left, the hashes expire as a whole.
 //!
-//! The name of a node belongs to one process at a time: `stampede:node:{name}` says to which.
-//! Every call touches one key, as a Redis Cluster wants it.
+//! The name of a node belongs to one process at a time, which `stampede:node:{name}` names. Every call uses one
+//! key, as a Redis Cluster requires.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 use std::time::Duration;
 
-use redis::{Script, cmd};
+use redis::cmd;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -21,72 +20,77 @@ use super::Leadership;
 use super::object;
 use crate::{Broker, Error};
 
-static CLAIM: Lazy = Lazy::new(|| Script::new(include_str!("claim.lua")));
-static ANNOUNCE: Lazy = Lazy::new(|| Script::new(include_str!("announce.lua")));
-static FORGET: Lazy = Lazy::new(|| Script::new(include_str!("forget.lua")));
-static RELEASE: Lazy = Lazy::new(|| Script::new(include_str!("release.lua")));
-static ENTRIES: Lazy = Lazy::new(|| Script::new(include_str!("entries.lua")));
-type Lazy = LazyLock<Script>;
+script!(ANNOUNCE);
+script!(CLAIM);
+script!(ENTRIES);
+script!(FORGET);
+script!(RELEASE);
 
-/// A hash, and the name of the time at the end of its entries.
-type Hash = (&'static str, &'static str);
+/// A hash with an entry for each node or worker.
+#[derive(Clone, Copy)]
+struct Hash {
+    key: &'static str,
+    /// The name of the time at the end of its entries.
+    time: &'static str,
+}
 
-const STATS: Hash = ("workers:stats", "timestamp");
-const METRICS: Hash = ("queue:metrics", "timestamp");
-const ACTIVE: Hash = ("workers:active", "last_seen");
-const HEARTBEAT: Hash = ("workers:heartbeat", "last_heartbeat");
-/// How long it is known that a node left in good order.
+// All of them names older software relies on (`docs/compatibility.md`).
+const STATS: Hash = Hash { key: "workers:stats", time: "timestamp" };
+const METRICS: Hash = Hash { key: "queue:metrics", time: "timestamp" };
+const ACTIVE: Hash = Hash { key: "workers:active", time: "last_seen" };
+const HEARTBEAT: Hash = Hash { key: "workers:heartbeat", time: "last_heartbeat" };
+/// How long it is remembered that a node left in good order.
 const LEFT: Duration = Duration::from_secs(300);
 
-/// Which process holds the name of a node.
+/// The process that holds the name of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    /// New for every start.
+pub struct NodeIdentity {
+    /// Unique for every start.
     pub incarnation: String,
-    /// Name of its machine.
+    /// The name of its machine.
     pub host: String,
-    /// Id of its process there.
+    /// The id of its process.
     pub pid: u32,
     /// Changes with every start of the machine.
     pub boot: String,
 }
 
-impl std::fmt::Display for Holder {
+impl std::fmt::Display for NodeIdentity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "process {} on {}", self.pid, self.host)
     }
 }
 
-impl Holder {
+impl NodeIdentity {
     fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// What became of a wish to be called so.
+/// The result of claiming the name of a node.
 #[derive(Debug)]
 pub enum ClaimNode {
-    /// It is, and this is what the cluster looks like.
+    /// The name is ours; this is what the node learns.
     Ours(Announced),
-    /// Somebody else is, and expires after this time unless it announces itself again.
+    /// Another process holds the name.
     Taken {
-        /// Who, if that can be read.
-        holder: Option<Holder>,
-        /// Its entry lasts so long.
+        /// That process, if its entry is readable.
+        holder: Option<NodeIdentity>,
+        /// When its entry expires, unless it sends a heartbeat.
         expires_in: Duration,
     },
 }
 
-/// What a node learns when it announces itself.
+/// What a node learns from its heartbeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Announced {
-    /// Who coordinates.
+    /// The coordinator, if there is one.
     pub coordinator: Option<Leadership>,
     /// Workers of all other nodes that take jobs.
     pub other_workers: usize,
 }
 
-/// A node that is there.
+/// A live node.
 #[derive(Debug, Clone)]
 pub struct NodeEntry<S, Q> {
     /// Its name.
@@ -95,11 +99,11 @@ pub struct NodeEntry<S, Q> {
     pub stats: S,
     /// Its report about the queues (`queue:metrics`), if there is one that can be read.
     pub queue: Option<Q>,
-    /// How long ago it said so, by Redis' clock.
+    /// The age of its last heartbeat, by the clock of Redis.
     pub age: Duration,
 }
 
-/// A worker that is there.
+/// A live worker.
 #[derive(Debug, Clone)]
 pub struct WorkerEntry<A, H> {
     /// Its name.
@@ -108,22 +112,22 @@ pub struct WorkerEntry<A, H> {
     pub active: Option<A>,
     /// `workers:heartbeat`; the default if that cannot be read.
     pub heartbeat: H,
-    /// How long ago it said so, by Redis' clock.
+    /// The age of its last heartbeat, by the clock of Redis.
     pub age: Duration,
 }
 
-/// A worker as it announces itself.
+/// What a worker tells about itself in its heartbeats.
 #[derive(Debug, Clone)]
 pub struct WorkerPresence {
     /// Its name.
     pub id: String,
     /// The name of its node.
     pub node: String,
-    /// New for every start.
+    /// Unique for every start.
     pub incarnation: String,
     /// When it was started, in seconds since 1970.
     pub start_time: u64,
-    /// Id of its process.
+    /// The id of its process.
     pub pid: u32,
 }
 
@@ -135,7 +139,7 @@ pub struct Registry {
 }
 
 impl Broker {
-    /// The registry of nodes and workers; entries last so long unless they are announced again.
+    /// The registry of nodes and workers; entries expire after `lives` without a heartbeat.
     pub fn registry(&self, lives: Duration) -> Registry {
         Registry { broker: self.clone(), lives }
     }
@@ -146,20 +150,20 @@ impl Registry {
         self.lives.as_millis() as u64
     }
 
-    /// Announces a node under its name, unless that belongs to another process. `dead` is a holder that
-    /// is known to be dead.
+    /// Sends the heartbeat of a node, unless its name belongs to another process. `dead` is a process that is known to
+    /// be dead.
     pub async fn announce_node(
         &self,
         name: &str,
-        me: &Holder,
+        me: &NodeIdentity,
         stats: &impl Serialize,
-        dead: Option<&Holder>,
+        dead: Option<&NodeIdentity>,
     ) -> Result<ClaimNode, Error> {
         let (ours, holder, expires_ms): (bool, String, i64) = CLAIM
             .key(node_key(name))
             .arg(me.text())
             .arg(self.lives_ms())
-            .arg(dead.map(Holder::text).unwrap_or_default())
+            .arg(dead.map(NodeIdentity::text).unwrap_or_default())
             .invoke_async(&mut self.broker.redis())
             .await?;
         if !ours {
@@ -168,7 +172,7 @@ impl Registry {
                 expires_in: Duration::from_millis(expires_ms.max(0) as u64),
             });
         }
-        // Should it die from here on, it did not leave in good order.
+        // If it dies from here on, it did not leave in good order.
         let mut redis = self.broker.redis();
         let _: () = cmd("DEL").arg(left_key(name)).query_async(&mut redis).await?;
         let other_workers = self.announce(STATS, name, &started(stats, me), Sweep::Old).await?;
@@ -182,14 +186,13 @@ impl Registry {
     pub async fn announce_metrics(
         &self,
         name: &str,
-        me: &Holder,
+        me: &NodeIdentity,
         queue: &impl Serialize,
     ) -> Result<(), Error> {
         self.announce(METRICS, name, &started(queue, me), Sweep::Old).await.map(drop)
     }
 
-    /// Looks for workers that did not announce themselves for too long, and lets them vanish. A thousand
-    /// workers do not do that for each other.
+    /// Removes workers without a heartbeat for too long. Nodes do this: a thousand workers would do it too often.
     pub async fn sweep_workers(&self) -> Result<(), Error> {
         for hash in [ACTIVE, HEARTBEAT] {
             self.entries(hash, Sweep::Old).await?;
@@ -197,8 +200,8 @@ impl Registry {
         Ok(())
     }
 
-    /// A node leaves in good order.
-    pub async fn forget_node(&self, name: &str, me: &Holder) -> Result<(), Error> {
+    /// Removes a node that leaves in good order.
+    pub async fn forget_node(&self, name: &str, me: &NodeIdentity) -> Result<(), Error> {
         self.forget(STATS, name, &me.incarnation).await?;
         self.forget(METRICS, name, &me.incarnation).await?;
         let mut redis = self.broker.redis();
@@ -217,12 +220,12 @@ impl Registry {
         Ok(())
     }
 
-    /// Whether a node that is not there any more left in good order.
+    /// Whether a node that is gone left in good order.
     pub async fn has_left(&self, name: &str) -> Result<bool, Error> {
         Ok(cmd("EXISTS").arg(left_key(name)).query_async(&mut self.broker.redis()).await?)
     }
 
-    /// Announces a worker.
+    /// Sends the heartbeat of a worker.
     pub async fn announce_worker(
         &self,
         worker: &WorkerPresence,
@@ -243,13 +246,13 @@ impl Registry {
         Ok(())
     }
 
-    /// A worker is gone.
+    /// Removes a worker that is gone.
     pub async fn forget_worker(&self, id: &str, incarnation: &str) -> Result<(), Error> {
         self.forget(ACTIVE, id, incarnation).await?;
         self.forget(HEARTBEAT, id, incarnation).await
     }
 
-    /// The nodes that are there, by name.
+    /// The live nodes, by name.
     pub async fn nodes<S, Q>(&self) -> Result<Vec<NodeEntry<S, Q>>, Error>
     where
         S: DeserializeOwned + Default,
@@ -266,7 +269,7 @@ impl Registry {
         Ok(nodes.into_iter().map(entry).collect())
     }
 
-    /// The workers that are there, by name.
+    /// The live workers, by name.
     pub async fn workers<A, H>(&self) -> Result<Vec<WorkerEntry<A, H>>, Error>
     where
         A: DeserializeOwned,
@@ -285,7 +288,7 @@ impl Registry {
 
     async fn announce(
         &self,
-        (key, time): Hash,
+        Hash { key, time }: Hash,
         field: &str,
         value: &Value,
         sweep: Sweep,
@@ -302,7 +305,12 @@ impl Registry {
         Ok(others)
     }
 
-    async fn forget(&self, (key, _): Hash, field: &str, incarnation: &str) -> Result<(), Error> {
+    async fn forget(
+        &self,
+        Hash { key, .. }: Hash,
+        field: &str,
+        incarnation: &str,
+    ) -> Result<(), Error> {
         let start = json!({ "incarnation": incarnation }).to_string();
         let start = start.trim_matches(['{', '}']);
         let _: () =
@@ -319,7 +327,7 @@ impl Registry {
         Ok(entries.collect())
     }
 
-    async fn entries(&self, (key, time): Hash, sweep: Sweep) -> Result<Vec<String>, Error> {
+    async fn entries(&self, Hash { key, time }: Hash, sweep: Sweep) -> Result<Vec<String>, Error> {
         Ok(ENTRIES
             .key(key)
             .arg(self.lives_ms())
@@ -330,7 +338,7 @@ impl Registry {
     }
 }
 
-/// Whether to remove entries that are too old on the way.
+/// Whether entries that are too old are removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sweep {
     Old,
@@ -347,7 +355,7 @@ impl Sweep {
 type Entries<T> = BTreeMap<String, (Option<T>, Duration)>;
 
 /// A report of a node, with the start of the node that wrote it.
-fn started(report: &impl Serialize, me: &Holder) -> Value {
+fn started(report: &impl Serialize, me: &NodeIdentity) -> Value {
     with(&json!(report), json!({ "incarnation": me.incarnation }))
 }
 

@@ -7,8 +7,8 @@ use redis::{AsyncConnectionConfig, FromRedisValue, IntoConnectionInfo, Pipeline,
 use redis::{Cmd, ProtocolVersion};
 
 use super::{Error, MARKER};
-use crate::address::without_password;
-use crate::connection::{check_server, info_field, open};
+use crate::link::address::without_password;
+use crate::link::{check_server, info_field, open};
 
 /// A page of a large value may take a while on a busy server.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);

@@ -8,8 +8,10 @@ use super::server::Server;
 use super::walk::{Place, Sink};
 use crate::Error;
 
-/// Commands and bytes sent in one go.
-const BATCH: (usize, usize) = (1000, 1 << 20);
+/// Most commands sent in one round trip.
+const BATCH: usize = 1000;
+/// Most bytes sent in one round trip.
+const BATCH_BYTES: usize = 1 << 20;
 
 const NOTHING: &[&str] = &[];
 
@@ -72,7 +74,7 @@ impl Sink for Writer<'_> {
                 }
             }
         }
-        if self.pipe.len() >= BATCH.0 || self.bytes >= BATCH.1 {
+        if self.pipe.len() >= BATCH || self.bytes >= BATCH_BYTES {
             self.flush().await?;
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stampede_broker::{ConsumerConfig, Letters, Outcome};
-use stampede_model::{Deduplication, JobSpec, Keep, Which};
+use stampede_broker::{Deduplication, JobSpec, Keep, Which};
 
 use crate::stage::{Stage, config, job};
 

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
+use stampede_broker::JobSpec;
 use stampede_broker::{
-    Breaker, BreakerConfig, ConsumerConfig, EventKind, Gate, Handler, Job, JobContext, JobPolicy,
-    Outcome, Passage,
+    Breaker, BreakerConfig, BreakerDecision, Call, ConsumerConfig, EventKind, Handler, Job,
+    JobContext, JobPolicy, Outcome,
 };
-use stampede_model::JobSpec;
 use stampede_testkit::eventually;
 
 use crate::stage::{Running, SOON, Stage, config, connect, job, throughout};
@@ -23,25 +23,25 @@ fn quick() -> BreakerConfig {
     }
 }
 
-async fn pass(breaker: &Breaker) -> Box<Passage> {
+async fn pass(breaker: &Breaker) -> Box<Call> {
     match breaker.ask().await.unwrap() {
-        Gate::Open(passage) => passage,
-        Gate::Shut(wait) => panic!("shut for {wait:?}"),
+        BreakerDecision::Allowed(passage) => passage,
+        BreakerDecision::Refused(wait) => panic!("shut for {wait:?}"),
     }
 }
 
 async fn is_shut(breaker: &Breaker) -> Option<Duration> {
     match breaker.ask().await.unwrap() {
-        Gate::Open(_) => None,
-        Gate::Shut(wait) => Some(wait),
+        BreakerDecision::Allowed(_) => None,
+        BreakerDecision::Refused(wait) => Some(wait),
     }
 }
 
-async fn until_open(breaker: &Breaker) -> Box<Passage> {
+async fn until_open(breaker: &Breaker) -> Box<Call> {
     eventually(SOON, || async {
         match breaker.ask().await.unwrap() {
-            Gate::Open(passage) => Ok(passage),
-            Gate::Shut(wait) => Err(format!("shut for {wait:?}")),
+            BreakerDecision::Allowed(passage) => Ok(passage),
+            BreakerDecision::Refused(wait) => Err(format!("shut for {wait:?}")),
         }
     })
     .await
@@ -118,9 +118,9 @@ async fn whoever_waits_for_a_probe_waits_no_longer_than_needed() {
 async fn an_operator_sees_what_is_shut_and_can_open_it() {
     let stage = Stage::start().await;
     let breaker = stage.broker.breaker("smtp:eu", BreakerConfig { failures: 1, ..quick() });
-    assert_eq!(stage.broker.shut_breakers().await.unwrap(), []);
+    assert_eq!(stage.broker.open_breakers().await.unwrap(), []);
     let shut = async || {
-        let shut = stage.broker.shut_breakers().await.unwrap();
+        let shut = stage.broker.open_breakers().await.unwrap();
         shut.into_iter().map(|shut| (shut.name, shut.state)).collect::<Vec<_>>()
     };
     pass(&breaker).await.failed().await.unwrap();
@@ -148,8 +148,8 @@ impl Handler for Caller {
     async fn run(&self, job: &Job, context: &JobContext) -> Outcome {
         assert_eq!(job.attempts_made, 0, "not its fault");
         let passage = match context.breaker("smtp", quick()).ask().await {
-            Ok(Gate::Open(passage)) => passage,
-            Ok(Gate::Shut(wait)) => return Outcome::Snooze(wait),
+            Ok(BreakerDecision::Allowed(passage)) => passage,
+            Ok(BreakerDecision::Refused(wait)) => return Outcome::Snooze(wait),
             Err(error) => return Outcome::Retry(error.to_string()),
         };
         self.calls.fetch_add(1, Ordering::SeqCst);
@@ -199,8 +199,8 @@ struct Hangs;
 impl Handler for Hangs {
     async fn run(&self, _: &Job, context: &JobContext) -> Outcome {
         match context.breaker("smtp", quick()).ask().await {
-            Ok(Gate::Open(_passage)) => std::future::pending().await,
-            Ok(Gate::Shut(wait)) => Outcome::Snooze(wait),
+            Ok(BreakerDecision::Allowed(_passage)) => std::future::pending().await,
+            Ok(BreakerDecision::Refused(wait)) => Outcome::Snooze(wait),
             Err(error) => Outcome::Retry(error.to_string()),
         }
     }
@@ -229,7 +229,8 @@ async fn a_service_that_hangs_is_in_trouble_and_a_worker_that_stops_is_not_its_f
     for _ in 0..5 {
         let run = played.run().await;
         let context = run.context.as_ref().unwrap();
-        let Ok(Gate::Open(passage)) = context.breaker("smtp", quick()).ask().await else {
+        let Ok(BreakerDecision::Allowed(passage)) = context.breaker("smtp", quick()).ask().await
+        else {
             panic!("it is open")
         };
         passages.push((run, passage));

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use redis::cmd;
-use stampede_model::{Backoff, JobSpec};
+use stampede_broker::{Backoff, JobSpec};
 use stampede_testkit::Proxy;
 
 use crate::fleet::{Fleet, Limit, Ship, connect_patiently, times};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stampede_broker::{
-    Broker, ClaimNode, Config, Decided, Decisions, Holder, Tallies, WorkerPresence,
+    Broker, ClaimNode, Config, Decided, Decisions, NodeIdentity, Tallies, WorkerPresence,
 };
 use stampede_testkit::{Redis, eventually};
 
@@ -17,8 +17,8 @@ async fn connect() -> (Redis, Broker) {
     (redis, broker)
 }
 
-fn holder(incarnation: &str) -> Holder {
-    Holder {
+fn holder(incarnation: &str) -> NodeIdentity {
+    NodeIdentity {
         incarnation: incarnation.to_owned(),
         host: "here".to_owned(),
         pid: 7,

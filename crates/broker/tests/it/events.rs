@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use stampede_broker::{Ended, Error, Outcome};
-use stampede_model::{JobSpec, Keep};
+use stampede_broker::{Error, JobResult, Outcome};
+use stampede_broker::{JobSpec, Keep};
 
 use crate::stage::{SOON, Stage, config, job};
 
@@ -24,13 +24,13 @@ async fn who_waits_for_a_job_hears_how_it_has_ended() {
     };
     let (fine, broken, ()) =
         tokio::join!(events.ended("fine", SOON), events.ended("broken", SOON), fine);
-    assert_eq!(fine.unwrap(), Some(Ended::Completed(json!({"made": 1}))));
-    assert_eq!(broken.unwrap(), Some(Ended::Failed("no".into())));
+    assert_eq!(fine.unwrap(), Some(JobResult::Completed(json!({"made": 1}))));
+    assert_eq!(broken.unwrap(), Some(JobResult::Failed("no".into())));
     // It has ended long ago, and who asks again is told the same.
     let again = stage.queue.ended("fine").await.unwrap();
-    assert_eq!(again, Some(Ended::Completed(json!({"made": 1}))));
+    assert_eq!(again, Some(JobResult::Completed(json!({"made": 1}))));
     let again = events.ended("broken", SOON).await.unwrap();
-    assert_eq!(again, Some(Ended::Failed("no".into())));
+    assert_eq!(again, Some(JobResult::Failed("no".into())));
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn a_job_that_is_not_kept_tells_its_end_to_who_waits() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     run.completes();
     let ended = waiting.await.unwrap().unwrap();
-    assert_eq!(ended, Some(Ended::Completed(json!("fine"))));
+    assert_eq!(ended, Some(JobResult::Completed(json!("fine"))));
     assert!(stage.queue.job("a").await.unwrap().is_none());
 }
 
@@ -74,7 +74,7 @@ async fn all_that_happens_is_heard_in_order_through_an_outage() {
         run.completes();
         stage.redis.start_again().await;
     });
-    assert_eq!(ended.unwrap(), Some(Ended::Completed(json!("fine"))));
+    assert_eq!(ended.unwrap(), Some(JobResult::Completed(json!("fine"))));
     let mut names = Vec::new();
     while names.last().is_none_or(|name| name != "completed") {
         let event = tokio::time::timeout(SOON, heard.recv()).await.unwrap().unwrap();

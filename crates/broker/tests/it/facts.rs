@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use redis::cmd;
 use serde_json::{Value, json};
+use stampede_broker::JobSpec;
 use stampede_broker::Schedule;
-use stampede_model::JobSpec;
 use stampede_testkit::eventually;
 use tokio::sync::Semaphore;
 

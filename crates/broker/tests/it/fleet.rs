@@ -12,7 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use stampede_broker::{
-    Consumer, ConsumerConfig, Event, EventKind, Handler, Job, JobContext, Outcome, Permit, Rate,
+    Consumer, ConsumerConfig, ConsumerEvent, EventKind, Handler, Job, JobContext, Outcome, Permit,
+    Rate,
 };
 use stampede_testkit::{Process, TempDir, temp_dir};
 use tokio::sync::broadcast;
@@ -153,7 +154,7 @@ impl Ledger {
     }
 
     /// Writes what became of jobs until the consumer is gone.
-    async fn write_ends(self: Arc<Self>, mut events: broadcast::Receiver<Event>) {
+    async fn write_ends(self: Arc<Self>, mut events: broadcast::Receiver<ConsumerEvent>) {
         loop {
             match events.recv().await.map(|event| (event.job_id, event.kind)) {
                 Ok((job_id, EventKind::Completed)) => self.write("completed", &job_id, now_us()),

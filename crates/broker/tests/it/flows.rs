@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
+use stampede_broker::JobSpec;
 use stampede_broker::{
     Cancelled, Delayed, Flow, Letters, OnFailure, Outcome, Schedule, State, WhenActive,
 };
-use stampede_model::JobSpec;
 use stampede_testkit::eventually;
 
 use crate::stage::{Played, SOON, Stage, config, job, play, short_lock, throughout};

@@ -26,7 +26,7 @@ async fn jobs_that_run_are_not_given_out_again() {
     let mut stage = forgetful().await;
     stage.enqueue(&jobs(6)).await;
     // One of them has no priority: it waits in a list.
-    stage.enqueue(&[stampede_model::JobSpec { priority: 0, ..job("plain") }]).await;
+    stage.enqueue(&[stampede_broker::JobSpec { priority: 0, ..job("plain") }]).await;
     stage.ask::<()>("SAVE").await;
     // Both have places left, so each could take what the other runs.
     let mut one = stage.play(ConsumerConfig { slots: 4, ..config("one") });

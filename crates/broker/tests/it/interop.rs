@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stampede_broker::{ConsumerConfig, Flow, Outcome};
-use stampede_model::{Deduplication, JobSpec, Which};
+use stampede_broker::{Deduplication, JobSpec, Which};
 use stampede_testkit::eventually;
 
 use self::peer::Peer;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use stampede_broker::JobSpec;
 use stampede_broker::{ConsumerConfig, Handler, Job, JobContext, Outcome, Permit, Rate};
-use stampede_model::JobSpec;
 use stampede_testkit::eventually;
 
 use crate::fleet::{Fleet, Limit, Ship, times};

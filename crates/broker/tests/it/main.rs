@@ -1,11 +1,10 @@
-//! The broker against a real redis-server.
+//! The broker against a real server: redis-server, or the one that `STAMPEDE_TEST_SERVER` names.
 //!
 //! Tests play the handler themselves: every run arrives as a value and ends when the test answers
 //! (`stage.rs`), so that nothing depends on how long anything takes.
 #![allow(clippy::unwrap_used)]
 
 mod adding;
-mod admin;
 mod breaker;
 mod chaos;
 mod cluster;
@@ -22,8 +21,11 @@ mod interop;
 mod job;
 mod limits;
 mod misbehaving;
+mod operate;
 mod outage;
 mod queue;
 mod reclaim;
+mod scripts;
 mod servers;
+mod snapshots;
 mod stage;

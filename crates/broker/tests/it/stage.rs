@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, cmd};
 use serde_json::json;
+use stampede_broker::{Backoff, JobSpec};
 use stampede_broker::{
     Broker, Config, Consumer, ConsumerConfig, ConsumerHandle, Counts, Handler, Job, JobContext,
     JobPolicy, Outcome, Queue,
 };
-use stampede_model::{Backoff, JobSpec};
 use stampede_testkit::{Redis, eventually};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -315,7 +315,7 @@ impl Handler for Player {
         }
     }
 
-    async fn exhausted(&self, job: &Job, reason: &str) -> Result<(), String> {
+    async fn given_up(&self, job: &Job, reason: &str) -> Result<(), String> {
         let (call, answered) = call(job, reason, None);
         let _ = self.failures.send(call);
         answered.await.unwrap_or(Ok(()))
@@ -368,7 +368,7 @@ impl Handler for Counting {
         Outcome::Done(json!(null))
     }
 
-    async fn exhausted(&self, _: &Job, _: &str) -> Result<(), String> {
+    async fn given_up(&self, _: &Job, _: &str) -> Result<(), String> {
         Ok(())
     }
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use stampede_broker::{Broker, ClaimNode, Error, Holder};
+use stampede_broker::{Broker, ClaimNode, Error, NodeIdentity};
 use stampede_wire::cluster::NodeStats;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -42,13 +42,13 @@ pub enum JoinError {
 pub struct Membership {
     pub(super) config: NodeConfig,
     pub(super) broker: Broker,
-    pub(super) me: Holder,
+    pub(super) me: NodeIdentity,
 }
 
 impl Membership {
     /// Joins the cluster, or names the process that holds the name.
     pub async fn claim(config: NodeConfig, broker: Broker) -> Result<Self, JoinError> {
-        let me = Holder {
+        let me = NodeIdentity {
             incarnation: Uuid::now_v7().to_string(),
             host: machine::host(),
             pid: std::process::id(),
@@ -67,7 +67,7 @@ impl Membership {
             ..NodeStats::default()
         };
         let give_up = Instant::now() + ENTRY_LIVES + Duration::from_secs(1);
-        let mut dead: Option<Holder> = None;
+        let mut dead: Option<NodeIdentity> = None;
         let mut seen: Option<Duration> = None;
         loop {
             let claim = registry.announce_node(&config.name, &me, &stats, dead.as_ref()).await?;
@@ -99,7 +99,7 @@ impl Membership {
 }
 
 /// Whether the holder ran on this machine and its process is gone.
-fn is_dead(holder: &Holder, me: &Holder) -> bool {
+fn is_dead(holder: &NodeIdentity, me: &NodeIdentity) -> bool {
     let same_machine = holder.host == me.host && holder.boot == me.boot && !me.boot.is_empty();
     // A holder with our own process id is a former start of this container.
     same_machine && (holder.pid == me.pid || !machine::lives(holder.pid))
@@ -111,13 +111,13 @@ mod tests {
 
     #[test]
     fn only_processes_of_this_machine_can_be_seen_to_be_dead() {
-        let me = Holder {
+        let me = NodeIdentity {
             incarnation: "b".into(),
             host: machine::host(),
             pid: std::process::id(),
             boot: "boot".into(),
         };
-        let other = |pid, host: &str| Holder { pid, host: host.into(), ..me.clone() };
+        let other = |pid, host: &str| NodeIdentity { pid, host: host.into(), ..me.clone() };
         assert!(is_dead(&other(u32::MAX, &me.host), &me));
         assert!(is_dead(&other(me.pid, &me.host), &me));
         assert!(!is_dead(&other(1, &me.host), &me), "process 1 lives");

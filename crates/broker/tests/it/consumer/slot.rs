@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use stampede_broker::{Backoff, JobSpec};
 use stampede_broker::{ConsumerConfig, JobPolicy, Outcome, RetryPolicy};
-use stampede_model::{Backoff, JobSpec};
 
 use crate::stage::{Stage, config, job, play_with};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use stampede_broker::JobSpec;
 use stampede_broker::{ConsumerConfig, Outcome};
-use stampede_model::JobSpec;
 
 use crate::stage::{Counting, Running, Stage, config, job, short_lock};
 

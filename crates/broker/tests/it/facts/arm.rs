@@ -9,7 +9,7 @@ use bullmq::{WorkerOptions, worker::CancellationToken};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use stampede_broker::{
-    ConsumerConfig, Event, EventKind, Handler, Job, JobContext, JobPolicy, Outcome,
+    ConsumerConfig, ConsumerEvent, EventKind, Handler, Job, JobContext, JobPolicy, Outcome,
 };
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
@@ -92,7 +92,7 @@ pub(crate) const SHORT: Times =
 
 /// A worker of either kind.
 pub(crate) enum Worker {
-    Ours(Running, broadcast::Receiver<Event>),
+    Ours(Running, broadcast::Receiver<ConsumerEvent>),
     TheCrates(Box<bullmq::Worker>),
 }
 

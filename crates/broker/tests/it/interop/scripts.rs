@@ -1,6 +1,6 @@
 //! The Lua scripts that we run are those of npm's `bullmq`.
 //!
-//! Ours come from the pinned `bullmq-official` (`build.rs`), theirs from the package that `interop/run`
+//! Ours come from the pinned `bullmq-official` (`crates/scripts/build.rs`), theirs from the package that `interop/run`
 //! installs. Raising either version may make them differ: then look at how, and list it here.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +60,7 @@ fn lines(script: &str) -> BTreeSet<&str> {
 }
 
 fn the_crates() -> BTreeMap<String, String> {
-    let folder = std::fs::read_dir(env!("BULLMQ_SCRIPTS")).unwrap();
+    let folder = std::fs::read_dir(stampede_scripts::BULLMQ_SCRIPTS).unwrap();
     let files = folder.map(|file| file.unwrap().path());
     let named = |path: &Path| {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();

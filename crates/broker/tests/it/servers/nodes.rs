@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stampede_broker::{
-    Broker, ClaimNode, Config, ConnectionState, ConsumerConfig, Decided, Decisions, Holder,
+    Broker, ClaimNode, Config, ConnectionState, ConsumerConfig, Decided, Decisions, NodeIdentity,
     Tallies, TlsFiles, WorkerPresence,
 };
 use stampede_testkit::{Redis, eventually, free_port};
@@ -135,7 +135,7 @@ async fn a_cluster_that_loses_the_master_of_the_queues_goes_on_with_its_replica(
 /// Everything that nodes and their coordinator say, whatever slots it is in.
 async fn coordinates(broker: &Broker) {
     let registry = broker.registry(FAILOVER);
-    let me = Holder {
+    let me = NodeIdentity {
         incarnation: "1".to_owned(),
         host: "here".to_owned(),
         pid: 1,
