@@ -3,7 +3,7 @@
 //! It keeps a journal in the folder, ends in good order on SIGTERM and like a power cut on SIGKILL
 //! (`crates/testkit/src/redis.rs`).
 
-use stampede_engine::server::{Config, Server};
+use stampede_engine::{Config, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main(flavor = "current_thread")]

@@ -69,8 +69,8 @@ mod work;
 
 pub use broker::{Broker, Config};
 pub use cluster::{
-    Announced, ClaimNode, Decided, Decisions, Leadership, Lease, Level, NodeEntry,
-    NodeIdentity, Registry, Subscription, Tallies, WorkerEntry, WorkerPresence,
+    Announced, ClaimNode, Decided, Decisions, Leadership, Lease, Level, NodeEntry, NodeIdentity,
+    Registry, Subscription, Tallies, WorkerEntry, WorkerPresence,
 };
 pub use error::Error;
 pub use link::{ConnectionState, TlsFiles, check_url};

@@ -24,7 +24,7 @@ mod stats;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use stampede_broker::{Announced, Broker, NodeIdentity, Leadership};
+use stampede_broker::{Announced, Broker, Leadership, NodeIdentity};
 use stampede_wire::cluster::NodeHealth;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;

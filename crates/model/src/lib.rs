@@ -10,7 +10,6 @@ mod diagnostic;
 mod document;
 mod event;
 mod id;
-mod job;
 mod lang;
 mod money;
 mod template;
@@ -24,7 +23,6 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use document::{Fingerprint, TicketDocument};
 pub use event::{Branding, Event, EventDetails, HexColor, time_zone};
 pub use id::{BatchId, ErrorId, EventId, KeyId, ParseIdError, TemplateId, TicketId};
-pub use job::{Backoff, Deduplication, JobSpec, Keep, Which};
 pub use lang::Lang;
 pub use money::{Currency, Money, MoneyError};
 pub use template::{

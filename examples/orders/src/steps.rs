@@ -57,9 +57,7 @@ impl Steps {
                 (Err(Outcome::Retry(reason)), call.failed().await)
             }
             // Snoozing uses no attempt: an outage of the bank is no failure of the job.
-            Charge::Down => {
-                (Err(Outcome::Snooze(Duration::from_millis(100))), call.failed().await)
-            }
+            Charge::Down => (Err(Outcome::Snooze(Duration::from_millis(100))), call.failed().await),
         };
         if let Err(error) = told {
             tracing::debug!(%error, "cannot tell the bank's breaker");

@@ -54,6 +54,7 @@ impl BatchMirror {
             key: &format!("batch:{}", batch.id),
             revision: batch.revision,
             head: &head,
+            list_name: "tickets",
             list,
             keep: if batch.pending() == 0 { KEEP_FINISHED } else { KEEP_OPEN },
         };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use stampede_broker::{Counts, DeadLetter, JobView, Rate, Replayed, State};
+use stampede_broker::{BulkResult, Counts, DeadLetter, JobView, Rate, State};
 use stampede_wire::queues as wire;
 
 /// A queue without its active jobs and limits.
@@ -92,7 +92,7 @@ fn json(raw: &RawValue) -> Value {
 }
 
 /// Many jobs retried, replayed or purged.
-pub(super) fn bulk(done: Replayed, left: u64) -> wire::BulkResult {
+pub(super) fn bulk(done: BulkResult, left: u64) -> wire::BulkResult {
     let failed = done.failed.into_iter();
     wire::BulkResult {
         success: failed.len() == 0,
