@@ -1,4 +1,4 @@
-//! Keys: issued, revoked, preset.
+//! API keys: issued, revoked, preset.
 
 use stampede_model::{KeyHash, KeyId, Principal, Role};
 

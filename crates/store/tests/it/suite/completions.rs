@@ -1,4 +1,4 @@
-//! Group commits: once is as good as twice, and nobody waits in a circle.
+//! Group commits: idempotent, and free of deadlocks.
 
 use std::time::Instant;
 
@@ -84,7 +84,7 @@ async fn a_ticket_changed_since_it_was_read_is_not_completed(db: Database) {
     let late = Completion { seen: read.updated_at, ..completion(read.id) };
     assert_eq!(store.complete_tickets(&[late]).await.unwrap().changed, []);
     assert_eq!(store.ticket(read.id).await.unwrap().unwrap().status, TicketStatus::Pending);
-    // Nor does a clock that runs ahead make up for not having seen the change.
+    // A clock that runs ahead does not replace having read the change.
     let ahead = Completion { seen: at(4), at: at(4), ..completion(read.id) };
     assert_eq!(store.complete_tickets(&[ahead]).await.unwrap().changed, []);
     let current = Completion { seen: at(3), ..completion(read.id) };

@@ -1,4 +1,4 @@
-//! Orders: all or nothing, once, and in bulk.
+//! Orders: all or nothing, idempotent, and in bulk.
 
 use std::future::poll_fn;
 use std::pin::pin;

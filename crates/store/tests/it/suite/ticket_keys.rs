@@ -1,4 +1,4 @@
-//! The keys of events: made, rotated, revoked, and what their tokens are worth then.
+//! Ticket keys: made, rotated, revoked, and which tokens are accepted then.
 
 use stampede_model::{Event, EventId, Refusal, Signer, Ticket, TicketId, Token};
 use stampede_store::{Edited, Revoked, Rotated, Store, TicketEdit};
