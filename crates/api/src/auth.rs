@@ -2,8 +2,8 @@
 //!
 //! | guard | the request needs |
 //! |---|---|
-//! | [`Caller`] | any valid key; the record's owner is checked by `must_read` and `must_change` |
-//! | [`Writer`] | a key that may change things: not a viewer's |
+//! | [`Caller`] | any valid key; the record's owner is checked by `must_read` |
+//! | [`Writer`] | a key that may change things, not a viewer's; the record's owner is checked by `must_change` |
 //! | [`Admin`] | an administrator's key |
 //!
 //! A request without a valid key is answered with 401, one without the right with 403. A route whose handler has no
@@ -65,14 +65,8 @@ impl Caller {
         if self.0.may_read(owner) { Ok(()) } else { Err(Problem::forbidden()) }
     }
 
-    /// Refuses unless the caller may change records of `owner`.
-    pub(crate) fn must_change(&self, owner: &str) -> Result<(), Problem> {
-        self.must_write()?;
-        self.must_read(owner)
-    }
-
     /// Refuses callers who may only read.
-    pub(crate) fn must_write(&self) -> Result<(), Problem> {
+    fn must_write(&self) -> Result<(), Problem> {
         if self.0.may_write() { Ok(()) } else { Err(Problem::forbidden()) }
     }
 }
