@@ -2,8 +2,8 @@
 //!
 //! | guard | the request needs |
 //! |---|---|
-//! | [`Caller`] | any valid key; the record's owner is checked by `must_read` and `must_change` |
-//! | [`Writer`] | a key that may change things: not a viewer's |
+//! | [`Caller`] | any valid key; the handler checks the record's owner (`must_read`) |
+//! | [`Writer`] | a key that may change things, not a viewer's; the handler checks the owner (`must_change`) |
 //! | [`Admin`] | an administrator's key |
 //!
 //! A request without a valid key is answered with 401, one without the right with 403. A route whose handler has no
@@ -64,17 +64,6 @@ impl Caller {
     pub(crate) fn must_read(&self, owner: &str) -> Result<(), Problem> {
         if self.0.may_read(owner) { Ok(()) } else { Err(Problem::forbidden()) }
     }
-
-    /// Refuses unless the caller may change records of `owner`.
-    pub(crate) fn must_change(&self, owner: &str) -> Result<(), Problem> {
-        self.must_write()?;
-        self.must_read(owner)
-    }
-
-    /// Refuses callers who may only read.
-    pub(crate) fn must_write(&self) -> Result<(), Problem> {
-        if self.0.may_write() { Ok(()) } else { Err(Problem::forbidden()) }
-    }
 }
 
 impl Writer {
@@ -105,8 +94,7 @@ impl FromRequestParts<App> for Writer {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let caller = Caller::from_request_parts(parts, app).await?;
-        caller.must_write()?;
-        Ok(Self(caller.0))
+        if caller.0.may_write() { Ok(Self(caller.0)) } else { Err(Problem::forbidden()) }
     }
 }
 

@@ -1,15 +1,16 @@
 //! The HTTP API: routes, who may use them, and errors a person can act on.
 //!
-//! `router.rs` holds every route on one page. Requests are checked here and become records in the
-//! store and jobs on a queue; this crate must never render or send anything itself.
+//! `router.rs` holds every route on one page. A handler reads its input, calls one function of the crate that
+//! holds the business (such as `ticketing`), and answers with a struct of `wire`. This crate must never hold a
+//! rule that such a crate could hold.
 
 mod app;
 mod auth;
 mod connections;
 mod input;
-mod outlet;
 mod problem;
 mod query;
+mod refusals;
 mod room;
 mod router;
 mod routes;
@@ -22,7 +23,5 @@ pub use connections::{run, run_health};
 pub use room::Route;
 pub use router::{router, routes};
 pub use routes::health::Vitals;
-pub use routes::templates::files::shown as template_files_json;
 pub use routes::templates::previews::preview_values;
-pub use routes::verify::verdict_json;
 pub use turns::Turns;

@@ -170,12 +170,6 @@ impl From<stampede_press::Error> for Problem {
     }
 }
 
-impl From<stampede_files::Error> for Problem {
-    fn from(error: stampede_files::Error) -> Self {
-        Self::internal(&error)
-    }
-}
-
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Error");

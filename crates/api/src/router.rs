@@ -17,8 +17,8 @@ use crate::room::{Room, Route};
 use crate::routes::queues::{dead_letters, jobs, operate, schedules};
 use crate::routes::templates::previews;
 use crate::routes::{
-    batch_files, batches, events, health, keys, limits, nodes, orders, pdf, queues, templates,
-    tickets, verify,
+    batch_files, batches, events, health, limits, nodes, orders, pdf, queues, templates,
+    ticket_keys, tickets, verify,
 };
 
 /// Events, orders, tickets, batches, verification.
@@ -29,9 +29,9 @@ fn ticketing() -> Room {
         .get("/api/events/{id}", events::read)
         .patch("/api/events/{id}", events::update)
         .delete("/api/events/{id}", events::delete)
-        .get("/api/events/{id}/keys", keys::list)
-        .post("/api/events/{id}/keys", keys::rotate)
-        .delete("/api/events/{id}/keys/{kid}", keys::revoke)
+        .get("/api/events/{id}/keys", ticket_keys::list)
+        .post("/api/events/{id}/keys", ticket_keys::rotate)
+        .delete("/api/events/{id}/keys/{kid}", ticket_keys::revoke)
         .post("/api/tickets", orders::create)
         .get("/api/tickets", tickets::list)
         .get("/api/tickets/{id}", tickets::read)

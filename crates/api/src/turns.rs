@@ -1,5 +1,5 @@
-//! One turn at a time for each user: whoever tries out templates that run into their limits waits for
-//! their own, and leaves room for others.
+//! One turn at a time for each user. A user whose templates run into their limits waits for those, and other
+//! users do not.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex as Lock;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// So many users are remembered before those who wait for nothing are forgotten.
+/// Users that are remembered; beyond that, users without a turn are forgotten.
 const REMEMBERED: usize = 1_000;
 
 /// Gives out turns. Clones share them.

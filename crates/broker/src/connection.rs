@@ -31,7 +31,7 @@ use redis::{Cmd, FromRedisValue, cmd};
 use crate::address::without_password;
 use crate::names::{check_prefix, check_queue_name};
 use crate::queue_names::QueueNames;
-use crate::{BatchMirror, Error, Queue};
+use crate::{Error, Queue, Snapshots};
 
 pub(crate) use check::{check_server, info_field};
 pub(crate) use link::{Link, is_stuck};
@@ -163,7 +163,7 @@ impl Broker {
         Ok(Queue::new(self.clone(), self.bull.queue(name).await?))
     }
 
-    /// Tells everyone who listens on a channel; several messages go in one round trip.
+    /// Publishes messages on a channel, all in one round trip. Best effort, as pub/sub is.
     pub async fn publish(&self, channel: &str, payloads: &[String]) -> Result<(), Error> {
         if payloads.is_empty() {
             return Ok(());
@@ -175,9 +175,9 @@ impl Broker {
         Ok(pipe.query_async(&mut self.redis()).await?)
     }
 
-    /// The state of batches for outside readers.
-    pub fn batch_mirror(&self) -> BatchMirror {
-        BatchMirror::new(self.redis())
+    /// The newest states of records, for readers outside.
+    pub fn snapshots(&self) -> Snapshots {
+        Snapshots::new(self.redis())
     }
 
     /// Whether Redis answers now.

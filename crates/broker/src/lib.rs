@@ -66,7 +66,6 @@ mod job;
 mod keys;
 mod limits;
 mod look;
-mod mirror;
 mod names;
 mod options;
 mod queue;
@@ -74,6 +73,8 @@ mod queue_names;
 mod reclaim;
 mod schedules;
 mod scripts;
+mod snapshots;
+mod work;
 
 pub use address::check_url;
 pub use admin::{Delayed, WhenActive};
@@ -95,12 +96,13 @@ pub use flows::{Flow, OnFailure};
 pub use job::{Job, Outcome};
 pub use limits::{Limits, Permit, Rate, Taken};
 pub use look::{Found, JobView, State};
-pub use mirror::BatchMirror;
 pub use names::Channel;
 pub use queue::{Counts, Presence, Queue};
 pub use schedules::Schedule;
+pub use snapshots::{SnapshotWrite, Snapshots};
 /// What jobs are described with.
 pub use stampede_model::{Backoff, Deduplication, JobSpec, Keep, Which};
+pub use work::{JobList, PayloadError, QueueJobs, Work};
 
 /// The guide, whose examples are compiled as tests.
 #[cfg(doctest)]

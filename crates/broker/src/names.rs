@@ -41,11 +41,6 @@ impl Channel {
     }
 }
 
-/// The key that holds the state of a batch for outside readers.
-pub(crate) fn batch_key(batch_id: &str) -> String {
-    format!("batch:{batch_id}")
-}
-
 /// Longest name of a queue and longest id of a job.
 const LONGEST: usize = 200;
 

@@ -24,7 +24,7 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use document::{Fingerprint, TicketDocument};
 pub use event::{Branding, Event, EventDetails, HexColor, time_zone};
 pub use id::{BatchId, ErrorId, EventId, KeyId, ParseIdError, TemplateId, TicketId};
-pub use job::{Backoff, Deduplication, GenerateTicket, JobSpec, Keep, PayloadError, Which};
+pub use job::{Backoff, Deduplication, JobSpec, Keep, Which};
 pub use lang::Lang;
 pub use money::{Currency, Money, MoneyError};
 pub use template::{

@@ -1,16 +1,17 @@
 //! What jobs may touch. A job that needs more gets it here, where everybody sees it.
 
-use stampede_files::Files;
-use stampede_press::Press;
-use stampede_store::Store;
+use stampede_ticketing::Ticketing;
 
 /// Everything a job can reach.
 #[derive(Clone)]
 pub struct Environment {
-    /// Records.
-    pub store: Store,
-    /// Rendered output.
-    pub files: Files,
-    /// Makes PDFs.
-    pub press: Press,
+    /// Orders and tickets.
+    pub ticketing: Ticketing,
+}
+
+impl Environment {
+    /// Ends the background tasks of all parts and waits for them. To be called when no job runs any more.
+    pub async fn stop(&self) {
+        self.ticketing.stop().await;
+    }
 }

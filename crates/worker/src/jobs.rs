@@ -1,51 +1,16 @@
-//! All job types, by wire name.
+//! THE LIST: every job that a worker runs, one line each.
 //!
-//! Adding a job? Its payload goes to `crates/model/src/job.rs`, its work to a file here, and a line
-//! into [`Jobs::run`] and, if it keeps records, into [`Jobs::exhausted`].
+//! Adding a job? Write a type that implements [`stampede_broker::Work`] in a file named like it, in the crate
+//! that holds its business, and add a line here. The queues a worker serves, its slots, the queues that the
+//! autoscaler and the coordinator watch, and the notes about jobs that come back are read from this list.
+//! A job that touches more than the environment has adds it to `environment.rs`.
 
-mod generate_ticket;
+use stampede_broker::JobList;
+use stampede_ticketing::GenerateTicket;
 
-use stampede_broker::{Handler, Job, JobContext, Outcome};
-use stampede_model::GenerateTicket;
+use crate::Environment;
 
-use crate::announcer::Announcer;
-use crate::completions::Completions;
-use crate::environment::Environment;
-use crate::loads::Loads;
-
-/// Runs whatever comes from the queue.
-pub struct Jobs {
-    worker: String,
-    environment: Environment,
-    loads: Loads,
-    completions: Completions,
-    announcer: Announcer,
-}
-
-impl Jobs {
-    pub(crate) fn new(
-        worker: String,
-        environment: Environment,
-        completions: Completions,
-        announcer: Announcer,
-    ) -> Self {
-        let loads = Loads::start(environment.store.clone());
-        Self { worker, environment, loads, completions, announcer }
-    }
-}
-
-impl Handler for Jobs {
-    async fn run(&self, job: &Job, _: &JobContext) -> Outcome {
-        match job.name.as_str() {
-            GenerateTicket::NAME => self.generate_ticket(job).await,
-            unknown => Outcome::Discard(format!("no job type is called {unknown:?} here")),
-        }
-    }
-
-    async fn exhausted(&self, job: &Job, reason: &str) -> Result<(), String> {
-        match job.name.as_str() {
-            GenerateTicket::NAME => self.generate_ticket_failed(job, reason).await,
-            _ => Ok(()),
-        }
-    }
+/// All jobs, with what they may touch.
+pub fn jobs(environment: &Environment) -> JobList {
+    JobList::default().with::<GenerateTicket>(environment.ticketing.clone())
 }

@@ -3,32 +3,32 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use stampede_model::{
-    Branding, Currency, Event, EventDetails, EventId, HexColor, Limit, TemplateChoice, Ticket,
+    Branding, Currency, Event, EventDetails, EventId, HexColor, Limit, Principal, TemplateChoice,
     time_zone,
 };
-use stampede_store::Deleted;
+use stampede_ticketing::EventDeletion;
+use stampede_wire::ticketing::events::{Event as Shown, EventPage};
 
 use crate::app::{App, now};
-use crate::auth::Caller;
+use crate::auth::{Caller, Writer};
 use crate::input::{Body, Fields, Id, as_text};
 use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
 use crate::routes::{CHANGE_TRIES, Paging, templates};
 
-/// What can be said of an event, and changed.
+/// Fields of an event that POST and PATCH read.
 pub(crate) const CHANGEABLE: [&str; 8] =
     ["name", "location", "startsAt", "timeZone", "currency", "branding", "lang", "template"];
-/// What else an event has.
+/// All other fields of an event.
 pub(crate) const FIXED: [&str; 4] = ["id", "owner", "createdAt", "updatedAt"];
 
 pub(crate) async fn create(
     State(app): State<App>,
-    caller: Caller,
+    caller: Writer,
     Body(body): Body,
-) -> Result<(StatusCode, Json<Event>), Problem> {
-    caller.must_write()?;
+) -> Result<(StatusCode, Json<Shown>), Problem> {
     let mut fields = Fields::new(&body);
     fields.only(&CHANGEABLE);
     if fields.get("name").is_none() {
@@ -45,7 +45,7 @@ pub(crate) async fn create(
         template: None,
     };
     let mut details = read_details(&mut fields, blank);
-    read_template(&app, &caller, &mut fields, &mut details).await;
+    read_template(&app, &caller.0, &mut fields, &mut details).await;
     let details = fields.finish(Some(details))?;
     let now = now();
     let event = Event {
@@ -57,38 +57,38 @@ pub(crate) async fn create(
     };
     check_template(&app, &event).await?;
     app.store.insert_event(&event).await?;
-    Ok((StatusCode::CREATED, Json(event)))
+    Ok((StatusCode::CREATED, Json(event.into())))
 }
 
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     Params(paging): Params<Paging>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<EventPage>, Problem> {
     let owner = caller.0.visible_owner();
     let events = app.store.events(owner, paging.after()?, paging.limit()).await?;
     let next = paging.next(&events, |event| event.id);
-    Ok(Json(json!({ "events": events, "next": next })))
+    Ok(Json(EventPage { events: events.into_iter().map(Shown::from).collect(), next }))
 }
 
 pub(crate) async fn read(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<EventId>,
-) -> Result<Json<Event>, Problem> {
+) -> Result<Json<Shown>, Problem> {
     let event = find(&app, id).await?;
     caller.must_read(&event.owner)?;
-    Ok(Json(event))
+    Ok(Json(event.into()))
 }
 
-/// Changes the fields that are given. PDFs made before say so no more; they are made anew when
-/// somebody asks for them.
+/// Changes the fields that are given. PDFs made before are stale then; they are made again when they are
+/// downloaded.
 pub(crate) async fn update(
     State(app): State<App>,
-    caller: Caller,
+    caller: Writer,
     Id(id): Id<EventId>,
     Body(body): Body,
-) -> Result<Json<Event>, Problem> {
+) -> Result<Json<Shown>, Problem> {
     for _ in 0..CHANGE_TRIES {
         let mut event = find(&app, id).await?;
         caller.must_change(&event.owner)?;
@@ -96,13 +96,13 @@ pub(crate) async fn update(
         fields.only_or_fixed(&CHANGEABLE, &FIXED);
         fields.must_name_one_of(&CHANGEABLE);
         let mut details = read_details(&mut fields, event.details);
-        read_template(&app, &caller, &mut fields, &mut details).await;
+        read_template(&app, &caller.0, &mut fields, &mut details).await;
         event.details = fields.finish(Some(details))?;
         check_template(&app, &event).await?;
         let seen = std::mem::replace(&mut event.updated_at, now());
-        // Somebody else may have changed it since we read it; their change must not be undone.
+        // Another request may have changed it since it was read; that change must not be undone.
         if app.store.update_event(&event, seen).await? {
-            return Ok(Json(find(&app, id).await?));
+            return Ok(Json(find(&app, id).await?.into()));
         }
     }
     Err(Problem::busy("the event"))
@@ -121,29 +121,20 @@ impl FromQuery for DeleteOptions {
 /// Deletes an event; one with tickets only with `?force=true`, and then with all of them.
 pub(crate) async fn delete(
     State(app): State<App>,
-    caller: Caller,
+    caller: Writer,
     Id(id): Id<EventId>,
     Params(options): Params<DeleteOptions>,
 ) -> Result<StatusCode, Problem> {
     let event = find(&app, id).await?;
     caller.must_change(&event.owner)?;
     if options.force {
-        let tickets = app.store.delete_event_with_tickets(id).await?;
-        // Records are gone; jobs and files without a record do no harm and may go in their own time.
-        tokio::spawn(async move {
-            for ticket in &tickets {
-                let _ = app.files.delete(&Ticket::pdf_path(*ticket)).await;
-            }
-            for ticket in tickets {
-                app.forget_job(ticket).await;
-            }
-        });
+        app.ticketing.delete_event_with_tickets(id).await?;
         return Ok(StatusCode::NO_CONTENT);
     }
-    match app.store.delete_event(id).await? {
-        Deleted::Gone => Ok(StatusCode::NO_CONTENT),
-        Deleted::NotFound => Err(Problem::not_found("Event")),
-        Deleted::HasTickets(count) => Err(Problem::new(
+    match app.ticketing.delete_event(id).await? {
+        EventDeletion::Gone => Ok(StatusCode::NO_CONTENT),
+        EventDeletion::NotFound => Err(Problem::not_found("Event")),
+        EventDeletion::HasTickets(count) => Err(Problem::new(
             StatusCode::CONFLICT,
             format!("the event has {count} tickets; add ?force=true to delete them with it"),
         )),
@@ -152,13 +143,13 @@ pub(crate) async fn delete(
 
 /// The event, whoever owns it.
 pub(crate) async fn find(app: &App, id: EventId) -> Result<Event, Problem> {
-    app.store.event(id).await?.ok_or_else(|| Problem::not_found("Event"))
+    app.ticketing.event(id).await?.ok_or_else(|| Problem::not_found("Event"))
 }
 
 /// `template`: an id, or `{"id", "revision"}`; `null` is the default design.
 async fn read_template(
     app: &App,
-    caller: &Caller,
+    caller: &Principal,
     fields: &mut Fields<'_>,
     details: &mut EventDetails,
 ) {
@@ -172,7 +163,7 @@ async fn read_template(
     }
 }
 
-/// Refuses an event that its own template cannot print: better now than ticket by ticket.
+/// Refuses an event whose template does not work, before the first of its tickets is made.
 async fn check_template(app: &App, event: &Event) -> Result<(), Problem> {
     match &event.details.template {
         Some(TemplateChoice::Own { .. }) => {
@@ -183,7 +174,7 @@ async fn check_template(app: &App, event: &Event) -> Result<(), Problem> {
     }
 }
 
-/// `details` with the fields changed that are given, but for the template.
+/// `details` with the given fields changed; the template is not read here.
 pub(crate) fn read_details(fields: &mut Fields<'_>, details: EventDetails) -> EventDetails {
     let branding = match fields.get("branding") {
         Some(Value::Object(object)) => read_branding(fields, object, &details.branding),

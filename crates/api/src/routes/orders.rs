@@ -3,111 +3,76 @@
 mod ignored;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
-use stampede_model::{
-    BatchId, Currency, Event, EventId, Holder, Idempotency, KeyHash, Limit, Money, Order, Ticket,
-    TicketId, TicketStatus,
-};
-use stampede_store::Placed;
+use stampede_model::{Currency, Event, EventId, Holder, Idempotency, KeyHash, Limit, Money};
+use stampede_ticketing::{OrderLine, OrderRequest, Placement, Strictness};
+use stampede_wire::ticketing::orders::OrderAccepted;
 
 use self::ignored::Ignored;
-use crate::app::{App, now};
-use crate::auth::Caller;
+use crate::app::App;
+use crate::auth::Writer;
 use crate::input::{Body, Fields};
 use crate::problem::Problem;
-use crate::routes::preflight::{self, Strictness, Warnings};
-use crate::routes::{events, extended};
+use crate::routes::events;
 
-/// More mistakes than this help nobody.
+/// Mistakes in one answer.
 const MAX_MISTAKES: usize = 100;
 /// Longest `Idempotency-Key`.
 const MAX_KEY: usize = 200;
 
-/// What one ticket of an order says.
-#[derive(Clone)]
-struct Line {
-    holder: Holder,
-    price: Option<Money>,
-}
-
 pub(crate) async fn create(
     State(app): State<App>,
-    caller: Caller,
+    caller: Writer,
     headers: HeaderMap,
     Body(body): Body,
-) -> Result<Json<Value>, Problem> {
-    caller.must_write()?;
+) -> Result<Json<OrderAccepted>, Problem> {
     let event = find_target(&app, &body).await?;
     caller.must_change(&event.owner)?;
     let idempotency_key = read_idempotency_key(&headers)?;
     let mut fields = Fields::new(&body);
-    let lines = read_lines(&mut fields, event.details.currency, app.limits.quantity);
-    let strictness = Strictness::read(&mut fields);
+    let quantity = app.ticketing.limits().quantity;
+    let lines = read_lines(&mut fields, event.details.currency, quantity);
+    let strictness = read_strictness(&mut fields);
     let ignored = Ignored::find(&body);
     if strictness == Strictness::Strict {
         ignored.refuse(&mut fields);
     }
     let lines = fields.finish(lines)?;
-    let order = assemble(
-        &event,
-        lines,
-        idempotency_key.map(|key| Idempotency { key, request: request_hash(&body) }),
-    );
-    let order = Arc::new(order);
-    let warnings = preflight::check(&app, event, &order, strictness).await?;
-    let warnings = Remarks { ignored, warnings };
-    // In a task of its own: a client that hangs up does not separate the commit from the enqueueing.
-    match tokio::spawn(place(app, Arc::unwrap_or_clone(order), warnings)).await {
-        Ok(result) => result,
-        Err(panic) => Err(Problem::internal(&panic)),
-    }
-}
-
-async fn place(app: App, order: Order, remarks: Remarks) -> Result<Json<Value>, Problem> {
-    match app.store.place_order(&order).await? {
-        Placed::New(batch) => {
-            let ids: Vec<TicketId> = order.tickets.iter().map(|ticket| ticket.id).collect();
-            app.enqueue_order(batch, order.tickets).await;
-            Ok(answer(order.batch_id, &ids, &remarks))
+    let idempotency = idempotency_key.map(|key| Idempotency { key, request: request_hash(&body) });
+    let request = OrderRequest { event, lines, idempotency, strictness };
+    match app.ticketing.place(request).await? {
+        Placement::Accepted { batch_id, tickets, warnings } => {
+            let mut warnings = warnings.listed(&tickets);
+            warnings.warnings.splice(0..0, ignored.warnings());
+            Ok(Json(OrderAccepted { success: true, batch_id, tickets, warnings }))
         }
-        // The same order again (a second click, a retry after a lost answer) is answered the same.
-        Placed::Existing(batch) => {
-            Ok(answer(batch.id, &app.store.batch_ticket_ids(batch.id).await?, &remarks))
-        }
-        Placed::OtherRequest => Err(Problem::new(
+        Placement::RefusedByWarnings(warnings) => Err(Problem::warnings(&warnings)),
+        Placement::KeyOfAnotherOrder => Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "this Idempotency-Key was used for another order; a new order needs a new key",
         )),
-        Placed::NoSuchEvent => Err(Problem::not_found("Event")),
+        Placement::NoSuchEvent => Err(Problem::not_found("Event")),
     }
+}
+
+/// `strict`: true or false.
+pub(crate) fn read_strictness(fields: &mut Fields<'_>) -> Strictness {
+    let strict = fields.read("strict", |value| match value.as_bool() {
+        Some(true) => Ok(Strictness::Strict),
+        Some(false) => Ok(Strictness::Lenient),
+        None => Err("must be true or false"),
+    });
+    strict.unwrap_or_default()
 }
 
 /// Two requests with the same content have the same hash, whatever the order of their fields.
 fn request_hash(body: &Map<String, Value>) -> String {
     let sorted: BTreeMap<&String, &Value> = body.iter().collect();
     KeyHash::of(&json!(sorted).to_string()).as_str().to_owned()
-}
-
-/// What an accepted order is told besides.
-struct Remarks {
-    ignored: Ignored,
-    warnings: Warnings,
-}
-
-fn answer(batch: BatchId, tickets: &[TicketId], remarks: &Remarks) -> Json<Value> {
-    let body = json!({ "success": true, "batchId": batch, "tickets": tickets });
-    let mut body = extended(body, remarks.warnings.shown(tickets));
-    let ignored = remarks.ignored.shown();
-    if !ignored.is_empty() {
-        let about_tickets = body["warnings"].as_array().cloned().unwrap_or_default();
-        body["warnings"] = json!([ignored, about_tickets].concat());
-    }
-    Json(body)
 }
 
 /// The event an order is for: 422 when it is not named, 404 when there is no such event.
@@ -131,7 +96,7 @@ async fn find_target(app: &App, body: &Map<String, Value>) -> Result<Event, Prob
 }
 
 /// One line for each ticket: either `quantity` times the same, or one for each of `holders`.
-fn read_lines(fields: &mut Fields<'_>, currency: Currency, limit: u32) -> Option<Vec<Line>> {
+fn read_lines(fields: &mut Fields<'_>, currency: Currency, limit: u32) -> Option<Vec<OrderLine>> {
     let quantity = read_quantity(fields, limit);
     let Some(holders) = fields.get("holders") else {
         let line = read_line(fields, currency, None)?;
@@ -192,7 +157,11 @@ fn read_common(fields: &mut Fields<'_>, currency: Currency) -> Common {
     }
 }
 
-fn read_line(fields: &mut Fields<'_>, currency: Currency, common: Option<&Common>) -> Option<Line> {
+fn read_line(
+    fields: &mut Fields<'_>,
+    currency: Currency,
+    common: Option<&Common>,
+) -> Option<OrderLine> {
     let name = fields.required_text("name", Limit::NAME);
     let own = read_common(fields, currency);
     let holder = Holder {
@@ -200,37 +169,7 @@ fn read_line(fields: &mut Fields<'_>, currency: Currency, common: Option<&Common
         email: own.email.or_else(|| common?.email.clone()),
         seat: own.seat.or_else(|| common?.seat.clone()),
     };
-    Some(Line { holder, price: own.price.or_else(|| common?.price) })
-}
-
-/// The order and its tickets belong to the owner of the event, whoever places it.
-fn assemble(event: &Event, lines: Vec<Line>, idempotency: Option<Idempotency>) -> Order {
-    let (now, owner) = (now(), event.owner.clone());
-    let batch_id = BatchId::generate();
-    let tickets = lines
-        .into_iter()
-        .zip(1..)
-        .map(|(line, index)| Ticket {
-            id: TicketId::generate(),
-            event_id: event.id,
-            batch_id,
-            owner: owner.clone(),
-            index,
-            serial: 0,
-            generation: 1,
-            signing_key: None,
-            holder: line.holder,
-            price: line.price,
-            status: TicketStatus::Pending,
-            error: None,
-            pdf: None,
-            processed_by: None,
-            processed_at: None,
-            created_at: now,
-            updated_at: now,
-        })
-        .collect();
-    Order { batch_id, event_id: event.id, owner, tickets, idempotency, created_at: now }
+    Some(OrderLine { holder, price: own.price.or_else(|| common?.price) })
 }
 
 fn read_idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {

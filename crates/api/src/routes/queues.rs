@@ -123,7 +123,7 @@ pub(crate) async fn clean(
         }
         if gone > 0 && !states.contains(&JobState::Failed) && !states.contains(&JobState::Completed)
         {
-            note = coming_back::note_of_all(&name).or(note);
+            note = coming_back::note_of_all(&app, &name).or(note);
         }
         removed.insert(name, gone);
     }

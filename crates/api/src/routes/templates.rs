@@ -1,8 +1,8 @@
-//! `/api/templates`: an organiser's own templates, as a row of revisions that are only added to.
+//! `/api/templates`: an organiser's templates. Each is a list of revisions; a revision is never changed.
 //!
-//! Files travel as JSON: `{"files": {"template.typ": "text", "logo.png": {"base64": "…"}}}`. What does
-//! not compile is not kept. The designs that ship are listed too; they are read like templates, by
-//! their names, and cannot be changed. Trying out is in `previews.rs`.
+//! Files are sent as JSON: `{"files": {"template.typ": "text", "logo.png": {"base64": "…"}}}`. Files that do
+//! not compile are not kept. The designs that ship are listed too; they are read by their names and cannot be
+//! changed. Validation and previews are in `previews.rs`.
 
 pub(crate) mod files;
 pub(crate) mod previews;
@@ -12,25 +12,30 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::{ETAG, IF_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde_json::{Map, Value, json};
-use stampede_model::{Limit, Template, TemplateFiles, TemplateId};
+use serde::Serialize;
+use serde_json::{Value, json};
+use stampede_model::{Limit, Principal, Template, TemplateChoice, TemplateFiles, TemplateId};
 use stampede_press::{Published, Ready, sample};
 use stampede_store::{NewRevision, Revised, TemplateDeleted};
+use stampede_wire::ticketing::templates::{
+    Compiled, Design, Files, Mode, Page, PublishedTemplate, Revision, RevisionPage, TemplatePage,
+    TemplateWithFiles,
+};
 
 use crate::app::{App, now};
-use crate::auth::Caller;
+use crate::auth::{Caller, Writer};
 use crate::input::{Body, Fields, Id, Ids, as_text};
 use crate::problem::Problem;
 use crate::query::Params;
-use crate::routes::{CHANGE_TRIES, Paging, extended};
+use crate::routes::{CHANGE_TRIES, Paging};
 use crate::unknown;
 
 /// Longest note to a revision.
 const NOTE: Limit = Limit(500);
 
-/// What can be said of a template.
+/// Fields of a template that POST and PUT read.
 const KNOWN: [&str; 4] = ["name", "note", "files", "design"];
-/// What else a template has.
+/// All other fields of a template.
 const FIXED: [&str; 6] = ["id", "owner", "revision", "hash", "createdAt", "updatedAt"];
 
 /// A template of an organiser, or a design that ships.
@@ -51,26 +56,26 @@ pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     Params(paging): Params<Paging>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<TemplatePage>, Problem> {
     let owner = caller.0.visible_owner();
     let templates = app.store.templates(owner, paging.after()?, paging.limit()).await?;
     let next = paging.next(&templates, |template| template.id);
-    let designs: Vec<Value> = app
-        .press
-        .designs()
-        .iter()
-        .map(|design| json!({ "id": design.name, "name": design.title, "readOnly": true }))
-        .collect();
-    Ok(Json(json!({ "designs": designs, "templates": templates, "next": next })))
+    let designs = app.press.designs().iter().map(|design| Design {
+        id: design.name.clone(),
+        name: design.title.clone(),
+        read_only: true,
+        files: None,
+    });
+    let templates = templates.into_iter().map(Into::into).collect();
+    Ok(Json(TemplatePage { designs: designs.collect(), templates, next }))
 }
 
 /// Keeps a new template, if it compiles.
 pub(crate) async fn create(
     State(app): State<App>,
-    caller: Caller,
+    caller: Writer,
     Body(body): Body,
 ) -> Result<Response, Problem> {
-    caller.must_write()?;
     let mut fields = Fields::new(&body);
     fields.only(&KNOWN);
     let name = fields.required_text("name", Limit::NAME);
@@ -81,7 +86,7 @@ pub(crate) async fn create(
             .wrong("files", "is missing: an object with file names and contents, or name a design");
     }
     let (name, files) = fields.finish(name.zip(read))?;
-    let outcome = tried_out(&app, &caller, &files).await?;
+    let compiled = tried_out(&app, &caller.0, &files).await?;
     let now = now();
     let owner = caller.0.user;
     let template = Template {
@@ -94,8 +99,9 @@ pub(crate) async fn create(
     };
     let revision = NewRevision { files, author: owner, note };
     app.store.insert_template(&template, &revision).await?;
-    let body = extended(json!(template), outcome);
-    Ok(tagged(StatusCode::CREATED, template.revision, body))
+    let revision = template.revision;
+    let body = PublishedTemplate { template: template.into(), compiled };
+    Ok(tagged(StatusCode::CREATED, revision, body))
 }
 
 /// A template or design, with the files of its latest revision.
@@ -107,8 +113,12 @@ pub(crate) async fn read(
     match named {
         Named::Shipped(name) => {
             let design = app.press.design(&name).ok_or_else(|| Problem::not_found("Template"))?;
-            let shown = files::shown(&design.files);
-            let body = json!({ "id": design.name, "name": design.title, "readOnly": true, "files": shown });
+            let body = Design {
+                id: design.name.clone(),
+                name: design.title.clone(),
+                read_only: true,
+                files: Some(Files::from(&design.files)),
+            };
             Ok(Json(body).into_response())
         }
         Named::Own(id) => {
@@ -116,11 +126,14 @@ pub(crate) async fn read(
             caller.must_read(&template.owner)?;
             let found = app.store.template_files(id, Some(template.revision)).await?;
             let (revision, files) = found.ok_or_else(|| Problem::not_found("Template"))?;
-            let mut body = json!(template);
-            body["hash"] = json!(revision.hash);
-            body["note"] = json!(revision.note);
-            body["files"] = files::shown(&files);
-            Ok(tagged(StatusCode::OK, template.revision, body))
+            let number = template.revision;
+            let body = TemplateWithFiles {
+                template: template.into(),
+                hash: revision.hash,
+                note: revision.note,
+                files: Files::from(&files),
+            };
+            Ok(tagged(StatusCode::OK, number, body))
         }
     }
 }
@@ -129,7 +142,7 @@ pub(crate) async fn read(
 /// the author has seen.
 pub(crate) async fn update(
     State(app): State<App>,
-    caller: Caller,
+    caller: Writer,
     Id(named): Id<Named>,
     headers: HeaderMap,
     Body(body): Body,
@@ -148,7 +161,7 @@ pub(crate) async fn update(
         Some(files) => files,
         None => latest_files(&app, &template).await?,
     };
-    let outcome = tried_out(&app, &caller, &files).await?;
+    let compiled = tried_out(&app, &caller.0, &files).await?;
     let revision = NewRevision { files, author: caller.0.user.clone(), note };
     for _ in 0..CHANGE_TRIES {
         must_match(&headers, template.revision)?;
@@ -156,8 +169,9 @@ pub(crate) async fn update(
         let seen = template.updated_at;
         match app.store.revise_template(id, name, &revision, seen, now()).await? {
             Revised::New(template) | Revised::Same(template) => {
-                let body = extended(json!(template), outcome);
-                return Ok(tagged(StatusCode::OK, template.revision, body));
+                let number = template.revision;
+                let body = PublishedTemplate { template: template.into(), compiled };
+                return Ok(tagged(StatusCode::OK, number, body));
             }
             Revised::TooMany => {
                 let detail =
@@ -165,7 +179,7 @@ pub(crate) async fn update(
                 return Err(Problem::new(StatusCode::CONFLICT, detail));
             }
             Revised::NotFound => return Err(Problem::not_found("Template")),
-            // Theirs stays as a revision; ours comes after it, unless we were to be the next.
+            // The other change stays as a revision; this one comes after it, unless If-Match forbids it.
             Revised::ChangedMeanwhile => template = find(&app, id).await?,
         }
     }
@@ -174,7 +188,7 @@ pub(crate) async fn update(
 
 pub(crate) async fn delete(
     State(app): State<App>,
-    caller: Caller,
+    caller: Writer,
     Id(named): Id<Named>,
 ) -> Result<StatusCode, Problem> {
     let Named::Own(id) = named else { return Err(read_only()) };
@@ -198,24 +212,22 @@ pub(crate) async fn revisions(
     caller: Caller,
     Id(id): Id<TemplateId>,
     Params(paging): Params<Paging>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<RevisionPage>, Problem> {
     caller.must_read(&find(&app, id).await?.owner)?;
     let found = app.store.template_revisions(id, paging.after()?, paging.limit()).await?;
     let next = paging.next(&found, |revision| revision.number);
-    Ok(Json(json!({ "revisions": found, "next": next })))
+    Ok(Json(RevisionPage { revisions: found.into_iter().map(Into::into).collect(), next }))
 }
 
 pub(crate) async fn revision(
     State(app): State<App>,
     caller: Caller,
     Ids(id, number): Ids<TemplateId, u32>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Revision>, Problem> {
     caller.must_read(&find(&app, id).await?.owner)?;
     let found = app.store.template_files(id, Some(number)).await?;
     let (revision, files) = found.ok_or_else(|| Problem::not_found("Revision"))?;
-    let mut body = json!(revision);
-    body["files"] = files::shown(&files);
-    Ok(Json(body))
+    Ok(Json(Revision { files: Some(Files::from(&files)), ..revision.into() }))
 }
 
 pub(crate) async fn find(app: &App, id: TemplateId) -> Result<Template, Problem> {
@@ -227,39 +239,33 @@ async fn latest_files(app: &App, template: &Template) -> Result<TemplateFiles, P
     found.map(|(_, files)| files).ok_or_else(|| Problem::not_found("Template"))
 }
 
-/// Compiles what is to be kept, when it is the caller's turn; says what the compiler said.
+/// Compiles files that are to be kept, when it is the user's turn; returns what the compiler says.
 async fn tried_out(
     app: &App,
-    caller: &Caller,
+    caller: &Principal,
     files: &TemplateFiles,
-) -> Result<Map<String, Value>, Problem> {
-    let _turn = app.turns.take(&caller.0.user).await;
+) -> Result<Compiled, Problem> {
+    let _turn = app.turns.take(&caller.user).await;
     let (published, ready) = app.press.try_out(files, &sample::event()).await?;
-    Ok(outcome(&published, &ready))
+    Ok(compiled(&published, &ready))
 }
 
-/// `mode` is how its tickets are printed: stamped in microseconds, or typeset one by one, and why.
-fn outcome(published: &Published, ready: &Ready) -> Map<String, Value> {
-    let mut outcome = Map::new();
-    let mode = if ready.slow_because().is_some() { "typeset" } else { "stamped" };
-    outcome.insert("mode".to_owned(), json!(mode));
-    if let Some(reason) = ready.slow_because() {
-        outcome.insert("reason".to_owned(), json!(reason));
-    }
+/// What the compiler says of a template that works.
+fn compiled(published: &Published, ready: &Ready) -> Compiled {
+    let reason = ready.slow_because().map(str::to_owned);
     let mm = |points: f32| (points * 25.4 / 72.0 * 10.0).round() / 10.0;
-    let pages: Vec<Value> = published
-        .pages
-        .iter()
-        .map(|(width, height)| json!({ "widthMm": mm(*width), "heightMm": mm(*height) }))
-        .collect();
-    outcome.insert("pages".to_owned(), json!(pages));
-    outcome.insert("fields".to_owned(), json!(published.fields));
-    outcome.insert("diagnostics".to_owned(), json!(published.warnings));
-    outcome
+    let page = |(width, height): &(f32, f32)| Page { width_mm: mm(*width), height_mm: mm(*height) };
+    Compiled {
+        mode: if reason.is_some() { Mode::Typeset } else { Mode::Stamped },
+        reason,
+        pages: published.pages.iter().map(page).collect(),
+        fields: published.fields.clone(),
+        diagnostics: published.warnings.clone(),
+    }
 }
 
 /// The revision is the version of a template: `ETag` here, `If-Match` when it is changed.
-fn tagged(status: StatusCode, revision: u32, body: Value) -> Response {
+fn tagged(status: StatusCode, revision: u32, body: impl Serialize) -> Response {
     let mut response = (status, Json(body)).into_response();
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{revision}\"")) {
         response.headers_mut().insert(ETAG, tag);
@@ -290,10 +296,9 @@ fn read_only() -> Problem {
 /// Reads `{"id": …, "revision": …}`, or just the id; the template must be the caller's to read.
 pub(crate) async fn read_choice(
     app: &App,
-    caller: &Caller,
+    caller: &Principal,
     value: &Value,
-) -> Result<stampede_model::TemplateChoice, String> {
-    use stampede_model::TemplateChoice;
+) -> Result<TemplateChoice, String> {
     let (id, revision) = match value {
         Value::Object(object) => {
             let known = ["id", "revision"];
@@ -323,7 +328,7 @@ pub(crate) async fn read_choice(
         return Ok(TemplateChoice::Shipped(design.name.clone()));
     };
     let template = app.store.template(id).await.map_err(|_| "cannot be looked up right now")?;
-    let template = template.filter(|template| caller.0.may_read(&template.owner));
+    let template = template.filter(|template| caller.may_read(&template.owner));
     let template = template.ok_or_else(missing)?;
     if revision.is_some_and(|number| number == 0 || number > template.revision) {
         return Err(format!("has no such revision; the latest is {}", template.revision));

@@ -21,7 +21,6 @@ mod forgotten;
 mod interop;
 mod job;
 mod limits;
-mod mirror;
 mod misbehaving;
 mod outage;
 mod queue;

@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use stampede_broker::Broker;
+use stampede_broker::{Broker, Work as _};
 use stampede_client::{Client, NewOrder, sample};
-use stampede_model::{BatchId, EventId, GenerateTicket};
+use stampede_model::{BatchId, EventId};
+use stampede_ticketing::GenerateTicket;
 use stampede_wire::ticketing::batches::BatchState;
 use tokio::process::{Child, Command};
 

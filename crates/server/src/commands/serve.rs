@@ -6,19 +6,17 @@ mod cluster;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use stampede_api::{App, Limits, Turns, Vitals};
-use stampede_broker::{Broker, Queue};
+use stampede_broker::{Broker, JobList};
 use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
-use stampede_files::Files;
-use stampede_model::{GenerateTicket, MAIN_FILE, TemplateFiles};
+use stampede_model::{MAIN_FILE, TemplateFiles};
 use stampede_press::Press;
 use stampede_store::{Durability, Store};
-use stampede_worker::Reconciler;
+use stampede_ticketing::{Limits as TicketLimits, Parts, Reconciler, Ticketing};
+use stampede_worker::Environment;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -28,21 +26,17 @@ use crate::local_engine::LocalEngine;
 use crate::settings::{Redis, Settings};
 use crate::{compiler, connect, logging, sample, ticket_secret};
 
-/// Batches that are downloaded at the same time; each keeps a few hundred KB and a share of the
-/// database.
-const DOWNLOADS: usize = 16;
-
-/// What a server needs before it can begin.
+/// Everything that is opened before the server starts its parts.
 struct Ground {
     listener: Option<TcpListener>,
     press: Press,
     template_snapshot: Option<PathBuf>,
-    files: Files,
     store: Store,
     engine: Option<LocalEngine>,
     redis_url: String,
     broker: Broker,
-    tickets: Queue,
+    ticketing: Ticketing,
+    jobs: JobList,
     membership: Membership,
 }
 
@@ -63,7 +57,8 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     let (mut supervisor, drained) = (None, CancellationToken::new());
     if settings.fleet.roles.worker {
         let template = ground.template_snapshot.as_deref();
-        let config = cluster::supervisor_config(&settings, &ground.redis_url, template)?;
+        let config =
+            cluster::supervisor_config(&settings, &ground.jobs, &ground.redis_url, template)?;
         let supervising = Supervisor::new(config, ground.broker.clone());
         supervisor = Some(supervising.handle());
         let running = supervising.run(stop.clone());
@@ -78,31 +73,37 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     let node = Node::new(ground.membership, supervisor, latency.clone());
     let handle = node.handle();
     parts.spawn(node.run(stop.clone(), drained));
-    parts.spawn(Reconciler::new(store.clone(), ground.broker.clone()).run(stop.clone()));
+    parts.spawn(Reconciler::new(ground.ticketing.clone()).run(stop.clone()));
+    let ticketing = ground.ticketing.clone();
     if !settings.fleet.roles.api {
         let health = ground.listener.as_ref().map(TcpListener::local_addr).transpose()?;
         if let Some(listener) = ground.listener {
             let vitals = Vitals { store: store.clone(), broker: ground.broker, node: handle };
             parts.spawn(stampede_api::run_health(listener, vitals, stop.clone()));
         }
+        parts.spawn(stop_ticketing(ticketing, stop.clone()));
         banner::greet_worker(&settings, health);
     } else if let Some(listener) = ground.listener {
         // Now that nothing can fail any more: a key that is shown once must not be lost on the way.
         let admin_key = ensure_admin_key(&settings, &store).await?;
         let address = listener.local_addr()?;
         let app = App {
+            ticketing: ground.ticketing,
             store: store.clone(),
             broker: ground.broker,
-            tickets: ground.tickets,
-            files: ground.files,
             press: ground.press,
             turns: Turns::default(),
-            downloads: Arc::new(Semaphore::new(DOWNLOADS)),
-            limits: Limits { quantity: settings.max_quantity, body_bytes: settings.max_body_bytes },
+            jobs: ground.jobs,
+            limits: Limits { body_bytes: settings.max_body_bytes },
             node: handle,
             latency,
         };
-        parts.spawn(stampede_api::run(listener, app, stop.clone()));
+        let serving = stampede_api::run(listener, app, stop.clone());
+        parts.spawn(async move {
+            serving.await;
+            // Afterwards: the last requests may have started tasks.
+            ticketing.stop().await;
+        });
         banner::greet(&settings, admin_key, address);
     }
 
@@ -155,22 +156,38 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         }
     };
     let broker = connect::broker(settings, &redis_url).await?;
-    let tickets = broker.queue(GenerateTicket::QUEUE).await?;
     let template_snapshot = snapshot(settings, &template)?;
     let press = Press::new(store.clone(), compiler, template);
-    let membership = Membership::claim(cluster::node_config(settings), broker.clone()).await?;
+    let ticketing = Ticketing::start(Parts {
+        worker: settings.server_name.clone(),
+        store: store.clone(),
+        broker: broker.clone(),
+        files,
+        press: press.clone(),
+        limits: TicketLimits { quantity: settings.max_quantity, ..TicketLimits::default() },
+    })
+    .await?;
+    let jobs = stampede_worker::jobs(&Environment { ticketing: ticketing.clone() });
+    let config = cluster::node_config(settings, &jobs);
+    let membership = Membership::claim(config, broker.clone()).await?;
     Ok(Ground {
         listener,
         press,
         template_snapshot,
-        files,
         store,
         engine,
         redis_url,
         broker,
-        tickets,
+        ticketing,
+        jobs,
         membership,
     })
+}
+
+/// On a node that only works, ticketing reconciles and has no requests to wait for.
+async fn stop_ticketing(ticketing: Ticketing, stop: CancellationToken) {
+    stop.cancelled().await;
+    ticketing.stop().await;
 }
 
 /// Workers get a copy of the operator's template: a file that is edited while the server runs would

@@ -11,9 +11,11 @@ mod pdf;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
+use serde_json::json;
 use stampede_model::{Claims, KeyRing, Refusal, Token};
 use stampede_store::{Error, Store, Verdict};
+use stampede_ticketing::verification;
+use stampede_wire::ticketing::verification::{Verification, VerifiedEvent};
 
 use crate::cli::Verify;
 use crate::connect;
@@ -39,7 +41,7 @@ pub(crate) async fn run(settings: Settings, options: Verify) -> Result<()> {
     };
     if options.json {
         let accepted = reports.iter().all(|report| report.refusal.is_none());
-        let tickets: Vec<&Value> = reports.iter().map(|report| &report.json).collect();
+        let tickets: Vec<&Verification> = reports.iter().map(|report| &report.json).collect();
         println!("{}", json!({ "accepted": accepted, "tickets": tickets }));
     } else {
         reports.iter().for_each(Report::print);
@@ -99,8 +101,8 @@ struct Report {
     lines: Vec<(&'static str, String)>,
     /// What could not be looked up.
     caveat: Option<&'static str>,
-    /// The same for a program, as `POST /api/verify` answers.
-    json: Value,
+    /// The verdict for programs, as `POST /api/verify` answers it.
+    json: Verification,
 }
 
 impl Report {
@@ -116,7 +118,7 @@ impl Report {
             }
             lines.push(("Signed by", signed_by(claims)));
         }
-        let json = told_by(stampede_api::verdict_json(verdict), "database");
+        let json = told_by(verification(verdict), "database");
         Self { refusal: verdict.refusal, lines, caveat: None, json }
     }
 
@@ -128,24 +130,16 @@ impl Report {
         });
         match verified {
             Err(refusal) => {
-                let refused = stampede_api::verdict_json(&Verdict::refused(refusal));
-                let json = told_by(refused, "keys");
+                let json = told_by(verification(&Verdict::refused(refusal)), "keys");
                 Self { refusal: Some(refusal), lines: Vec::new(), caveat: None, json }
             }
             Ok((claims, ring)) => Self {
                 refusal: None,
-                json: told_by(
-                    json!({
-                        "genuine": true,
-                        "valid": true,
-                        "reason": null,
-                        "detail": null,
-                        "token": claims,
-                        "event": { "id": claims.event, "name": ring.event_name },
-                        "ticket": null,
-                    }),
-                    "keys",
-                ),
+                json: {
+                    let name = ring.event_name.clone();
+                    let event = VerifiedEvent { id: claims.event, name, starts_at: None };
+                    told_by(Verification::new(None, Some(claims), Some(event), None), "keys")
+                },
                 lines: vec![
                     ("Event", format!("{} ({})", printable(&ring.event_name), claims.event)),
                     ("Number", number(&claims)),
@@ -176,10 +170,9 @@ impl Report {
     }
 }
 
-/// Adds what was asked: the database, or the keys alone, which do not know of withdrawn tickets.
-fn told_by(mut verdict: Value, source: &str) -> Value {
-    verdict["checkedWith"] = json!(source);
-    verdict
+/// Adds the source of the verdict: the database, or the keys alone, which do not know of withdrawn tickets.
+fn told_by(verdict: Verification, source: &str) -> Verification {
+    Verification { checked_with: Some(source.to_owned()), ..verdict }
 }
 
 fn number(claims: &Claims) -> String {

@@ -1,4 +1,4 @@
-//! `stampede worker`: one worker process. The supervisor starts it and tells it who it is.
+//! `stampede worker`: one worker process. The supervisor starts it and gives it its name.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,8 @@ use stampede_cluster::{ANNOUNCE_EVERY, ENTRY_LIVES, WorkerEnv};
 use stampede_model::KeyId;
 use stampede_press::Press;
 use stampede_store::Durability;
-use stampede_worker::{Environment, Presence, Report};
+use stampede_ticketing::{Limits, Parts, Ticketing};
+use stampede_worker::{Environment, Heartbeat, Report};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +32,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     work(settings, identity, stop).await
 }
 
-/// Who this worker is.
+/// The name of this worker and of its node.
 struct Identity {
     id: String,
     node: String,
@@ -64,18 +65,23 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
     // What a worker writes can be made again from the order, so it need not survive a power cut.
     let store = connect::store(&settings, Durability::Relaxed).await?;
     let default = connect::default_template(&settings)?;
-    let environment = Environment {
+    let broker = connect::broker(&settings, redis_url).await?;
+    let ticketing = Ticketing::start(Parts {
+        worker: identity.id.clone(),
         store: store.clone(),
+        broker: broker.clone(),
         files: connect::files(&settings).await?,
         press: Press::new(store.clone(), compiler::start()?, default),
-    };
-    let broker = connect::broker(&settings, redis_url).await?;
+        limits: Limits::default(),
+    })
+    .await?;
+    let environment = Environment { ticketing };
     let (reports, reported) = watch::channel(None);
     if identity.supervised {
         tokio::spawn(tell_supervisor(reported));
     }
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let presence = Presence {
+    let heartbeat = Heartbeat {
         worker: WorkerPresence {
             id: identity.id.clone(),
             node: identity.node,
@@ -93,7 +99,9 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
         ..ConsumerConfig::new(identity.id, settings.job_concurrency)
     };
     tracing::info!(slots = config.slots, "ready");
-    stampede_worker::run(config, broker, environment, presence, stop).await?;
+    let jobs = stampede_worker::jobs(&environment);
+    stampede_worker::run(config, &broker, &jobs, heartbeat, stop).await?;
+    environment.stop().await;
     store.close().await;
     tracing::info!("ended");
     Ok(())

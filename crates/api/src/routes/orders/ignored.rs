@@ -1,7 +1,8 @@
-//! Fields of an order that nobody knows. Clients of seed 000 send whatever they have in their forms, so
-//! an order is not refused for it unless it is strict; but a typo must not go unnoticed.
+//! Unknown fields of an order. Clients of older software send all fields of their forms, so an order is not
+//! refused for them unless it is strict; but a typo must not go unnoticed.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use stampede_wire::ticketing::orders::Warning;
 
 use crate::input::Fields;
 use crate::unknown;
@@ -9,19 +10,19 @@ use crate::unknown;
 const ORDER: [&str; 8] =
     ["target", "quantity", "name", "email", "seat", "price", "holders", "strict"];
 const HOLDER: [&str; 4] = ["name", "email", "seat", "price"];
-/// Different names that are told; more help nobody.
+/// Different names in one answer.
 const TOLD: usize = 20;
 
-/// A name that nobody knows.
+/// An unknown name.
 struct Name<'a> {
     name: &'a str,
-    /// The first holder who has it, from 0; `None`: the order itself.
+    /// The first holder with this field, from 0; `None`: the order itself.
     holder: Option<usize>,
-    /// How many have it.
+    /// Holders with this field.
     count: usize,
 }
 
-/// What an order has that nobody reads: field, and what to say about it.
+/// The unknown fields of an order, each with a remark.
 pub(super) struct Ignored(Vec<(String, String)>);
 
 impl Ignored {
@@ -46,20 +47,23 @@ impl Ignored {
         Self(names.iter().map(Name::told).collect())
     }
 
-    /// Refuses the order for them.
+    /// Notes each of them as a mistake.
     pub(super) fn refuse(&self, fields: &mut Fields<'_>) {
         for (field, message) in &self.0 {
             fields.wrong(field, message);
         }
     }
 
-    /// As warnings in the answer.
-    pub(super) fn shown(&self) -> Vec<Value> {
-        let shown = |(field, message): &(String, String)| {
-            let message = format!("{field} was ignored: it {message}");
-            json!({ "kind": "unknown_field", "field": field, "message": message })
+    /// Each of them as a warning.
+    pub(super) fn warnings(&self) -> Vec<Warning> {
+        let warning = |(field, message): &(String, String)| Warning {
+            kind: "unknown_field".to_owned(),
+            field: field.clone(),
+            message: format!("{field} was ignored: it {message}"),
+            index: None,
+            ticket: None,
         };
-        self.0.iter().map(shown).collect()
+        self.0.iter().map(warning).collect()
     }
 }
 
@@ -81,6 +85,8 @@ impl Name<'_> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn found(order: Value) -> Vec<(String, String)> {

@@ -8,7 +8,6 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde_json::{Map, Value};
 use stampede_broker::{Backoff, Cancelled, JobSpec, Presence, Queue, State as JobState};
-use stampede_model::GenerateTicket;
 use stampede_wire::queues as wire;
 
 use super::{Page, any, coming_back, existing, shown};
@@ -215,7 +214,7 @@ pub(crate) async fn add(
     let note = is_new.then(|| {
         format!(
             "queue {name} is new; the workers of this server take jobs from {}, others need a worker of yours",
-            GenerateTicket::QUEUE
+            app.jobs.queues().join(", ")
         )
     });
     Ok(Json(wire::Added { success: true, id: ids.into_iter().next(), added: !was_there, note }))

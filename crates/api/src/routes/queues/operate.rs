@@ -116,7 +116,7 @@ pub(crate) async fn drain(
     log_intent(&admin, &name, "drain");
     let removed = queue.drain(delayed).await? as u64;
     log_done(&admin, &name, "drain");
-    Ok(Json(Drained { success: true, removed, note: coming_back::note_of_all(&name) }))
+    Ok(Json(Drained { success: true, removed, note: coming_back::note_of_all(&app, &name) }))
 }
 
 /// Destroys a queue: `{confirm: <name>}`, and `{force: true}` if jobs run.
@@ -141,7 +141,7 @@ pub(crate) async fn obliterate(
     log_intent(&admin, &name, "obliterate");
     queue.obliterate(when).await?;
     log_done(&admin, &name, "obliterate");
-    Ok(Json(Changed { success: true, note: coming_back::note_of_all(&name) }))
+    Ok(Json(Changed { success: true, note: coming_back::note_of_all(&app, &name) }))
 }
 
 /// Refuses an action that queues do not have.

@@ -1,11 +1,10 @@
-//! The files of a template as JSON: texts as they are, anything else in base64.
+//! Reads the files of a template from JSON: texts as they are, all others in base64.
 
 use std::collections::BTreeMap;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use stampede_model::TemplateFiles;
+use stampede_wire::ticketing::templates::FileContent;
 
 use crate::app::App;
 use crate::input::{Fields, as_text};
@@ -58,25 +57,19 @@ fn read_contents(
 fn content(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::String(text) => Some(text.clone().into_bytes()),
-        Value::Object(object) => STANDARD.decode(object.get("base64")?.as_str()?).ok(),
+        Value::Object(object) => {
+            let base64 = object.get("base64")?.as_str()?.to_owned();
+            FileContent::Binary { base64 }.bytes()
+        }
         _ => None,
     }
 }
 
-/// The files of a template as requests and answers have them.
-pub fn shown(files: &TemplateFiles) -> Value {
-    let shown = files.iter().map(|(name, bytes)| {
-        let content = match std::str::from_utf8(bytes) {
-            Ok(text) => json!(text),
-            Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
-        };
-        (name.to_owned(), content)
-    });
-    Value::Object(shown.collect())
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use stampede_wire::ticketing::templates::Files;
+
     use super::*;
 
     #[test]
@@ -86,7 +79,7 @@ mod tests {
             ("logo.png".to_owned(), vec![0x89, b'P', 0, 255]),
             ("empty".to_owned(), vec![]),
         ]);
-        let json = shown(&TemplateFiles::new(files.clone()).unwrap());
+        let json = json!(Files::from(&TemplateFiles::new(files.clone()).unwrap()));
         assert_eq!(json["logo.png"], json!({ "base64": "iVAA/w==" }));
         let object = json.as_object().unwrap();
         assert_eq!(read_contents(&mut Fields::new(object), object), Some(files));

@@ -1,29 +1,33 @@
-//! Trying out a template before anybody's ticket is made with it: `POST /api/templates/validate`,
-//! `…/preview` for files that are not kept, `…/{id}/preview` for a template or design.
+//! Validation and previews of templates: `POST /api/templates/validate`, `…/preview` for files that are not
+//! kept, `…/{id}/preview` for a template or design.
 //!
-//! A preview shows a ticket that opens no door: its code is signed with a key that everybody knows.
+//! The ticket of a preview admits nobody: its code is signed with a key that is no event's.
 
 use axum::Json;
 use axum::body::Body as Bytes;
 use axum::extract::State;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use stampede_model::{Event, EventId, Limit, TemplateFiles, TicketDocument};
 use stampede_press::{Picture, preflight, sample};
+use stampede_wire::ticketing::orders::Warning;
+use stampede_wire::ticketing::templates::ValidatedTemplate;
 
-use super::{Named, files, outcome};
+use super::{Named, compiled, files};
 use crate::app::App;
-use crate::auth::Caller;
+use crate::auth::Writer;
 use crate::input::{Body, Fields, Id, as_text};
 use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
 use crate::routes::{events, tickets};
 
-/// Resolution of a picture unless told otherwise, and what can be asked for.
-const DPI: (f32, std::ops::RangeInclusive<f32>) = (144.0, 20.0..=300.0);
+/// Resolution of a picture, unless the request says otherwise.
+const DPI: f32 = 144.0;
+/// Resolutions that a request can ask for.
+const DPI_RANGE: std::ops::RangeInclusive<f32> = 20.0..=300.0;
 
-/// As what to show a ticket: `?format=`, for pictures with `page` and `dpi`.
+/// The form of a preview: `?format=`, for pictures with `page` and `dpi`.
 pub(crate) enum Format {
     Pdf,
     Png(Picture),
@@ -34,9 +38,9 @@ impl FromQuery for Format {
         let format = query.text("format");
         // People count pages from 1.
         let page = query.whole("page", 1..=u32::MAX).unwrap_or(1) - 1;
-        let right = format!("must be a number from {} to {}", DPI.1.start(), DPI.1.end());
-        let dpi = query.parsed("dpi", &right).unwrap_or(DPI.0);
-        if !DPI.1.contains(&dpi) {
+        let right = format!("must be a number from {} to {}", DPI_RANGE.start(), DPI_RANGE.end());
+        let dpi = query.parsed("dpi", &right).unwrap_or(DPI);
+        if !DPI_RANGE.contains(&dpi) {
             query.wrong("dpi", &right);
         }
         match format.as_deref() {
@@ -50,38 +54,40 @@ impl FromQuery for Format {
     }
 }
 
-/// Says whether files would make a template, and all that is wrong if not.
+/// Compiles files that are not kept; a problem lists all of their mistakes.
 pub(crate) async fn validate(
     State(app): State<App>,
-    caller: Caller,
+    caller: Writer,
     Body(body): Body,
-) -> Result<Json<Value>, Problem> {
-    caller.must_write()?;
+) -> Result<Json<ValidatedTemplate>, Problem> {
     let (files, event, document) = read(&app, &caller, &body, None).await?;
     let _turn = app.turns.take(&caller.0.user).await;
     let (published, ready) = app.press.try_out(&files, &event).await?;
-    let slow = ready.slow_because().is_some();
-    let mut answer = outcome(&published, &ready);
-    answer.insert("valid".to_owned(), json!(true));
-    answer.insert("hash".to_owned(), json!(files.hash()));
-    if slow {
+    let compiled = compiled(&published, &ready);
+    if ready.slow_because().is_some() {
         // A template that looks at its ticket shows its mistakes only with one.
         app.press.pdf(&ready, &document).await?;
     }
     let flagged = preflight(app.press.compiler(), &ready, std::iter::once(document));
-    let warnings: Vec<_> = flagged.into_iter().flat_map(|(_, warnings)| warnings).collect();
-    answer.insert("warnings".to_owned(), json!(warnings));
-    Ok(Json(Value::Object(answer)))
+    let warnings = flagged.into_iter().flat_map(|(_, warnings)| warnings);
+    let warnings = warnings.map(|warning| Warning {
+        kind: warning.kind.to_owned(),
+        field: warning.field,
+        message: warning.message,
+        index: None,
+        ticket: None,
+    });
+    let (hash, warnings) = (files.hash(), warnings.collect());
+    Ok(Json(ValidatedTemplate { valid: true, hash, compiled, warnings }))
 }
 
 /// A ticket made with files that are not kept.
 pub(crate) async fn preview_files(
     State(app): State<App>,
-    caller: Caller,
+    caller: Writer,
     Params(format): Params<Format>,
     Body(body): Body,
 ) -> Result<Response, Problem> {
-    caller.must_write()?;
     preview(&app, &caller, format, &body, None).await
 }
 
@@ -89,12 +95,11 @@ pub(crate) async fn preview_files(
 /// revision.
 pub(crate) async fn preview_template(
     State(app): State<App>,
-    caller: Caller,
+    caller: Writer,
     Id(named): Id<Named>,
     Params(format): Params<Format>,
     Body(body): Body,
 ) -> Result<Response, Problem> {
-    caller.must_write()?;
     let kept = match named {
         Named::Shipped(name) => {
             let design = app.press.design(&name).ok_or_else(|| Problem::not_found("Template"))?;
@@ -117,7 +122,7 @@ pub(crate) async fn preview_template(
 
 async fn preview(
     app: &App,
-    caller: &Caller,
+    caller: &Writer,
     format: Format,
     body: &Map<String, Value>,
     kept: Option<TemplateFiles>,
@@ -137,11 +142,10 @@ async fn preview(
         .unwrap_or_else(|_| Response::new(Bytes::empty())))
 }
 
-/// What to print: files (those given, or else those kept), an event and a ticket (those given, or
-/// samples).
+/// Files, event and ticket of a preview: those of the request, or else the kept files and samples.
 async fn read(
     app: &App,
-    caller: &Caller,
+    caller: &Writer,
     body: &Map<String, Value>,
     kept: Option<TemplateFiles>,
 ) -> Result<(TemplateFiles, Event, TicketDocument), Problem> {
@@ -163,7 +167,7 @@ async fn read(
 /// `event` is the id of one of the caller's, or an object with the fields of one.
 async fn read_event(
     app: &App,
-    caller: &Caller,
+    caller: &Writer,
     body: &Map<String, Value>,
 ) -> Result<Event, Problem> {
     let mut fields = Fields::new(body);
@@ -182,8 +186,8 @@ async fn read_event(
     }
 }
 
-/// The event and ticket of a preview outside of the API, by the same rules: objects with the fields of
-/// `POST /api/events` and `POST /api/tickets`, or samples.
+/// Event and ticket of a preview on the command line: objects with the fields of `POST /api/events` and
+/// `POST /api/tickets`, or samples.
 pub fn preview_values(
     event: Option<Value>,
     ticket: Option<Value>,

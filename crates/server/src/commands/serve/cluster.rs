@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use stampede_broker::JobList;
 use stampede_cluster::{NodeConfig, Program, SupervisorConfig};
-use stampede_model::GenerateTicket;
 
 use crate::settings::{Mode, Settings};
 
 /// The queues that workers take jobs from.
-fn queues() -> Vec<String> {
-    vec![GenerateTicket::QUEUE.to_owned()]
+fn queues(jobs: &JobList) -> Vec<String> {
+    jobs.queues().into_iter().map(str::to_owned).collect()
 }
 
-pub(super) fn node_config(settings: &Settings) -> NodeConfig {
+pub(super) fn node_config(settings: &Settings, jobs: &JobList) -> NodeConfig {
     let (fleet, scaling) = (&settings.fleet, &settings.scaling);
     NodeConfig {
         name: settings.server_name.clone(),
@@ -26,13 +26,14 @@ pub(super) fn node_config(settings: &Settings) -> NodeConfig {
         api: scaling.api.clone(),
         interval: scaling.interval,
         stuck_after: scaling.stuck_after,
-        queues: queues(),
+        queues: queues(jobs),
         version: env!("CARGO_PKG_VERSION"),
     }
 }
 
 pub(super) fn supervisor_config(
     settings: &Settings,
+    jobs: &JobList,
     redis_url: &str,
     template: Option<&Path>,
 ) -> Result<SupervisorConfig> {
@@ -46,6 +47,6 @@ pub(super) fn supervisor_config(
         drain,
         kill_after,
         memory: settings.scaling.worker_memory,
-        queues: queues(),
+        queues: queues(jobs),
     })
 }

@@ -1,0 +1,45 @@
+//! What ticketing refuses, as problems.
+
+use http::StatusCode;
+use serde_json::json;
+use stampede_model::TicketId;
+use stampede_ticketing::{Error, Warnings};
+
+use crate::problem::Problem;
+
+/// `Retry-After` while a ticket waits for its PDF.
+const RETRY_AFTER_S: u32 = 1;
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Unavailable { what, cause } => {
+                tracing::warn!(what, cause, "request refused");
+                Self::unavailable(what)
+            }
+            Error::Template(diagnostics) => Self::template(&diagnostics),
+            Error::Unprintable(reason) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, reason),
+            Error::Internal(cause) => Self::internal(&cause),
+        }
+    }
+}
+
+impl Problem {
+    /// 422: the request is strict, and some of its tickets have warnings.
+    pub(crate) fn warnings(warnings: &Warnings) -> Self {
+        let listed = warnings.listed(&[]);
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, warnings.refusal())
+            .with("warnings", json!(listed.warnings))
+            .with("ticketsWithWarnings", json!(listed.tickets_with_warnings))
+    }
+
+    /// 409: the ticket is void, so it cannot be `done`.
+    pub(crate) fn void(done: &str) -> Self {
+        Self::new(StatusCode::CONFLICT, format!("the ticket is void and cannot be {done}"))
+    }
+
+    /// 409 until the PDF of a ticket is made.
+    pub(crate) fn pdf_not_ready(ticket: TicketId) -> Self {
+        Self::not_ready(ticket, RETRY_AFTER_S)
+    }
+}

@@ -1,0 +1,65 @@
+//! `/api/events/{id}/keys`: the keys that sign and prove an event's tickets.
+//!
+//! A scanner needs nothing but the answer of GET to prove tickets without a network; `stampede verify --keys`
+//! reads it.
+
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use stampede_model::{EventId, PublicKey};
+use stampede_store::{Revoked, Rotated};
+use stampede_wire::ticketing::keys::{EventKeys, KeyRevoked};
+
+use crate::app::{App, now};
+use crate::auth::{Caller, Writer};
+use crate::input::{Id, Ids};
+use crate::problem::Problem;
+use crate::routes::events;
+
+/// The public keys; `signing` is the number of the key that signs new tickets.
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<EventId>,
+) -> Result<Json<EventKeys>, Problem> {
+    let event = events::find(&app, id).await?;
+    caller.must_read(&event.owner)?;
+    Ok(Json(EventKeys::from(&app.store.key_ring(&event).await?)))
+}
+
+/// A new key signs from now on; tickets signed before stay valid.
+pub(crate) async fn rotate(
+    State(app): State<App>,
+    caller: Writer,
+    Id(id): Id<EventId>,
+) -> Result<(StatusCode, Json<PublicKey>), Problem> {
+    let event = events::find(&app, id).await?;
+    caller.must_change(&event.owner)?;
+    match app.store.rotate_ticket_key(id, now()).await? {
+        Rotated::New(key) => Ok((StatusCode::CREATED, Json(*key))),
+        Rotated::NotFound => Err(Problem::not_found("Event")),
+        Rotated::TooMany => Err(Problem::new(
+            StatusCode::CONFLICT,
+            "the event has as many keys as it may have; more would not make it safer",
+        )),
+    }
+}
+
+/// Revokes a key: tickets that it signed are refused from now on and have to be handed out again. Their PDFs
+/// are made again, with the key that signs now, when they are downloaded.
+pub(crate) async fn revoke(
+    State(app): State<App>,
+    caller: Writer,
+    Ids(id, number): Ids<EventId, u32>,
+) -> Result<Json<KeyRevoked>, Problem> {
+    let event = events::find(&app, id).await?;
+    caller.must_change(&event.owner)?;
+    match app.store.revoke_ticket_key(id, number, now()).await? {
+        Revoked::Done { signing, tickets } => {
+            tracing::info!(event = %id, key = number, user = caller.0.user, tickets, "ticket key revoked");
+            let revoked = number;
+            Ok(Json(KeyRevoked { revoked, signing, tickets_to_hand_out_again: tickets }))
+        }
+        Revoked::NotFound => Err(Problem::not_found("Key")),
+    }
+}

@@ -1,0 +1,60 @@
+//! Orders and tickets: everything that is done with them, one file a verb.
+//!
+//! ```text
+//!   place ──▶ store ──▶ queue `tickets` ──▶ jobs/generate_ticket ──▶ generate ──▶ files, store ──▶ announce
+//!                          ▲                                                          │
+//!                          ├── reconcile: pending tickets without a job               ▼
+//!                          └── edit, reissue, remake: the PDF has to be made again   download
+//! ```
+//!
+//! | file | verb |
+//! |---|---|
+//! | `place.rs` | an order becomes a batch of tickets and jobs |
+//! | `generate.rs`, `jobs/generate_ticket.rs` | the PDF of one ticket; the job that makes it |
+//! | `remake.rs` | a PDF that is stale, short or missing goes back to the queue |
+//! | `edit.rs`, `reissue.rs`, `void.rs`, `delete.rs` | changes of a ticket |
+//! | `download.rs`, `download/` | one PDF; a batch as ZIP or merged PDF |
+//! | `preflight.rs` | warnings before tickets are ordered or edited |
+//! | `reconcile.rs` | pending tickets that have no job get one |
+//! | `announce.rs`, `announce/` | channels and `batch:{id}` in Redis |
+//! | `batch_status.rs`, `read.rs`, `verify.rs` | questions |
+//!
+//! [`Ticketing`] is the one type that callers hold. The store is the truth: jobs, files and what Redis shows
+//! can be made again from it.
+//!
+//! This crate must never name HTTP. It answers with closed results; `api` makes answers of them.
+
+mod announce;
+mod batch_status;
+mod completions;
+mod delete;
+mod download;
+mod edit;
+mod error;
+mod generate;
+mod groups;
+mod jobs;
+mod place;
+mod preflight;
+mod read;
+mod reconcile;
+mod reissue;
+mod remake;
+mod tasks;
+mod test_hooks;
+mod ticket_reader;
+mod ticketing;
+mod verify;
+mod void;
+
+pub use delete::EventDeletion;
+pub use download::{BatchDownload, BatchFile, BatchFormat, Download, Extent, Pieces};
+pub use edit::{Edit, TicketPatch};
+pub use error::Error;
+pub use jobs::generate_ticket::GenerateTicket;
+pub use place::{OrderLine, OrderRequest, Placement};
+pub use preflight::{Strictness, Warnings};
+pub use reconcile::Reconciler;
+pub use reissue::Reissue;
+pub use ticketing::{Limits, Parts, Ticketing};
+pub use verify::verification;
