@@ -18,6 +18,7 @@ test: install-test lint
 	cargo nextest run --locked --workspace
 	cargo test --locked --workspace --doc --quiet
 	ENGINE="$(CARGO_TARGET_DIR)/debug/stampede" interop/run all
+	@scripts/flaky
 
 lint:
 	cargo fmt --all --check

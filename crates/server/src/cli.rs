@@ -1,4 +1,5 @@
-//! What a person types. The embedded engine's own command line is in `cli/engine.rs`.
+//! The command line. The flags of settings come from the table in `settings/table.rs`; benchmarks and
+//! the example bring their own options.
 
 mod engine;
 mod nodes;
@@ -6,53 +7,32 @@ mod queues;
 mod template;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use stampede_bench::Bench;
 use stampede_model::Role;
 
-pub(crate) use self::engine::{
-    BenchEngine, Engine, EngineCommand, EngineRun, Export, FsyncArg, Import,
-};
+pub(crate) use self::engine::{Engine, EngineCommand, EngineRun, Export, FsyncArg, Import};
 pub(crate) use self::nodes::{Nodes, NodesCommand, Patience};
 pub(crate) use self::queues::{Queues, QueuesCommand};
 pub(crate) use self::template::{
     LocalTemplate, Template, TemplatePreview, TemplatePublish, TemplateSource,
 };
+use crate::settings::{Given, HEADING, variables_only};
 
 /// Turns orders into finished work, fast: event tickets as PDFs.
-///
-/// Without a command it serves: the HTTP API and the worker processes, with everything it needs
-/// kept under one data directory. Nothing else has to be configured to try it out:
-///
-///   stampede                         start here, then in another terminal:
-///   stampede demo --tickets 200      order 200 tickets and watch them being made
-///
-/// Settings are environment variables; those below are flags of every command too, and the flag wins. Only as variables:
-/// REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB, REDIS_TLS_CA, REDIS_TLS_CERT, REDIS_TLS_KEY,
-/// QUEUE_PREFIX, ADMIN_KEY, TICKET_KEY_SECRET, STORAGE_TYPE, NFS_PATH, SCALE_*, WORKER_MEMORY_LIMIT_MB, API_LATENCY_LIMIT_MS, STUCK_QUEUE_AFTER.
 #[derive(Debug, Parser)]
-#[command(name = "stampede", version, verbatim_doc_comment)]
+#[command(name = "stampede", version, long_about = long_about())]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
     #[command(flatten)]
-    pub(crate) settings: SettingArgs,
+    pub(crate) settings: Given,
 }
 
 impl Cli {
     /// Reads the command line; ends the process with help or an explanation if there is nothing to do.
     pub(crate) fn read() -> Self {
         Self::from_arg_matches(&Self::shaped().get_matches()).unwrap_or_else(|error| error.exit())
-    }
-
-    /// The options of `bench engine` as they are without flags.
-    #[cfg(test)]
-    pub(crate) fn bench_engine_for_tests() -> BenchEngine {
-        let Ok(Self { command: Some(Command::Bench(Bench::Engine(options))), .. }) =
-            Self::try_parse_from(["stampede", "bench", "engine"])
-        else {
-            unreachable!("the command exists")
-        };
-        options
     }
 
     /// The settings of the server are understood everywhere, but shown only where they are looked for:
@@ -74,13 +54,31 @@ impl Cli {
     }
 }
 
+/// The introduction of `stampede --help`.
+fn long_about() -> String {
+    format!(
+        "\
+Turns orders into finished work, fast: event tickets as PDFs.
+
+Without a command it serves: the HTTP API and the worker processes, with everything it needs
+kept under one data directory. Nothing else has to be configured to try it out:
+
+  stampede                         start here, then in another terminal:
+  stampede demo --tickets 200      order 200 tickets and watch them being made
+
+Settings are environment variables; those below are flags of every command too, and the flag wins.
+\"stampede settings\" explains all of them. Only as variables: {}.",
+        variables_only().join(", ")
+    )
+}
+
 /// Commands that find their server and its data by its settings.
 const BY_SETTINGS: [&str; 8] =
     ["worker", "demo", "token", "verify", "ticket-keys", "queues", "nodes", "doctor"];
 
 fn only_in_long_help(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| {
-        let setting = arg.get_help_heading() == Some("Settings");
+        let setting = arg.get_help_heading() == Some(HEADING);
         if setting { arg.hide_short_help(true) } else { arg }
     })
 }
@@ -97,8 +95,8 @@ fn without_settings(command: clap::Command) -> clap::Command {
         command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
     let logs = ["engine", "run"].contains(&command.get_name());
     let command = command.mut_args(|arg| {
-        let shown = logs && ["log_level", "log_format"].contains(&arg.get_id().as_str());
-        let setting = arg.get_help_heading() == Some("Settings");
+        let shown = logs && ["log-level", "log-format"].contains(&arg.get_id().as_str());
+        let setting = arg.get_help_heading() == Some(HEADING);
         if setting && !shown { arg.hide(true) } else { arg }
     });
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, without_settings))
@@ -118,26 +116,36 @@ pub(crate) enum Command {
     Token(Token),
     /// Tell whose a ticket is, and whether it is genuine
     Verify(Verify),
-    /// The keys that sign tickets
+    /// Renew the keys that sign tickets
     #[command(subcommand)]
     TicketKeys(TicketKeys),
-    /// Look into the queues of a running server, and tidy them up
+    /// Inspect and manage the queues of a running server
     Queues(Queues),
-    /// The nodes of the cluster: who is there, what they do, and telling them what to do
+    /// List the nodes of the cluster, and send them commands
     Nodes(Nodes),
     /// Check settings, database, Redis, folders and the template, and say what is wrong
     Doctor,
+    /// List all settings with their defaults and meanings
+    Settings(SettingsList),
     /// The embedded queue server: run it alone, copy it to or from a Redis, check and repair its journal
     Engine(Engine),
-    /// Something to watch and to copy from
+    /// Run an example program, to watch and to copy from
     #[command(subcommand)]
     Example(Example),
     /// Make, check, preview, watch and publish a template in a folder
     #[command(subcommand)]
     Template(Template),
-    /// Measure how fast it is
+    /// Measure speed, CPU time and memory
     #[command(subcommand)]
     Bench(Bench),
+}
+
+/// Options of `settings`.
+#[derive(Debug, Args)]
+pub(crate) struct SettingsList {
+    /// Print docs/settings.md instead of a list
+    #[arg(long)]
+    pub(crate) markdown: bool,
 }
 
 /// Which server a command talks to.
@@ -155,18 +163,7 @@ pub(crate) struct ServerArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Example {
     /// An order pipeline over four queues, with an outside world that misbehaves, and a report
-    Orders(ExampleOrders),
-}
-
-/// Options of `example orders`.
-#[derive(Debug, Args)]
-pub(crate) struct ExampleOrders {
-    /// How many orders
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) orders: u32,
-    /// Print one JSON object instead of a report
-    #[arg(long)]
-    pub(crate) json: bool,
+    Orders(stampede_example_orders::Options),
 }
 
 /// Options of `demo`.
@@ -194,7 +191,7 @@ pub(crate) enum Token {
         #[arg(long)]
         user: Option<String>,
     },
-    /// Make an API key worthless, from the next request on
+    /// Revoke an API key: it is refused from the next request on
     Revoke {
         /// The key
         key: String,
@@ -223,196 +220,46 @@ pub(crate) enum TicketKeys {
     Renew,
 }
 
-/// Commands of `bench`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Bench {
-    /// From order to ready PDFs, through a server that it starts in a temporary folder
-    Tickets(BenchTickets),
-    /// What a node costs that has nothing to do: processor and memory
-    Idle(BenchIdle),
-    /// What one ticket costs: stamped, typeset, and by other programs that are installed
-    Render(BenchRender),
-    /// The embedded engine beside redis-server: jobs a second, latency, memory, restart
-    Engine(BenchEngine),
-    /// Our queues beside Node's BullMQ on the same redis-server: jobs a second, latency
-    Queue(BenchQueue),
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
 
-/// Options of `bench queue`.
-#[derive(Debug, Args)]
-pub(crate) struct BenchQueue {
-    /// Jobs in each measurement
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
-    pub(crate) jobs: u32,
-    /// Rounds; each measures both, in turns, and medians are shown
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=99))]
-    pub(crate) rounds: u32,
-    /// Jobs a second while latency is measured
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) rate: u32,
-    /// How long latency is measured in each round
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=600))]
-    pub(crate) seconds: u32,
-    /// Print one JSON object instead of a report
-    #[arg(long)]
-    pub(crate) json: bool,
-}
+    fn settings(arguments: &[&str]) -> Settings {
+        let matches = Cli::shaped().get_matches_from(arguments);
+        let cli = Cli::from_arg_matches(&matches).unwrap();
+        Settings::resolve(&cli.settings, &|_| None).unwrap()
+    }
 
-/// Options of `bench render`.
-#[derive(Debug, Args)]
-pub(crate) struct BenchRender {
-    /// Tickets to stamp in each round
-    #[arg(long, default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) tickets: u32,
-    /// Tickets for Typst in each round
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) typst: u32,
-    /// Tickets for each of the other programs in each round; 0 leaves them out
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=10_000))]
-    pub(crate) outside: u32,
-    /// Rounds, of which the median counts
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub(crate) rounds: u32,
-    /// Print one JSON object instead of a report
-    #[arg(long)]
-    pub(crate) json: bool,
-}
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::shaped().debug_assert();
+    }
 
-/// Options of `bench idle`.
-#[derive(Debug, Args)]
-pub(crate) struct BenchIdle {
-    /// Worker processes
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1_024))]
-    pub(crate) workers: u32,
-    /// How long to look
-    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub(crate) seconds: u32,
-    /// Print one JSON object instead of a report
-    #[arg(long)]
-    pub(crate) json: bool,
-}
+    #[test]
+    fn flags_of_settings_are_understood_before_and_after_a_command() {
+        for arguments in [
+            &["stampede", "--port", "4000"][..],
+            &["stampede", "--port", "4000", "serve"],
+            &["stampede", "serve", "--port", "4000"],
+            &["stampede", "queues", "status", "--port=4000"],
+        ] {
+            assert_eq!(settings(arguments).port, 4000, "{arguments:?}");
+        }
+        assert_eq!(settings(&["stampede", "--max-job-bytes", "4096"]).max_job_bytes, 4096);
+    }
 
-/// Options of `bench tickets`.
-#[derive(Debug, Args)]
-pub(crate) struct BenchTickets {
-    /// How many tickets to order
-    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) tickets: u32,
-    /// Worker processes [default: one per core]
-    #[arg(long)]
-    pub(crate) workers: Option<u32>,
-    /// Jobs a worker runs at a time [default: as the server's]
-    #[arg(long)]
-    pub(crate) slots: Option<u32>,
-    /// Print one JSON object instead of a report
-    #[arg(long)]
-    pub(crate) json: bool,
-}
+    #[test]
+    fn the_engine_has_a_port_of_its_own() {
+        let arguments = ["stampede", "engine", "--port", "7000"];
+        assert!(!settings(&arguments).port_is_given);
+    }
 
-/// The settings as given, unchecked: `settings.rs` checks them all and reports all mistakes at once.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Settings")]
-pub(crate) struct SettingArgs {
-    /// What this node does: api, worker, both, or auto (both, with workers that make way for the API) [default: both]
-    #[arg(long, env = "WORKER_MODE", global = true, hide_env_values = true, value_name = "MODE")]
-    pub(crate) worker_mode: Option<String>,
-    /// Worker processes: alone exactly so many, with MIN_WORKERS or MAX_WORKERS so many at start [default: one per core]
-    #[arg(long, env = "WORKER_COUNT", global = true, hide_env_values = true, value_name = "N")]
-    pub(crate) worker_count: Option<String>,
-    /// Fewest workers when there is little to do [default: 2, with WORKER_MODE=auto 0]
-    #[arg(long, env = "MIN_WORKERS", global = true, hide_env_values = true, value_name = "N")]
-    pub(crate) min_workers: Option<String>,
-    /// Most workers when there is much to do [default: two per core]
-    #[arg(long, env = "MAX_WORKERS", global = true, hide_env_values = true, value_name = "N")]
-    pub(crate) max_workers: Option<String>,
-    /// Whether this node may coordinate the cluster: true or false [default: true]
-    #[arg(
-        long,
-        env = "IS_COORDINATOR",
-        global = true,
-        hide_env_values = true,
-        value_name = "BOOL"
-    )]
-    pub(crate) is_coordinator: Option<String>,
-    /// Jobs a worker runs at a time [default: 16]
-    #[arg(long, env = "JOB_CONCURRENCY", global = true, hide_env_values = true, value_name = "N")]
-    pub(crate) job_concurrency: Option<String>,
-    /// Name of this node [default: host name and process id]
-    #[arg(long, env = "SERVER_NAME", global = true, hide_env_values = true, value_name = "NAME")]
-    pub(crate) server_name: Option<String>,
-    /// Address to listen on [default: 127.0.0.1]
-    #[arg(long, env = "HOST", global = true, hide_env_values = true, value_name = "ADDRESS")]
-    pub(crate) host: Option<String>,
-    /// Port to listen on [default: 3000]
-    #[arg(long, env = "PORT", global = true, hide_env_values = true, value_name = "PORT")]
-    pub(crate) port: Option<String>,
-    /// Redis or Valkey: redis://, rediss://, redis-sentinel://, redis-cluster://; also REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB [default: the embedded engine, in DATA_DIR/engine]
-    #[arg(long, env = "REDIS_URL", global = true, hide_env_values = true, value_name = "URL")]
-    pub(crate) redis_url: Option<String>,
-    /// When the embedded engine syncs to disk: always, everysec or never [default: everysec]
-    #[arg(
-        long,
-        env = "ENGINE_FSYNC",
-        global = true,
-        hide_env_values = true,
-        value_name = "POLICY"
-    )]
-    pub(crate) engine_fsync: Option<String>,
-    /// Database: sqlite:PATH or postgres://… [default: SQLite in DATA_DIR]
-    #[arg(long, env = "DATABASE_URL", global = true, hide_env_values = true, value_name = "URL")]
-    pub(crate) database_url: Option<String>,
-    /// Where everything is kept [default: ./data]
-    #[arg(long, env = "DATA_DIR", global = true, hide_env_values = true, value_name = "FOLDER")]
-    pub(crate) data_dir: Option<String>,
-    /// Where PDFs are kept [default: DATA_DIR/public]
-    #[arg(long, env = "PUBLIC_PATH", global = true, hide_env_values = true, value_name = "FOLDER")]
-    pub(crate) public_path: Option<String>,
-    /// Sync every PDF to disk before it counts as made: true or false [default: false]
-    #[arg(long, env = "FILE_SYNC", global = true, hide_env_values = true, value_name = "BOOL")]
-    pub(crate) file_sync: Option<String>,
-    /// A Typst file to use instead of the built-in ticket
-    #[arg(
-        long,
-        env = "TICKET_TEMPLATE",
-        global = true,
-        hide_env_values = true,
-        value_name = "FILE"
-    )]
-    pub(crate) ticket_template: Option<String>,
-    /// Most tickets in one order [default: 100000]
-    #[arg(long, env = "MAX_QUANTITY", global = true, hide_env_values = true, value_name = "N")]
-    pub(crate) max_quantity: Option<String>,
-    /// Largest request body [default: 16777216]
-    #[arg(
-        long,
-        env = "MAX_BODY_BYTES",
-        global = true,
-        hide_env_values = true,
-        value_name = "BYTES"
-    )]
-    pub(crate) max_body_bytes: Option<String>,
-    /// How long to keep trying to reach database and Redis at start [default: 0]
-    #[arg(
-        long,
-        env = "START_TIMEOUT",
-        global = true,
-        hide_env_values = true,
-        value_name = "SECONDS"
-    )]
-    pub(crate) start_timeout: Option<String>,
-    /// How long running jobs may take to end at shutdown [default: 30]
-    #[arg(
-        long,
-        env = "SHUTDOWN_TIMEOUT",
-        global = true,
-        hide_env_values = true,
-        value_name = "SECONDS"
-    )]
-    pub(crate) shutdown_timeout: Option<String>,
-    /// error, warn, info, debug or trace, or a filter such as info,stampede_broker=debug [default: info]
-    #[arg(long, env = "LOG_LEVEL", global = true, hide_env_values = true, value_name = "LEVEL")]
-    pub(crate) log_level: Option<String>,
-    /// text or json [default: text]
-    #[arg(long, env = "LOG_FORMAT", global = true, hide_env_values = true, value_name = "FORMAT")]
-    pub(crate) log_format: Option<String>,
+    #[test]
+    fn the_help_names_every_setting() {
+        let help = Cli::shaped().render_long_help().to_string();
+        for name in ["MAX_JOB_BYTES", "--max-job-bytes", "SCALE_UP_PRESSURE", "TICKET_KEY_SECRET"] {
+            assert!(help.contains(name), "{name} is not in {help}");
+        }
+    }
 }

@@ -1,6 +1,5 @@
-//! One file per command.
+//! The commands, one file each. `bench` and `example` have crates of their own.
 
-pub(crate) mod bench;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod engine;
@@ -9,6 +8,7 @@ pub(crate) mod nodes;
 pub(crate) mod queues;
 pub(crate) mod serve;
 mod session;
+pub(crate) mod settings;
 mod signals;
 mod table;
 pub(crate) mod template;

@@ -1,4 +1,4 @@
-//! The press's door to Typst: child processes of this very program, which can be killed.
+//! Implements the press's `Compiler` with Typst in child processes of this program, which can be killed.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use stampede_render::compiled::{Stamped, Typeset};
 use stampede_template::sandbox::{self, Limits};
 use stampede_template::{Bundle, EventData, Sandbox};
 
-/// Compiles templates; its first child starts with the first template.
+/// Makes the compiler; its first child process starts with the first template.
 pub(crate) fn start() -> Result<Arc<dyn Compiler>> {
     let sandbox = Sandbox::of_this_program(Limits::default());
     Ok(Arc::new(Typst { sandbox, designs: designs()?, version: stampede_template::version() }))
@@ -25,7 +25,7 @@ pub(crate) fn designs() -> Result<Vec<Design>> {
     designs.collect()
 }
 
-/// The design for events that chose none.
+/// The design for events without a template of their own.
 pub(crate) fn default_design() -> Result<TemplateFiles> {
     let first = designs()?.into_iter().next().context("no design ships with this program")?;
     Ok(first.files)

@@ -1,4 +1,4 @@
-//! Reaching the database, Redis and the files folder, with patience if asked for.
+//! Connects to the database, Redis and the files folder; retries for `START_TIMEOUT`.
 
 use std::future::Future;
 use std::path::Path;
@@ -16,11 +16,11 @@ use crate::{compiler, ticket_secret};
 
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Connections for one store. Few: SQLite has one writer, and PostgreSQL's connections are shared by
-/// all nodes.
+/// Connections of one store. Few, because SQLite has one writer, and all nodes share the connections of
+/// PostgreSQL.
 const CONNECTIONS: u32 = 8;
 
-/// Connects to the database, with the secret of its ticket keys if that is known.
+/// Connects to the database, with the secret of the ticket keys if there is one.
 pub(crate) async fn store(settings: &Settings, durability: Durability) -> Result<Store> {
     let config = stampede_store::Config {
         url: settings.database_url.clone(),
@@ -38,8 +38,8 @@ pub(crate) async fn store(settings: &Settings, durability: Durability) -> Result
     })
 }
 
-/// Connects to a database that exists: a command that looks for a server's must not make one. Tells what
-/// else could be done `instead`.
+/// Connects to a database that exists. A command that looks for the database of a server must not make a
+/// new one; the error names another way, `instead`.
 pub(crate) async fn existing_store(settings: &Settings, instead: &str) -> Result<Store> {
     if let Some(file) = settings.database_url.strip_prefix("sqlite:")
         && !Path::new(file.strip_prefix("//").unwrap_or(file)).exists()
@@ -65,14 +65,14 @@ pub(crate) async fn broker(settings: &Settings, url: &str) -> Result<Broker> {
                 Broker::connect(&config)
             });
         match connected.await {
-            // One that reads its data is as good as there; how long that takes depends on its size.
+            // A Redis that loads its data will be ready; how long that takes depends on its size.
             Err(error) if is_loading(&error) => {
                 tracing::info!("{error}; waiting");
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
             Err(error) => match error.downcast_ref() {
                 Some(stampede_broker::Error::Refused { url, .. })
-                    if lets_anybody_in(&config).await =>
+                    if needs_no_password(&config).await =>
                 {
                     bail!(
                         "Redis at {url} has no password, but the settings give one. Take it out of \
@@ -86,8 +86,8 @@ pub(crate) async fn broker(settings: &Settings, url: &str) -> Result<Broker> {
     }
 }
 
-/// Whether a server that refused our password wants none.
-async fn lets_anybody_in(config: &stampede_broker::Config) -> bool {
+/// Whether a Redis that refused our password accepts connections without one.
+async fn needs_no_password(config: &stampede_broker::Config) -> bool {
     let Ok(mut url) = url::Url::parse(&config.url) else { return false };
     let is_single = matches!(url.scheme(), "redis" | "rediss");
     if !is_single || url.password().is_none() || url.set_username("").is_err() {
@@ -114,7 +114,7 @@ pub(crate) async fn files(settings: &Settings) -> Result<Files> {
     Ok(Files::open(&config).await?)
 }
 
-/// The template for events that chose none.
+/// The template for events without a template of their own.
 pub(crate) fn default_template(settings: &Settings) -> Result<TemplateFiles> {
     match &settings.ticket_template {
         None => compiler::default_design(),
@@ -127,7 +127,7 @@ pub(crate) fn default_template(settings: &Settings) -> Result<TemplateFiles> {
     }
 }
 
-/// Tries again while it is only an outage and there is patience left.
+/// Repeats an attempt that failed because of an outage, until `patience` has passed.
 async fn patiently<T, E, F>(
     patience: Duration,
     is_outage: impl Fn(&E) -> bool,

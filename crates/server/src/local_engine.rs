@@ -1,14 +1,14 @@
-//! The embedded engine in the server's own process, for running without any setting.
+//! The embedded engine in the server's own process, used when no Redis is set.
 //!
 //! ```text
-//!  DATA_DIR/stampede.lock   who uses this data directory
+//!  DATA_DIR/stampede.lock   locked by the server that uses this data directory
 //!           engine/         the journal (its own lock is inside)
 //!           engine.sock     where the API and the worker processes connect
-//!           engine.url      where others may connect: loopback, with the password; readable for us alone
+//!           engine.url      the loopback address for other programs, with the password; private to the user
 //! ```
 //!
-//! It begins before and ends after everything that uses it. When the process is killed, the next start
-//! replays the journal; the kernel frees the lock.
+//! The engine starts before and stops after everything that uses it. When the process is killed, the
+//! kernel frees the lock, and the next start replays the journal.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -25,10 +25,10 @@ use url::Url;
 
 use crate::cli::FsyncArg;
 
-/// What fits into the address of a unix socket, with the zero at its end.
+/// Longest path of a unix socket in bytes, with the zero at its end.
 const SOCKET_PATH: usize = 108;
 
-/// Where the journal of a data directory is.
+/// The journal's folder in a data directory.
 pub(crate) fn folder(data_dir: &Path) -> PathBuf {
     data_dir.join("engine")
 }
@@ -43,7 +43,7 @@ pub(crate) fn journal_config(fsync: FsyncArg) -> journal::Config {
     journal::Config { fsync, ..journal::Config::default() }
 }
 
-/// A running engine, and why it ended if it did so by itself.
+/// A running engine, and the reason if it failed.
 pub(crate) struct Running {
     pub(crate) server: Server,
     failure: Arc<OnceLock<String>>,
@@ -69,7 +69,7 @@ impl Running {
         Ok(Self { server, failure })
     }
 
-    /// Ends it; everything is on disk afterwards.
+    /// Stops the engine; everything is on disk afterwards.
     pub(crate) async fn stop(self) -> Result<()> {
         let stopped = tokio::task::spawn_blocking(|| self.server.stop()).await?;
         if let Some(reason) = self.failure.get() {
@@ -116,7 +116,7 @@ impl LocalEngine {
             )
         })?;
         let lock = lock(data_dir)?;
-        // The same address as last time, if it can be had: others may have noted it.
+        // Port and password stay the same if the port is free: other programs may have noted the address.
         let former = Self::known_url(data_dir).and_then(|url| Url::parse(&url).ok());
         let password = match former.as_ref().and_then(Url::password) {
             Some(password) => password.to_owned(),
@@ -149,23 +149,23 @@ impl LocalEngine {
         Ok(Self { running, url, _lock: lock })
     }
 
-    /// How our own processes reach it, password included.
+    /// The address for our own processes, with the password.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// How others reach the engine of a data directory, if one was ever started there.
+    /// The address for other programs, if an engine was ever started in the data directory.
     pub(crate) fn known_url(data_dir: &Path) -> Option<String> {
         std::fs::read_to_string(data_dir.join("engine.url")).ok()
     }
 
-    /// Ends it; everything is on disk afterwards.
+    /// Stops the engine; everything is on disk afterwards.
     pub(crate) async fn stop(self) -> Result<()> {
         self.running.stop().await
     }
 }
 
-/// What a journal held, in words.
+/// The content of a journal in words.
 pub(crate) fn describe(opened: &Opened) -> String {
     let contents = &opened.contents;
     let mut text = match (contents.items, contents.records) {
@@ -188,7 +188,7 @@ pub(crate) fn describe(opened: &Opened) -> String {
     text
 }
 
-/// Takes the data directory for this process alone.
+/// Locks the data directory for this process.
 fn lock(data_dir: &Path) -> Result<File> {
     let path = data_dir.join("stampede.lock");
     let mut file =
@@ -214,7 +214,7 @@ fn lock(data_dir: &Path) -> Result<File> {
     }
 }
 
-/// Writes a file that only we can read: it holds the password.
+/// Writes a file that only the user can read: it holds the password.
 fn write_private(path: &Path, content: &str) -> Result<()> {
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
@@ -225,11 +225,6 @@ fn write_private(path: &Path, content: &str) -> Result<()> {
 
 fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
-}
-
-/// A port that nobody uses at this moment.
-pub(crate) fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub(crate) fn start(log: &Log) {
     }
 }
 
-/// The same for one of several workers, whose lines are told apart by its name.
+/// Sends the log lines of a worker process to standard error; each carries the worker's name. Call once.
 pub(crate) fn start_as(log: &Log, worker: &str) {
     let worker = worker.to_owned();
     match log.format {
@@ -51,17 +51,17 @@ fn builder(log: &Log) -> Builder {
         .with_writer(std::io::stderr as fn() -> std::io::Stderr)
 }
 
-/// The level, without what PostgreSQL says of things that are as they should be (`relation
-/// "_sqlx_migrations" already exists, skipping`), and without passwords; whoever wants it back names its target.
+/// The filter of the log: the level of the settings, without PostgreSQL's notices (`relation "_sqlx_migrations"
+/// already exists, skipping`) and without debug lines that contain passwords. `LOG_LEVEL` may name those
+/// targets to have them back.
 fn level(log: &Log) -> String {
     let talks = ["info", "debug", "trace"].iter().any(|level| log.level.contains(level));
-    // The BullMQ crate writes addresses, and knows passwords only where they stand before an @.
+    // The BullMQ crate logs addresses, and hides a password only before an @.
     let quiet = "sqlx::postgres::notice=warn,bullmq=info";
     if talks { format!("{quiet},{}", log.level) } else { log.level.clone() }
 }
 
-/// Puts the name of a worker into every line, whatever task wrote it: a span would be missing in
-/// tasks that were spawned.
+/// Puts the name of a worker into every line. A span would be missing in spawned tasks.
 struct Named<F> {
     inner: F,
     worker: String,

@@ -1,16 +1,16 @@
 //! The `stampede` binary: command line, settings, and the wiring of the other crates.
 //!
-//! No business logic lives here. `cli.rs` is what a person types, `settings.rs` what it means,
+//! No business logic lives here. `cli.rs` is the command line, `settings/table.rs` the table of settings,
 //! `commands/` has one file per command.
 
-// Talking to the person at the terminal is what this crate is for.
+// This crate prints for the person at the terminal.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod admin_key;
 mod cli;
 mod commands;
 mod compiler;
 mod connect;
-mod keys;
 mod local_engine;
 mod logging;
 mod sample;
@@ -19,14 +19,14 @@ mod ticket_secret;
 
 use std::process::ExitCode;
 
-use crate::cli::{Bench, Cli, Command, Example, SettingArgs, Template};
-use crate::settings::{Log, Mistake, Settings};
+use crate::cli::{Cli, Command, Example, Template};
+use crate::settings::{Given, Log, Mistake, Settings};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // A child that runs people's templates: it sees no settings and needs none.
+    // The sandbox for templates is a child process without settings.
     if std::env::args().nth(1).as_deref() == Some(stampede_template::sandbox::SUBCOMMAND) {
         stampede_template::sandbox_main();
     }
@@ -40,12 +40,12 @@ fn main() -> ExitCode {
         }
     };
     let code = runtime.block_on(async { run(cli).await.unwrap_or_else(|code| code) });
-    // What is left on blocking threads (a page being typeset) must not hold up the exit.
+    // Work on blocking threads (a page being typeset) must not delay the exit.
     runtime.shutdown_background();
     code
 }
 
-/// Whoever has read enough closes the pipe (`stampede … | head`): that is an end, not a panic.
+/// Ends the process without a panic message when the reader closes the pipe (`stampede … | head`).
 fn end_with_the_reader() {
     let others = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -58,33 +58,33 @@ fn end_with_the_reader() {
 }
 
 async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
-    let args = &cli.settings;
+    let given = &cli.settings;
     let result = match cli.command.unwrap_or(Command::Serve) {
-        Command::Serve => commands::serve::run(settings(args)?).await,
-        Command::Worker => commands::worker::run(settings(args)?).await,
-        Command::Demo(options) => commands::demo::run(settings(args)?, options).await,
-        Command::Token(command) => commands::token::run(settings(args)?, command).await,
-        Command::Verify(options) => commands::verify::run(settings(args)?, options).await,
-        Command::TicketKeys(command) => commands::ticket_keys::run(settings(args)?, command).await,
-        Command::Queues(options) => commands::queues::run(settings(args)?, options).await,
-        Command::Nodes(options) => commands::nodes::run(settings(args)?, options).await,
-        Command::Doctor => commands::doctor::run(settings(args)?).await,
+        Command::Serve => commands::serve::run(settings(given)?).await,
+        Command::Worker => commands::worker::run(settings(given)?).await,
+        Command::Demo(options) => commands::demo::run(settings(given)?, options).await,
+        Command::Token(command) => commands::token::run(settings(given)?, command).await,
+        Command::Verify(options) => commands::verify::run(settings(given)?, options).await,
+        Command::TicketKeys(command) => commands::ticket_keys::run(settings(given)?, command).await,
+        Command::Queues(options) => commands::queues::run(settings(given)?, options).await,
+        Command::Nodes(options) => commands::nodes::run(settings(given)?, options).await,
+        Command::Doctor => commands::doctor::run(settings(given)?).await,
         // A machine that only runs the engine need not have the server's settings in order.
         Command::Engine(options) => {
-            let log = Log::resolve(args).map_err(|mistakes| refuse(&mistakes))?;
-            let default_dir = local_engine::folder(&settings::data_dir(args));
+            let log = Log::resolve(given).map_err(|mistakes| refuse(&mistakes))?;
+            let default_dir = local_engine::folder(&settings::data_dir(given));
             commands::engine::run(&log, default_dir, options).await
         }
         Command::Template(Template::Publish(options)) => {
-            commands::template::publish(settings(args)?, options).await
+            commands::template::publish(settings(given)?, options).await
         }
         Command::Template(Template::Local(command)) => commands::template::run(command).await,
-        Command::Bench(Bench::Tickets(options)) => commands::bench::run(options).await,
-        Command::Bench(Bench::Idle(options)) => commands::bench::idle::run(options).await,
+        Command::Settings(options) => {
+            commands::settings::run(&options);
+            Ok(())
+        }
         Command::Example(Example::Orders(options)) => commands::example::orders(options).await,
-        Command::Bench(Bench::Queue(options)) => commands::bench::queue::run(options).await,
-        Command::Bench(Bench::Render(options)) => commands::bench::render::run(options).await,
-        Command::Bench(Bench::Engine(options)) => commands::bench::engine::run(options).await,
+        Command::Bench(bench) => bench.run().await,
     };
     match result {
         Ok(()) => Ok(ExitCode::SUCCESS),
@@ -95,8 +95,8 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
     }
 }
 
-fn settings(args: &SettingArgs) -> Result<Settings, ExitCode> {
-    Settings::resolve(args, &|name| std::env::var(name).ok()).map_err(|mistakes| refuse(&mistakes))
+fn settings(given: &Given) -> Result<Settings, ExitCode> {
+    Settings::resolve(given, &|name| std::env::var(name).ok()).map_err(|mistakes| refuse(&mistakes))
 }
 
 fn refuse(mistakes: &[Mistake]) -> ExitCode {

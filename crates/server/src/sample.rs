@@ -1,10 +1,10 @@
-//! A ticket that nobody ordered: to try out the template before the first order does.
+//! A sample ticket, made at start to check the template before the first order.
 
 use anyhow::{Context, Result};
 use stampede_model::TemplateFiles;
 use stampede_press::{Compiler, Ready, sample};
 
-/// Makes one ticket with the template, without keeping it.
+/// Makes one ticket with the template and returns its PDF.
 pub(crate) async fn try_out(compiler: &dyn Compiler, files: &TemplateFiles) -> Result<Vec<u8>> {
     let made = async {
         let event = sample::event();

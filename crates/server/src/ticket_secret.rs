@@ -19,7 +19,8 @@ use crate::settings::Settings;
 /// The file's name in `DATA_DIR`.
 const FILE: &str = "ticket-master.key";
 
-/// The store with the secret, once it is the right one and every event has a key. For servers.
+/// Gives the store the secret, checks that it is the right one, and makes a key for every event that has none.
+/// For servers.
 pub(crate) async fn prepare(settings: &Settings, store: Store) -> Result<Store> {
     must_be_shared(settings)?;
     let secret = match known(settings)? {
@@ -38,7 +39,7 @@ pub(crate) async fn prepare(settings: &Settings, store: Store) -> Result<Store> 
     Ok(store)
 }
 
-/// The store with a secret that need not be the one its keys are encrypted with.
+/// Gives the store the present secret; the keys in the database may be encrypted with another one.
 pub(crate) fn prepare_to_renew(settings: &Settings, store: Store) -> Result<Store> {
     must_be_shared(settings)?;
     let secret = match known(settings)? {
@@ -48,7 +49,7 @@ pub(crate) fn prepare_to_renew(settings: &Settings, store: Store) -> Result<Stor
     Ok(store.with_ticket_secret(&secret))
 }
 
-/// The secret, if there is one.
+/// The secret from the settings or the file, if there is one.
 pub(crate) fn known(settings: &Settings) -> Result<Option<TicketSecret>> {
     if let Some(secret) = &settings.ticket_key_secret {
         return Ok(Some(TicketSecret::new(secret)));
@@ -64,7 +65,7 @@ pub(crate) fn known(settings: &Settings) -> Result<Option<TicketSecret>> {
     }
 }
 
-/// Whether other nodes may use the same database. Each would make a file of its own, so none counts.
+/// Whether other nodes may use the same database. Then the file is not used: each node would make its own.
 fn is_shared(settings: &Settings) -> bool {
     !settings.database_url.starts_with("sqlite:")
 }
@@ -121,7 +122,7 @@ fn write_once(path: &Path) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     writeln!(file, "{}", hex::encode(rand::random::<[u8; 32]>()))?;
     file.sync_all()?;
-    // Under its own name it is there whole or not at all, and never replaces another.
+    // A hard link makes the whole file appear at once, and never replaces an existing one.
     let named = std::fs::hard_link(&draft, path);
     std::fs::remove_file(&draft)?;
     match named {

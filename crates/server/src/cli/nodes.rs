@@ -19,15 +19,15 @@ pub(crate) struct Nodes {
 /// Commands of `nodes`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NodesCommand {
-    /// Who is there, with how many workers (the default)
+    /// List the nodes and their workers (the default)
     List,
-    /// Every worker process and its state
+    /// List all worker processes and their states
     Workers,
-    /// Who coordinates, totals and alerts
+    /// Show the coordinator, totals and alerts
     Cluster,
-    /// The last 100 decisions about the number of workers
+    /// List the last 100 decisions about the number of workers
     History,
-    /// More workers
+    /// Add workers
     ScaleUp {
         /// A node, or all
         node: String,
@@ -37,7 +37,7 @@ pub(crate) enum NodesCommand {
         #[command(flatten)]
         patience: Patience,
     },
-    /// Fewer workers; they end their jobs first
+    /// Remove workers; they end their jobs first
     ScaleDown {
         /// A node, or all
         node: String,
@@ -47,7 +47,7 @@ pub(crate) enum NodesCommand {
         #[command(flatten)]
         patience: Patience,
     },
-    /// Replace all workers one by one, by a newer program if there is one on the disk
+    /// Replace all workers one by one, with the program that is on disk now
     Restart {
         /// A node, or all
         node: String,
@@ -56,13 +56,13 @@ pub(crate) enum NodesCommand {
     },
 }
 
-/// How long to wait for what comes of a command.
+/// How long to wait for the effect of a command.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Patience {
-    /// Only tell the nodes; do not wait for what they do
+    /// Send the command only; do not wait for its effect
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// How many seconds to wait until the nodes have done it
+    /// Most seconds to wait for the effect
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) timeout: u64,
 }

@@ -22,7 +22,7 @@ pub(crate) struct Queues {
 /// Commands of `queues`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueuesCommand {
-    /// How many jobs are where
+    /// Count the jobs of all queues, by state
     Status,
     /// List jobs, or search them by id, name and payload
     Jobs {
@@ -35,10 +35,10 @@ pub(crate) enum QueuesCommand {
         /// Only jobs that contain this text
         #[arg(long)]
         search: Option<String>,
-        /// Pass over so many
+        /// Skip this many
         #[arg(long, default_value_t = 0)]
         skip: usize,
-        /// Show so many at most
+        /// Show at most this many
         #[arg(long, default_value_t = 50)]
         count: usize,
     },
@@ -49,12 +49,12 @@ pub(crate) enum QueuesCommand {
         /// Id of the job
         id: String,
     },
-    /// Let no worker take another job
+    /// Pause a queue: workers take no more jobs from it
     Pause {
         /// Name of the queue
         queue: String,
     },
-    /// Let workers go on
+    /// Resume a paused queue
     Resume {
         /// Name of the queue
         queue: String,
@@ -68,20 +68,20 @@ pub(crate) enum QueuesCommand {
         /// Its payload
         #[arg(long, value_name = "JSON", value_parser = json, default_value = "{}")]
         data: Value,
-        /// Its id: a second job with the same one is not added [default: one of its own]
+        /// Its id; a second job with the same id is not added [default: a new id]
         #[arg(long)]
         id: Option<String>,
-        /// It begins no sooner than this, such as 90s or 2h
+        /// Time before the job may begin, such as 90s or 2h
         #[arg(long, value_name = "TIME", value_parser = duration)]
         delay: Option<Duration>,
-        /// 1 is taken first; without one it comes before all that have one
+        /// 1 is the highest; a job without priority runs before all jobs with one
         #[arg(long)]
         priority: Option<u32>,
-        /// How often it may be tried
+        /// Most attempts
         #[arg(long)]
         attempts: Option<u32>,
     },
-    /// Let all workers together run so many jobs of a queue at a time
+    /// Limit how many jobs of a queue all workers together run at a time
     Concurrency {
         /// Name of the queue
         queue: String,
@@ -89,7 +89,7 @@ pub(crate) enum QueuesCommand {
         #[arg(value_parser = concurrency)]
         jobs: Concurrency,
     },
-    /// List the rate limits that were set
+    /// List the rate limits
     Limits,
     /// Set a rate limit, or change it while it is in use
     Limit {
@@ -102,14 +102,14 @@ pub(crate) enum QueuesCommand {
         #[arg(long, value_name = "TIME", value_parser = duration)]
         per: Duration,
     },
-    /// Lift a rate limit
+    /// Remove a rate limit
     Unlimit {
         /// Its name
         name: String,
     },
-    /// List the outside services that are not called now, because they are in trouble
+    /// List open circuit breakers: outside services that are not called now because they failed
     Breakers,
-    /// Let one of them be called again at once
+    /// Close a circuit breaker: its service is called again at once
     CloseBreaker {
         /// Name of the service
         name: String,
@@ -119,7 +119,7 @@ pub(crate) enum QueuesCommand {
         /// Name of the queue
         queue: String,
     },
-    /// Add a schedule or change it: jobs that come again and again
+    /// Add or change a schedule, which adds a job again and again
     #[command(group = clap::ArgGroup::new("when").required(true))]
     Schedule {
         /// Name of the queue
@@ -129,20 +129,20 @@ pub(crate) enum QueuesCommand {
         /// Type of its jobs
         #[arg(long)]
         name: String,
-        /// When they come: minute, hour, day of the month, month, day of the week
+        /// When jobs are added: minute, hour, day of the month, month, day of the week
         #[arg(long, group = "when", value_name = "PATTERN")]
         cron: Option<String>,
-        /// Whose clock that is, such as Europe/Berlin [default: UTC]
+        /// Time zone of the pattern, such as Europe/Berlin [default: UTC]
         #[arg(long, value_name = "ZONE", requires = "cron")]
         time_zone: Option<String>,
-        /// Or at an interval, such as 30s
+        /// Time between two jobs, such as 30s, instead of a pattern
         #[arg(long, group = "when", value_name = "TIME", value_parser = duration)]
         every: Option<Duration>,
         /// Their payload
         #[arg(long, value_name = "JSON", value_parser = json, default_value = "{}")]
         data: Value,
     },
-    /// End a schedule
+    /// Remove a schedule
     Unschedule {
         /// Name of the queue
         queue: String,
@@ -171,14 +171,14 @@ pub(crate) enum QueuesCommand {
         /// failed, completed, waiting (with or without a priority), prioritized or delayed
         #[arg(long, default_value = "failed")]
         state: String,
-        /// Only those to which nothing has happened for this long, such as 30s or 2h
+        /// Only jobs without change for this long, such as 30s or 2h
         #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
         grace: Duration,
-        /// At most so many of each queue
+        /// At most this many jobs of each queue
         #[arg(long, default_value_t = 10_000)]
         limit: u64,
     },
-    /// Run a failed job again, or all that failed
+    /// Run a failed job again, or all failed jobs
     #[command(
         override_usage = "stampede queues retry [OPTIONS] <QUEUE> <ID>\n       stampede queues retry [OPTIONS] <QUEUE> --all"
     )]
@@ -188,7 +188,7 @@ pub(crate) enum QueuesCommand {
         /// Id of the job
         #[arg(required_unless_present = "all")]
         id: Option<String>,
-        /// All of them, also those that other software has left without a dead letter
+        /// All failed jobs, also those that other software left without a dead letter
         #[arg(long, conflicts_with = "id")]
         all: bool,
     },
@@ -224,21 +224,21 @@ pub(crate) enum QueuesCommand {
         #[arg(long)]
         force: bool,
     },
-    /// List or search jobs that failed for good
+    /// List or search dead letters: jobs that failed permanently
     DeadLetters {
         /// Name of the queue
         queue: String,
         /// Only letters that contain this text
         #[arg(long)]
         search: Option<String>,
-        /// Pass over so many
+        /// Skip this many
         #[arg(long, default_value_t = 0)]
         skip: usize,
-        /// Show so many at most
+        /// Show at most this many
         #[arg(long, default_value_t = 50)]
         count: usize,
     },
-    /// Run dead letters again, with all their attempts
+    /// Replay dead letters: run their jobs again, with all attempts
     #[command(
         override_usage = "stampede queues replay [OPTIONS] <QUEUE> <IDS>...\n       stampede queues replay [OPTIONS] <QUEUE> --all"
     )]
@@ -251,11 +251,11 @@ pub(crate) enum QueuesCommand {
         /// All of them
         #[arg(long, conflicts_with = "ids")]
         all: bool,
-        /// With this payload instead of their own
+        /// Payload to use instead of their own
         #[arg(long, value_name = "JSON", value_parser = json)]
         data: Option<Value>,
     },
-    /// Throw dead letters away
+    /// Delete dead letters
     #[command(
         override_usage = "stampede queues purge [OPTIONS] <QUEUE> <IDS>...\n       stampede queues purge [OPTIONS] <QUEUE> --all"
     )]

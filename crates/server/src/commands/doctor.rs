@@ -1,4 +1,4 @@
-//! `stampede doctor`: looks at everything a server needs and says what is wrong.
+//! `stampede doctor`: checks everything a server needs and prints what is wrong.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -35,7 +35,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     }
 }
 
-/// Whether there is something to look into; looking must not make it.
+/// Whether the database exists. The doctor must not make one.
 fn has_database(settings: &Settings) -> bool {
     let file = settings.database_url.strip_prefix("sqlite:");
     file.is_none_or(|file| std::path::Path::new(file.strip_prefix("//").unwrap_or(file)).exists())
@@ -43,7 +43,7 @@ fn has_database(settings: &Settings) -> bool {
 
 async fn database(settings: &Settings) -> Result<String> {
     if !has_database(settings) {
-        return Ok("SQLite; the file is not there yet, the first start will make it".to_owned());
+        return Ok("SQLite; the first start will make the file".to_owned());
     }
     let store = connect::store(settings, Durability::EveryCommit).await?;
     let drifted = store.drifted_batches().await?;
@@ -52,7 +52,7 @@ async fn database(settings: &Settings) -> Result<String> {
         bail!("the counters of {} batches do not match their tickets: {drifted:?}", drifted.len());
     }
     let kind = settings.database_url.split(':').next().unwrap_or_default();
-    Ok(format!("{kind} answers, and all batches add up"))
+    Ok(format!("{kind} answers, and the counters of all batches are right"))
 }
 
 async fn ticket_keys(settings: &Settings) -> Result<String> {
@@ -63,15 +63,15 @@ async fn ticket_keys(settings: &Settings) -> Result<String> {
     let store = connect::store(settings, Durability::EveryCommit).await?;
     let known = ticket_secret::known(settings)?.is_some();
     let checked = match store.has_ticket_secret().await {
-        // No such table: a database from before there were keys.
-        Ok(false) | Err(Error::Refused(_)) => Ok("none yet; the next start makes them"),
+        // No such table: the database is of a version without ticket keys.
+        Ok(false) | Err(Error::Refused(_)) => Ok("no ticket keys yet; the next start makes them"),
         Ok(true) if known => store
             .check_ticket_secret()
             .await
-            .map(|()| "TICKET_KEY_SECRET, or its file, opens them")
+            .map(|()| "TICKET_KEY_SECRET, or its file, decrypts the ticket keys")
             .map_err(Into::into),
         Ok(true) => Err(anyhow!(
-            "they are encrypted, but TICKET_KEY_SECRET is not set and its file is not there"
+            "the ticket keys are encrypted, but TICKET_KEY_SECRET is not set and DATA_DIR/ticket-master.key does not exist"
         )),
         Err(error) => Err(error.into()),
     };
@@ -84,26 +84,27 @@ async fn redis(settings: &Settings) -> Result<String> {
         Redis::At(url) => url.clone(),
         Redis::Embedded => match LocalEngine::known_url(&settings.data_dir) {
             Some(url) if connect::broker(settings, &url).await.is_ok() => {
-                return Ok("the embedded engine runs and answers".to_owned());
+                return Ok("the embedded engine is running and answers".to_owned());
             }
             _ => return journal(settings),
         },
     };
     let broker = connect::broker(settings, &url).await?;
-    Ok(format!("{} answers and keeps what it is given (noeviction)", broker.shown_url()))
+    Ok(format!("{} answers and never evicts jobs (noeviction)", broker.shown_url()))
 }
 
-/// The journal of the embedded engine, which does not run now.
+/// Checks the journal of an embedded engine that is not running.
 fn journal(settings: &Settings) -> Result<String> {
     let folder = local_engine::folder(&settings.data_dir);
     if !folder.exists() {
-        return Ok("none is set; the server will run the embedded engine".to_owned());
+        return Ok("REDIS_URL is not set; the server will run the embedded engine".to_owned());
     }
     let contents = stampede_engine::journal::check(&folder)?;
     if let Some(damage) = contents.damage {
         bail!("{damage}");
     }
-    Ok("none is set; the server will run the embedded engine, whose journal is whole".to_owned())
+    Ok("REDIS_URL is not set; the server will run the embedded engine, whose journal is undamaged"
+        .to_owned())
 }
 
 async fn files(settings: &Settings) -> Result<String> {

@@ -1,4 +1,4 @@
-//! `stampede engine`: the embedded queue server alone, and what to do with its journal.
+//! `stampede engine`: runs the embedded queue server alone; copies, checks and repairs its journal.
 
 mod copy;
 mod journal;
@@ -11,7 +11,7 @@ use anyhow::Result;
 use crate::cli::{Engine, EngineCommand};
 use crate::settings::Log;
 
-/// Does what was asked; without a command, it runs.
+/// Runs the command; without one, the engine itself.
 pub(crate) async fn run(log: &Log, default_dir: PathBuf, options: Engine) -> Result<()> {
     match options.command.unwrap_or(EngineCommand::Run(options.run)) {
         EngineCommand::Run(options) => run::run(log, default_dir, options).await,

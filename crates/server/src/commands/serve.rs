@@ -20,8 +20,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::admin_key::ensure_admin_key;
 use crate::commands::signals::stop_on_signal;
-use crate::keys::ensure_admin_key;
 use crate::local_engine::LocalEngine;
 use crate::settings::{Redis, Settings};
 use crate::{compiler, connect, logging, sample, ticket_secret};

@@ -9,7 +9,7 @@ use stampede_store::Store;
 
 use crate::cli::ServerArgs;
 use crate::settings::Settings;
-use crate::{connect, keys};
+use crate::{admin_key, connect};
 
 /// A client of a server, perhaps with a key that exists only while the command runs.
 pub(crate) struct Session {
@@ -33,7 +33,8 @@ impl Session {
                     connect::existing_store(settings, "give --url and --key of a server elsewhere")
                         .await?;
                 let principal = Principal { user: "local command line".to_owned(), role };
-                let secret = keys::create(&store, &principal, "a command of this machine").await?;
+                let secret =
+                    admin_key::create(&store, &principal, "a command of this machine").await?;
                 let hash = KeyHash::of(&secret);
                 (secret, Some((store, hash)))
             }

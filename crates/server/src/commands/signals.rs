@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT mean: stop, in good order.
+//! SIGTERM and SIGINT start a graceful stop.
 
 use std::time::{Duration, Instant};
 
@@ -6,8 +6,8 @@ use anyhow::Result;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Some tools send a signal to the process and to its group: within this time it is the same wish.
-const SAME_WISH: Duration = Duration::from_secs(1);
+/// Signals within this time count as one: some tools send a signal to the process and to its group.
+const ONE_SIGNAL: Duration = Duration::from_secs(1);
 
 /// Cancels `stop` at the first SIGTERM or SIGINT; a later one ends the process at once.
 pub(crate) fn stop_on_signal(stop: CancellationToken) -> Result<()> {
@@ -21,7 +21,7 @@ pub(crate) fn stop_on_signal(stop: CancellationToken) -> Result<()> {
                 _ = interrupt.recv() => {}
             }
             let first = *first.get_or_insert_with(Instant::now);
-            if first.elapsed() >= SAME_WISH {
+            if first.elapsed() >= ONE_SIGNAL {
                 tracing::warn!("told to stop again: ending at once");
                 std::process::exit(130);
             }

@@ -1,5 +1,5 @@
-//! `stampede template`: make, check, preview and watch a template in a folder, without a server; and
-//! hand it to one.
+//! `stampede template`: make, check, preview and watch a template in a folder, without a server, and
+//! publish it to a server.
 
 mod folder;
 mod publish;
@@ -28,7 +28,7 @@ pub(crate) async fn run(command: LocalTemplate) -> Result<()> {
     }
 }
 
-/// Copies a design into a folder that has nothing to lose.
+/// Copies a design into a new or empty folder.
 fn begin(dir: &Path, design: &str) -> Result<()> {
     let designs = compiler::designs()?;
     let Some(found) = designs.iter().find(|shipped| shipped.name == design) else {
@@ -75,7 +75,7 @@ async fn preview(options: &TemplatePreview) -> Result<()> {
     }
 }
 
-/// Where a preview goes, and as what.
+/// The file and the format of a preview.
 struct Output {
     path: PathBuf,
     picture: Option<Picture>,
@@ -94,7 +94,7 @@ impl Output {
     }
 }
 
-/// What came out of a try.
+/// The result of a preview.
 struct Made {
     warnings: Vec<Diagnostic>,
     slow_because: Option<String>,
@@ -113,7 +113,7 @@ impl Made {
     }
 }
 
-/// Makes the preview and writes it; the inner error is the template's.
+/// Makes the preview and writes it. The inner error is a mistake in the template.
 async fn make(
     compiler: &dyn Compiler,
     files: &TemplateFiles,
@@ -156,7 +156,7 @@ async fn print(
     Ok(Made { warnings, slow_because, pdf, took })
 }
 
-/// Shows what is wrong, and says how it ended.
+/// Prints the mistakes and a summary.
 fn explained(error: Error, files: &TemplateFiles) -> anyhow::Error {
     match error.diagnostics() {
         Some(diagnostics) => {
@@ -175,7 +175,7 @@ fn values(source: &TemplateSource) -> Result<(Event, TicketDocument)> {
     stampede_api::preview_values(event, ticket).map_err(anyhow::Error::msg)
 }
 
-/// JSON as it is, or from a file.
+/// JSON from the argument itself, or from the file it names.
 fn json(given: Option<&str>) -> Result<Option<Value>> {
     let Some(given) = given else { return Ok(None) };
     let text = if given.trim_start().starts_with('{') {

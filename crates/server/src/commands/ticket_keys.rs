@@ -1,4 +1,4 @@
-//! `stampede ticket-keys`: what an operator does when the secret behind the keys is lost or known.
+//! `stampede ticket-keys`: new ticket keys, for when the secret that encrypts them is lost or known to others.
 
 use anyhow::Result;
 use stampede_model::Timestamp;

@@ -6,7 +6,7 @@ use stampede_store::Durability;
 
 use crate::cli::Token;
 use crate::settings::Settings;
-use crate::{connect, keys};
+use crate::{admin_key, connect};
 
 pub(crate) async fn run(settings: Settings, command: Token) -> Result<()> {
     let store = connect::store(&settings, Durability::EveryCommit).await?;
@@ -14,7 +14,10 @@ pub(crate) async fn run(settings: Settings, command: Token) -> Result<()> {
     match command {
         Token::Create { role, user } => {
             let user = user.unwrap_or_else(|| KeyId::generate().to_string());
-            println!("{}", keys::create(&store, &Principal { user, role }, "token create").await?);
+            println!(
+                "{}",
+                admin_key::create(&store, &Principal { user, role }, "token create").await?
+            );
         }
         Token::Revoke { key } => {
             if !store.revoke_key(&KeyHash::of(&key), Timestamp::now()).await? {

@@ -1,10 +1,10 @@
-//! `stampede verify`: whose ticket is it, and is it genuine?
+//! `stampede verify`: tells whose a ticket is, and whether it is genuine.
 //!
-//! With the database it also knows whether the ticket was withdrawn or replaced; with `--keys`, the file
-//! that `GET /api/events/{id}/keys` gives out, it needs neither database nor network. Of a PDF, only what
-//! its QR code says counts (`pdf.rs`), for that is what is scanned at the door.
+//! With the database the command also finds tickets that are void or superseded. With `--keys`, a file
+//! from `GET /api/events/{id}/keys`, it needs neither database nor network. Of a PDF only the QR codes count
+//! (`pdf.rs`): they are what is scanned at the door.
 //!
-//! Ends well only when every ticket shown is to be accepted.
+//! The exit code is 0 only if every ticket is to be accepted.
 
 mod pdf;
 
@@ -53,7 +53,7 @@ pub(crate) async fn run(settings: Settings, options: Verify) -> Result<()> {
     }
 }
 
-/// The text itself, or what the QR codes of a PDF say.
+/// The token that was typed, or the tokens in the QR codes of a PDF.
 async fn read_texts(options: &Verify) -> Result<Vec<String>> {
     let ticket = &options.ticket;
     let path = Path::new(ticket);
@@ -67,7 +67,7 @@ async fn read_texts(options: &Verify) -> Result<Vec<String>> {
     if ticket.to_ascii_lowercase().ends_with(".pdf") || ticket.contains('/') {
         bail!("there is no file {ticket}");
     }
-    // Copied from somewhere; no other spelling of a token is accepted.
+    // Spaces around a copied token are removed; a token has one spelling only.
     Ok(vec![ticket.trim().to_owned()])
 }
 
@@ -95,11 +95,11 @@ fn read_rings(files: &[PathBuf]) -> Result<Vec<KeyRing>> {
     files.iter().map(read).collect()
 }
 
-/// What a person is told of one ticket.
+/// The answer about one ticket.
 struct Report {
     refusal: Option<Refusal>,
     lines: Vec<(&'static str, String)>,
-    /// What could not be looked up.
+    /// Details that could not be looked up.
     caveat: Option<&'static str>,
     /// The verdict for programs, as `POST /api/verify` answers it.
     json: Verification,
@@ -183,7 +183,7 @@ fn signed_by(claims: &Claims) -> String {
     format!("key {}, generation {}", claims.key, claims.generation)
 }
 
-/// A file of keys may come from anywhere; it must not steer the terminal.
+/// The text without control characters: a key file of a stranger must not control the terminal.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(200).collect()
 }

@@ -1,33 +1,35 @@
-//! What a node is: from `WORKER_MODE`, `WORKER_COUNT`, `MIN_WORKERS`, `MAX_WORKERS` and
-//! `IS_COORDINATOR` to roles and numbers of workers.
+//! The roles and the numbers of workers of a node, from `WORKER_MODE`, `WORKER_COUNT`, `MIN_WORKERS`,
+//! `MAX_WORKERS` and `IS_COORDINATOR`.
 //!
-//! [`resolve`] is pure, and the table at the foot of this file is its specification:
+//! [`resolve`] is pure. Its rules, which the tests at the foot of this file list case by case:
 //!
-//! - `WORKER_COUNT` alone means exactly so many. With `MIN_WORKERS` or `MAX_WORKERS` it is the number
-//!   at start, and the load moves it. With none of them it begins with one per core, between 2 (or
-//!   1 on one core) and two per core, as seed 000 does.
-//! - `auto` may go down to no worker at all, unless `MIN_WORKERS` says otherwise.
+//! - `WORKER_COUNT` alone is the exact number of workers. With `MIN_WORKERS` or `MAX_WORKERS` it is the
+//!   number at start, and autoscaling changes it.
+//! - Without `WORKER_COUNT` a node starts with one worker per core. The minimum is 2 (1 on one core), the
+//!   maximum two per core.
+//! - With `WORKER_MODE=auto` the minimum is 0, unless `MIN_WORKERS` is set.
 
 use stampede_cluster::Roles;
 
+use super::parse::whole;
 use super::reader::{Mistake, Reader};
-use crate::cli::SettingArgs;
+use super::table::Values;
 
 /// Most workers of one node.
 const MOST: u64 = 1024;
-/// Fewest workers of a node that nobody has set, as in seed 000.
+/// The minimum of workers unless `MIN_WORKERS` is set.
 const FEWEST: usize = 2;
 
-/// What the operator asked this node to be.
+/// What the operator asked this node to be: `WORKER_MODE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Takes orders.
+    /// Serves the API.
     Api,
-    /// Does the work.
+    /// Runs workers.
     Worker,
-    /// Both.
+    /// Serves the API and runs workers.
     Both,
-    /// Both, and moves its workers with the load of the API and of the queue.
+    /// Serves the API and runs workers; stops workers while the API is slow.
     Auto,
 }
 
@@ -44,7 +46,7 @@ impl Mode {
     }
 }
 
-/// What a node is.
+/// The mode, the roles and the numbers of workers of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fleet {
     pub(crate) mode: Mode,
@@ -55,61 +57,48 @@ pub(crate) struct Fleet {
     pub(crate) max: usize,
 }
 
-/// What was asked for; `None` where nobody said.
+/// The numbers of workers that the operator has set.
 #[derive(Debug, Clone, Copy, Default)]
 struct Asked {
     count: Option<usize>,
     min: Option<usize>,
     max: Option<usize>,
-    coordinator: Option<bool>,
 }
 
-/// Reads the variables and puts them together.
-pub(super) fn read_fleet(reader: &mut Reader<'_>, args: &SettingArgs, cores: usize) -> Fleet {
-    let mode = reader.read("WORKER_MODE", args.worker_mode.as_deref(), Mode::Both, |value| {
-        let known = Mode::ALL.into_iter().find(|mode| mode.as_str() == value);
-        known.ok_or_else(|| "must be api, worker, both or auto".to_owned())
-    });
-    let mut number = |name: &'static str, given: &Option<String>| {
-        reader.read(name, given.as_deref(), None, |value| {
-            let number = value.parse().ok().filter(|n: &u64| *n <= MOST);
-            number
-                .map(|n| Some(n as usize))
-                .ok_or_else(|| format!("must be a whole number from 0 to {MOST}"))
-        })
-    };
-    let asked = Asked {
-        count: number("WORKER_COUNT", &args.worker_count),
-        min: number("MIN_WORKERS", &args.min_workers),
-        max: number("MAX_WORKERS", &args.max_workers),
-        coordinator: reader.read("IS_COORDINATOR", args.is_coordinator.as_deref(), None, |value| {
-            value.parse().map(Some).map_err(|_| "must be true or false".to_owned())
-        }),
-    };
-    resolve(mode, asked, cores).unwrap_or_else(|contradictions| {
+/// Reads `WORKER_MODE`.
+pub(super) fn parse_mode(text: &str) -> Result<Mode, String> {
+    let known = Mode::ALL.into_iter().find(|mode| mode.as_str() == text);
+    known.ok_or_else(|| "must be api, worker, both or auto".to_owned())
+}
+
+/// Reads a number of workers.
+pub(super) fn parse_workers(text: &str) -> Result<usize, String> {
+    whole(text, 0..=MOST)
+}
+
+/// The fleet of the settings; contradictions between them are mistakes.
+pub(super) fn read_fleet(reader: &mut Reader<'_>, values: &Values, cores: usize) -> Fleet {
+    let roles = roles(values.worker_mode, values.is_coordinator);
+    let asked =
+        Asked { count: values.worker_count, min: values.min_workers, max: values.max_workers };
+    resolve(values.worker_mode, roles, asked, cores).unwrap_or_else(|contradictions| {
         reader.mistakes.extend(contradictions);
         // Not used: there are mistakes.
-        Fleet { mode, roles: roles(mode, None), count: 0, min: 0, max: 0 }
+        Fleet { mode: values.worker_mode, roles, count: 0, min: 0, max: 0 }
     })
 }
 
-fn roles(mode: Mode, coordinator: Option<bool>) -> Roles {
-    Roles {
-        api: mode != Mode::Worker,
-        worker: mode != Mode::Api,
-        // Elected among those that may; nobody has to be told to.
-        coordinator: coordinator.unwrap_or(true),
-    }
+fn roles(mode: Mode, coordinator: bool) -> Roles {
+    Roles { api: mode != Mode::Worker, worker: mode != Mode::Api, coordinator }
 }
 
-/// Pure: what a node is, or which settings contradict each other.
-fn resolve(mode: Mode, asked: Asked, cores: usize) -> Result<Fleet, Vec<Mistake>> {
-    let roles = roles(mode, asked.coordinator);
+/// Pure: the fleet, or the settings that contradict each other.
+fn resolve(mode: Mode, roles: Roles, asked: Asked, cores: usize) -> Result<Fleet, Vec<Mistake>> {
     if !roles.worker {
         return Ok(Fleet { mode, roles, count: 0, min: 0, max: 0 });
     }
     check(mode, asked)?;
-    let Asked { count, min, max, .. } = asked;
+    let Asked { count, min, max } = asked;
     let fewest = if mode == Mode::Auto { 0 } else { FEWEST };
     let (min, max) = match (count, min, max) {
         (Some(count), None, None) if mode == Mode::Auto => (0, count.max(1)),
@@ -130,7 +119,7 @@ fn check(mode: Mode, asked: Asked) -> Result<(), Vec<Mistake>> {
     let mut mistake = |name, value: usize, right: String| {
         wrong.push(Mistake { name, value: value.to_string(), right });
     };
-    let Asked { count, min, max, .. } = asked;
+    let Asked { count, min, max } = asked;
     if mode != Mode::Auto {
         let word = mode.as_str();
         for (name, value) in [("WORKER_COUNT", count), ("MIN_WORKERS", min)] {
@@ -167,10 +156,15 @@ fn check(mode: Mode, asked: Asked) -> Result<(), Vec<Mistake>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::given::Given;
     use super::*;
 
+    fn resolved(mode: Mode, asked: Asked, cores: usize) -> Result<Fleet, Vec<Mistake>> {
+        resolve(mode, roles(mode, true), asked, cores)
+    }
+
     fn asked(count: Option<usize>, min: Option<usize>, max: Option<usize>) -> Asked {
-        Asked { count, min, max, coordinator: None }
+        Asked { count, min, max }
     }
 
     #[test]
@@ -181,8 +175,9 @@ mod tests {
             (Mode::Both, true, true),
             (Mode::Auto, true, true),
         ] {
-            for (wish, coordinator) in [(None, true), (Some(true), true), (Some(false), false)] {
-                assert_eq!(roles(mode, wish), Roles { api, worker, coordinator }, "{mode:?}");
+            for coordinator in [true, false] {
+                let wanted = Roles { api, worker, coordinator };
+                assert_eq!(roles(mode, coordinator), wanted, "{mode:?}");
             }
         }
     }
@@ -210,7 +205,7 @@ mod tests {
             ((Api, 4, Some(3), Some(9), Some(1)), (0, 0, 0)),
         ];
         for ((mode, cores, count, min, max), wanted) in table {
-            let fleet = resolve(mode, asked(count, min, max), cores).unwrap();
+            let fleet = resolved(mode, asked(count, min, max), cores).unwrap();
             let found = (fleet.count, fleet.min, fleet.max);
             assert_eq!(found, wanted, "{mode:?} {cores} {count:?} {min:?} {max:?}");
             assert!(fleet.min <= fleet.count && fleet.count <= fleet.max);
@@ -228,7 +223,7 @@ mod tests {
             (Mode::Auto, asked(None, None, Some(0)), ["MAX_WORKERS=0", "WORKER_MODE=api"]),
         ];
         for (mode, asked, parts) in table {
-            let mistakes = resolve(mode, asked, 4).unwrap_err();
+            let mistakes = resolved(mode, asked, 4).unwrap_err();
             let text = mistakes.iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n");
             assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text}");
         }
@@ -248,18 +243,13 @@ mod tests {
             let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
             let variables: std::collections::BTreeMap<&str, &str> =
                 lines.map(|line| line.split_once('=').unwrap()).collect();
-            let variable = |name: &str| variables.get(name).map(|value| (*value).to_owned());
-            let args = SettingArgs {
-                worker_mode: variable("WORKER_MODE"),
-                worker_count: variable("WORKER_COUNT"),
-                min_workers: variable("MIN_WORKERS"),
-                max_workers: variable("MAX_WORKERS"),
-                is_coordinator: variable("IS_COORDINATOR"),
-                ..SettingArgs::default()
-            };
-            let mut reader = Reader::new(&variable);
-            let fleet = read_fleet(&mut reader, &args, 2);
-            super::super::scaling::read_scaling(&mut reader);
+            let filled_in = |value: &&&str| !value.contains("FILL_IN");
+            let variable =
+                |name: &str| variables.get(name).filter(filled_in).map(|value| (*value).to_owned());
+            let texts = Given::default().texts(&variable);
+            let mut reader = Reader::new(&texts);
+            let values = Values::read(&mut reader).unwrap();
+            let fleet = read_fleet(&mut reader, &values, 2);
             assert!(reader.mistakes.is_empty(), "{name}: {:?}", reader.mistakes);
             assert_eq!(
                 (fleet.mode, (fleet.count, fleet.min, fleet.max)),

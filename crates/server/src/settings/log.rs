@@ -1,18 +1,19 @@
-//! What is logged, and how: `LOG_LEVEL`, `LOG_FORMAT`.
+//! What is logged, and in which format: `LOG_LEVEL`, `LOG_FORMAT`.
 
 use tracing_subscriber::EnvFilter;
 
+use super::given::Given;
 use super::reader::{Mistake, Reader};
-use crate::cli::SettingArgs;
+use super::table::rows;
 
-/// What is logged, and how.
+/// What is logged, and in which format.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     pub(crate) level: String,
     pub(crate) format: LogFormat,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     Text,
@@ -20,33 +21,35 @@ pub(crate) enum LogFormat {
 }
 
 impl Log {
-    /// Only what a command needs that has no other settings.
-    pub(crate) fn resolve(args: &SettingArgs) -> Result<Self, Vec<Mistake>> {
-        let mut reader = Reader::new(&|_| None);
-        let log = read_log(&mut reader, args);
-        if reader.mistakes.is_empty() { Ok(log) } else { Err(reader.mistakes) }
+    /// Reads the settings of the log alone, for a command that needs no others.
+    pub(crate) fn resolve(given: &Given) -> Result<Self, Vec<Mistake>> {
+        let texts = given.texts(&|_| None);
+        let mut reader = Reader::new(&texts);
+        let (level, format) = (reader.value(&rows::log_level()), reader.value(&rows::log_format()));
+        match (level, format) {
+            (Some(level), Some(format)) if reader.mistakes.is_empty() => Ok(Self { level, format }),
+            _ => Err(reader.mistakes),
+        }
     }
 }
 
-pub(super) fn read_log(reader: &mut Reader<'_>, args: &SettingArgs) -> Log {
-    let right = "must be error, warn, info, debug, trace or off, or a list of these such as \
-                 info,stampede_broker=debug";
-    let level = reader.read("LOG_LEVEL", args.log_level.as_deref(), "info".to_owned(), |value| {
-        let fits = value.split(',').all(is_log_directive) && EnvFilter::try_new(value).is_ok();
-        if fits { Ok(value.to_owned()) } else { Err(right.to_owned()) }
-    });
-    let format =
-        reader.read(
-            "LOG_FORMAT",
-            args.log_format.as_deref(),
-            LogFormat::Text,
-            |value| match value {
-                "text" => Ok(LogFormat::Text),
-                "json" => Ok(LogFormat::Json),
-                _ => Err("must be text or json".to_owned()),
-            },
-        );
-    Log { level, format }
+/// Reads `LOG_LEVEL`.
+pub(super) fn parse_level(text: &str) -> Result<String, String> {
+    let fits = text.split(',').all(is_log_directive) && EnvFilter::try_new(text).is_ok();
+    fits.then(|| text.to_owned()).ok_or_else(|| {
+        "must be error, warn, info, debug, trace or off, or a list of these such as \
+         info,stampede_broker=debug"
+            .to_owned()
+    })
+}
+
+/// Reads `LOG_FORMAT`.
+pub(super) fn parse_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("must be text or json".to_owned()),
+    }
 }
 
 /// A level, or a module with its level. A bare word would be taken for a module and silence the rest.
@@ -67,8 +70,8 @@ mod tests {
             ("warn,stampede_broker=debug", true),
             ("x=loud", false),
         ] {
-            let args = SettingArgs { log_level: Some(level.into()), ..SettingArgs::default() };
-            assert_eq!(Log::resolve(&args).is_ok(), fine, "{level}");
+            let given = Given::from([("LOG_LEVEL", level)]);
+            assert_eq!(Log::resolve(&given).is_ok(), fine, "{level}");
         }
     }
 }

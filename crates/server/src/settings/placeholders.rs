@@ -1,28 +1,14 @@
-//! Settings that were copied from a profile (`deploy/profiles`) and not filled in.
+//! Placeholders: settings that were copied from a profile (`deploy/profiles`) and not filled in.
 
-use super::reader::{Environment, Mistake};
-use crate::cli::SettingArgs;
+use super::given::Texts;
+use super::reader::Mistake;
 
-/// What placeholders begin with: it means nothing to a shell, to systemd and to docker.
+/// The beginning of a placeholder. It means nothing to a shell, to systemd and to docker.
 const MARK: &str = "FILL_IN";
 
-/// Every setting that still has a placeholder.
-pub(super) fn find(args: &SettingArgs, environment: Environment<'_>) -> Vec<Mistake> {
-    let given = |value: &Option<String>| value.clone().unwrap_or_default();
-    let variable = |name: &'static str| (name, environment(name).unwrap_or_default());
-    let settings = [
-        ("SERVER_NAME", given(&args.server_name)),
-        ("REDIS_URL", given(&args.redis_url)),
-        ("DATABASE_URL", given(&args.database_url)),
-        ("DATA_DIR", given(&args.data_dir)),
-        ("PUBLIC_PATH", given(&args.public_path)),
-        variable("NFS_PATH"),
-        variable("REDIS_HOST"),
-        variable("REDIS_PASSWORD"),
-        variable("ADMIN_KEY"),
-        variable("TICKET_KEY_SECRET"),
-    ];
-    settings.into_iter().filter_map(|(name, value)| mistake(name, &value)).collect()
+/// A mistake for every setting that still has a placeholder.
+pub(super) fn find(texts: &Texts) -> Vec<Mistake> {
+    texts.iter().filter_map(|(name, text)| mistake(name, text)).collect()
 }
 
 fn mistake(name: &'static str, value: &str) -> Option<Mistake> {
@@ -33,11 +19,11 @@ fn mistake(name: &'static str, value: &str) -> Option<Mistake> {
     let hint =
         if name == "TICKET_KEY_SECRET" { "; make it with: openssl rand -hex 32" } else { "" };
     let right = format!("is not filled in: put your own in place of {}{hint}", marks.join(" and "));
-    // What stands beside a placeholder may be a password already.
+    // The rest of the value may hold a password already.
     Some(Mistake { name, value: "…".to_owned(), right })
 }
 
-/// The placeholders in a value: marks of ours, and `<…>` as people write it.
+/// The placeholders in a value: words that begin with the mark, and `<…>` as people write it.
 fn marks(value: &str) -> Vec<&str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut marks: Vec<&str> =
@@ -49,6 +35,7 @@ fn marks(value: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::given::Given;
     use super::*;
 
     #[test]
@@ -84,12 +71,7 @@ mod tests {
             let variable = |name: &str| {
                 pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
             };
-            let args = SettingArgs {
-                redis_url: variable("REDIS_URL"),
-                database_url: variable("DATABASE_URL"),
-                ..SettingArgs::default()
-            };
-            let found = find(&args, &variable);
+            let found = find(&Given::default().texts(&variable));
             assert_eq!(found.len(), count, "{profile}: {found:?}");
             // Neither a shell nor systemd nor docker may take any of it for something else.
             let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@=".contains(c);

@@ -1,6 +1,9 @@
-//! Reading settings one by one, and collecting every mistake.
+//! Reads settings one by one and collects every mistake.
 
 use std::fmt;
+
+use super::given::Texts;
+use super::row::{Fallback, Row, Secrecy};
 
 /// A setting that cannot be used: the variable, its value, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +19,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Whatever stands before an `@` may be a password.
+/// The value without the text before an `@`, which may be a password.
 fn without_secret(value: &str) -> String {
     match value.rsplit_once('@') {
         Some((before, after)) => match before.split_once("://") {
@@ -27,18 +30,15 @@ fn without_secret(value: &str) -> String {
     }
 }
 
-/// Where settings without a flag come from.
-pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// Reads settings and remembers what was wrong.
+/// Reads settings and remembers the mistakes.
 pub(super) struct Reader<'a> {
-    pub(super) environment: Environment<'a>,
+    texts: &'a Texts,
     pub(super) mistakes: Vec<Mistake>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(environment: Environment<'a>) -> Self {
-        Self { environment, mistakes: Vec::new() }
+    pub(super) fn new(texts: &'a Texts) -> Self {
+        Self { texts, mistakes: Vec::new() }
     }
 
     /// Notes a setting that cannot be used.
@@ -52,52 +52,37 @@ impl<'a> Reader<'a> {
         self.mistakes.push(mistake);
     }
 
-    /// Reads one setting; an empty one counts as not given.
-    pub(super) fn read<T>(
-        &mut self,
-        name: &'static str,
-        given: Option<&str>,
-        default: T,
-        parse: impl FnOnce(&str) -> Result<T, String>,
-    ) -> T {
-        let Some(value) = given.map(str::trim).filter(|value| !value.is_empty()) else {
-            return default;
-        };
-        parse(value).unwrap_or_else(|right| {
-            self.mistakes.push(Mistake { name, value: value.to_owned(), right });
-            default
-        })
+    /// Whether somebody has set the variable.
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        self.texts.get(name).is_some()
     }
 
-    /// Reads a whole number within bounds.
-    pub(super) fn number(
-        &mut self,
-        name: &'static str,
-        given: Option<&str>,
-        default: u64,
-        bounds: std::ops::RangeInclusive<u64>,
-    ) -> u64 {
-        self.read(name, given, default, |value| {
-            value.parse().ok().filter(|n| bounds.contains(n)).ok_or_else(|| {
-                format!("must be a whole number from {} to {}", bounds.start(), bounds.end())
-            })
-        })
+    /// Reads one setting. A wrong text is noted, and the default is used instead of it. `None`: the
+    /// default of the table is wrong, and this is noted.
+    pub(super) fn value<T>(&mut self, row: &Row<T>) -> Option<T> {
+        let setting = &row.setting;
+        let ignored = setting.ignored_beside.is_some_and(|other| self.is_given(other));
+        if let Some(text) = self.texts.get(setting.name).filter(|_| !ignored) {
+            // Spaces may be part of a password.
+            let hidden = setting.secrecy == Secrecy::Hidden;
+            match (row.parse)(if hidden { text } else { text.trim() }) {
+                Ok(value) => return Some(value),
+                Err(right) => {
+                    self.mistake(setting.name, if hidden { "…" } else { text.trim() }, right)
+                }
+            }
+        }
+        match &row.fallback {
+            Fallback::Computed(value) => Some(value()),
+            Fallback::Text(text) => (row.parse)(text)
+                .map_err(|right| self.mistake(setting.name, text, format!("the default: {right}")))
+                .ok(),
+        }
     }
 
     /// Whether a variable that begins so was found wrong.
     pub(super) fn blames(&self, beginning: &str) -> bool {
         self.mistakes.iter().any(|mistake| mistake.name.starts_with(beginning))
-    }
-
-    pub(super) fn variable(&self, name: &str) -> Option<String> {
-        (self.environment)(name).filter(|value| !value.trim().is_empty())
-    }
-
-    /// A setting of the product that this version cannot honour: better to stop than to ignore it.
-    pub(super) fn refuse(&mut self, name: &'static str, right: &str) {
-        if let Some(value) = self.variable(name) {
-            self.mistakes.push(Mistake { name, value, right: right.to_owned() });
-        }
     }
 }
 

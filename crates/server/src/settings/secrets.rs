@@ -1,30 +1,22 @@
-//! Secrets: never shown, checked for what can be checked.
+//! Secrets: never shown, and checked as far as possible.
 
-use super::reader::Reader;
-
-/// Characters of a secret.
+/// Fewest characters of a secret.
 const MIN_SECRET: usize = 32;
 
-pub(super) fn read_admin_key(reader: &mut Reader<'_>) -> Option<String> {
-    let key = reader.variable("ADMIN_KEY")?;
-    // It travels in a header: anything else could never be presented.
-    if key.chars().all(|c| c.is_ascii_graphic()) {
-        return Some(key);
+/// Reads `ADMIN_KEY`. It is sent in a header, so it must be visible ASCII.
+pub(super) fn admin_key(text: &str) -> Result<String, String> {
+    if text.chars().all(|c| c.is_ascii_graphic()) {
+        return Ok(text.to_owned());
     }
-    let right = "must be visible ASCII characters without spaces";
-    reader.mistake("ADMIN_KEY", "…", right);
-    None
+    Err("must be visible ASCII characters without spaces".to_owned())
 }
 
-pub(super) fn read_ticket_key_secret(reader: &mut Reader<'_>) -> Option<String> {
-    let secret = reader.variable("TICKET_KEY_SECRET")?;
-    // It is not stretched, so it must not be guessable.
-    if secret.len() >= MIN_SECRET && secret.chars().all(|c| c.is_ascii_graphic()) {
-        return Some(secret);
+/// Reads `TICKET_KEY_SECRET`. It is used without key stretching, so a short one could be guessed.
+pub(super) fn ticket_key_secret(text: &str) -> Result<String, String> {
+    if text.len() >= MIN_SECRET && text.chars().all(|c| c.is_ascii_graphic()) {
+        return Ok(text.to_owned());
     }
-    let right = format!(
+    Err(format!(
         "must be at least {MIN_SECRET} random visible ASCII characters; make it with: openssl rand -hex 32"
-    );
-    reader.mistake("TICKET_KEY_SECRET", "…", right);
-    None
+    ))
 }

@@ -183,6 +183,19 @@ fn settings_are_explained_where_they_are_looked_for_and_not_everywhere() {
 }
 
 #[test]
+fn all_settings_are_listed_for_the_terminal_and_for_the_document() {
+    let listed = |arguments: &[&str]| {
+        let output = std::process::Command::new(STAMPEDE).args(arguments).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for name in ["MAX_JOB_BYTES", "SCALE_UP_PRESSURE", "TICKET_KEY_SECRET", "LOG_FORMAT"] {
+        assert!(listed(&["settings"]).contains(name), "{name}");
+        assert!(listed(&["settings", "--markdown"]).contains(&format!("| `{name}` |")), "{name}");
+    }
+}
+
+#[test]
 fn the_example_of_an_order_pipeline_speaks_to_people() {
     let output = std::process::Command::new(STAMPEDE)
         .args(["example", "orders", "--orders", "60"])

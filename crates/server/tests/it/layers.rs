@@ -2,7 +2,7 @@
 //! ARCHITECTURE.md.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap()
@@ -24,9 +24,22 @@ fn layers() -> BTreeMap<String, Option<u32>> {
     rows.collect()
 }
 
+/// The folder of a crate: `example-orders` is `examples/orders`, all others are in `crates`.
+fn folder(name: &str) -> PathBuf {
+    match name.strip_prefix("example-") {
+        Some(example) => workspace().join("examples").join(example),
+        None => workspace().join("crates").join(name),
+    }
+}
+
 fn manifest(name: &str) -> toml::Table {
-    let path = workspace().join("crates").join(name).join("Cargo.toml");
-    std::fs::read_to_string(path).unwrap().parse().unwrap()
+    std::fs::read_to_string(folder(name).join("Cargo.toml")).unwrap().parse().unwrap()
+}
+
+/// The names of the folders in `crates` or `examples`.
+fn folders_in(parent: &str) -> Vec<String> {
+    let folders = std::fs::read_dir(workspace().join(parent)).unwrap();
+    folders.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 /// Our own crates among the dependencies in one section of a manifest.
@@ -38,9 +51,8 @@ fn own_dependencies(manifest: &toml::Table, section: &str) -> Vec<String> {
 
 #[test]
 fn every_crate_stands_in_the_table_and_every_row_has_a_crate() {
-    let folders = std::fs::read_dir(workspace().join("crates")).unwrap();
-    let mut folders: Vec<String> =
-        folders.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut folders = folders_in("crates");
+    folders.extend(folders_in("examples").iter().map(|name| format!("example-{name}")));
     folders.sort();
     assert_eq!(folders, layers().into_keys().collect::<Vec<_>>());
 }

@@ -1,6 +1,6 @@
-//! `stampede engine export` and `import`: the whole keyspace to or from a Redis.
+//! `stampede engine export` and `import`: copies the whole keyspace to or from a Redis.
 //!
-//! A journal that nobody uses is opened by an engine of our own, behind a socket in a temporary folder.
+//! For a journal that no engine has open, the command starts an engine behind a socket in a temporary folder.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::{Export, FsyncArg, Import};
 use crate::local_engine::{self, Running};
 
-/// What else a person can do when a running server has the journal.
+/// The remedy when a running server has the journal open.
 const RUNNING: &str = "Or copy from or to the running one with its URL: \"stampede serve\" writes it to the file \
                        engine.url beside the journal's folder";
 
@@ -55,7 +55,7 @@ fn target(replace: bool) -> Target {
     if replace { Target::Replace } else { Target::MustBeEmpty }
 }
 
-/// An engine of our own on a journal.
+/// An engine that this command has started on a journal.
 struct Opened {
     running: Running,
     folder: tempfile::TempDir,
@@ -68,11 +68,11 @@ impl Opened {
             tcp: Vec::new(),
             unix: Some(folder.path().join("engine.sock")),
             dir: Some(dir.to_owned()),
-            // Closing it syncs everything; until then the copy is not whole anyway.
+            // Closing the engine syncs everything; until then the copy is incomplete anyway.
             journal: local_engine::journal_config(FsyncArg::Everysec),
             ..Config::default()
         };
-        // If it fails, the copy does, too.
+        // A failure of the engine fails the copy, too.
         match Running::start(config, CancellationToken::new()).await {
             Ok(running) => Ok(Self { running, folder }),
             Err(error @ StartError::Journal(journal::Error::Locked { .. })) => {

@@ -46,7 +46,7 @@ pub(super) fn repair(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A wrong folder must not pass for an empty journal.
+/// Refuses a folder without a journal, so that a mistyped one is not taken for an empty journal.
 fn exists(dir: &Path) -> Result<()> {
     if !dir.join("manifest").exists()
         && !std::fs::read_dir(dir).is_ok_and(|mut files| files.next().is_some())

@@ -1,4 +1,4 @@
-//! `stampede engine run`: the engine until it is told to stop.
+//! `stampede engine run`: runs the engine until SIGTERM, SIGINT or SHUTDOWN.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -61,7 +61,7 @@ fn config(default_dir: PathBuf, options: &EngineRun) -> Result<Config> {
     })
 }
 
-/// Looks before the journal is opened: a mistyped port is no reason to touch that.
+/// Checks the addresses before the journal is opened, so that a mistyped port changes nothing on disk.
 fn must_be_free(address: SocketAddr) -> Result<()> {
     let Err(error) = std::net::TcpListener::bind(address) else { return Ok(()) };
     match error.kind() {
@@ -74,24 +74,25 @@ fn must_be_free(address: SocketAddr) -> Result<()> {
     }
 }
 
-/// Who has chosen the address.
+/// Whether the operator has chosen the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
     Ours,
     Theirs,
 }
 
-/// Where to listen. If it is our choice also on IPv6, where there is such a thing: `localhost` may mean either.
+/// The addresses to listen on. The default is loopback of IPv4 and, where it exists, of IPv6: `localhost` may
+/// mean either.
 fn addresses(bind: IpAddr, port: u16, choice: Choice) -> Vec<SocketAddr> {
     let second = SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port);
     let both = choice == Choice::Ours && port != 0 && std::net::TcpListener::bind(second).is_ok();
     [SocketAddr::new(bind, port)].into_iter().chain(both.then_some(second)).collect()
 }
 
-/// Tells the person at the terminal, or whoever started us, that clients can connect, and where.
+/// Prints that clients can connect, and the addresses.
 fn greet(server: &Server, options: &EngineRun, dir: Option<&Path>) {
     let text = banner(server, options, dir);
-    // In one go, and whether somebody reads it or not.
+    // One write; that nobody reads it is no error.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use rustix::system::uname;
 
-use crate::keys::AdminKey;
+use crate::admin_key::AdminKey;
 use crate::settings::Settings;
 
 /// Tells where to look, and how to get in.

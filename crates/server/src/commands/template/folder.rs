@@ -1,4 +1,4 @@
-//! A template in a folder: read whole, written without overwriting anything.
+//! A template in a folder: reads all files; writes only into new or empty folders.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,10 +8,10 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 use stampede_model::{MAIN_FILE, TemplateFiles};
 
-/// Folders in folders; deeper is most likely a loop of links.
+/// Deepest nesting of folders; a deeper one is most likely a loop of links.
 const DEPTH: usize = 8;
 
-/// What a file looked like from outside: other values mean that it was saved.
+/// The metadata of a file; it changes when the file is saved.
 pub(super) type Traces = BTreeMap<String, (Option<SystemTime>, u64)>;
 
 /// Reads all files but hidden ones and previews that were made before.
@@ -36,7 +36,7 @@ pub(super) fn read(dir: &Path, output: Option<&Path>) -> Result<TemplateFiles> {
     TemplateFiles::new(files).with_context(|| format!("the files in {}", dir.display()))
 }
 
-/// What the files look like from outside.
+/// The metadata of all files.
 pub(super) fn traces(dir: &Path, output: Option<&Path>) -> Result<Traces> {
     let traces = list(dir, output)?.into_iter().map(|(name, path)| {
         let found = fs::metadata(path).ok();
@@ -68,7 +68,7 @@ fn walk(dir: &Path, prefix: &str, depth: usize, found: &mut Vec<(String, PathBuf
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
             bail!("{} has a name that is not UTF-8", path.display());
         };
-        // Hidden files, and what editors leave behind.
+        // Hidden files, and backup files of editors.
         if name.starts_with('.') || name.ends_with('~') {
             continue;
         }
@@ -100,12 +100,12 @@ pub(super) fn write(dir: &Path, files: &TemplateFiles) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file whole: a viewer that reloads it never sees half of it.
+/// Writes a file atomically: a viewer that reloads it never sees half of it.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let write = || -> std::io::Result<()> {
-        // A preview is no secret: with the rights that any new file has.
+        // Temporary files are private; a preview gets the permissions of any new file.
         let rights = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         let mut builder = tempfile::Builder::new();
         let mut draft = builder.prefix(".preview-").permissions(rights).tempfile_in(folder)?;

@@ -1,7 +1,7 @@
-//! `stampede template publish`: checked here, handed to a running server, given to an event.
+//! `stampede template publish`: checks a template, sends it to a running server, and assigns it to an event.
 //!
-//! Which template it becomes a revision of is found by its name among those of the key's user, so that
-//! a folder can be published again and again from anywhere without remembering anything.
+//! The name decides which template of the key's user gets the new revision. So a folder can be published
+//! again from any machine.
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -46,7 +46,7 @@ fn folder_name(options: &TemplatePublish) -> Result<String> {
         .context("the folder has no name that could be the template's: give --name")
 }
 
-/// Mistakes are shown here, where the files are.
+/// Compiles the template here, and prints mistakes with their source lines.
 async fn check(files: &TemplateFiles, options: &TemplatePublish) -> Result<()> {
     let event = sample::event();
     let document = sample::document(&event, sample::holder(), sample::price(&event));
@@ -113,7 +113,7 @@ async fn hand_over(
             (client.create_template(&new).await?, Kind::New)
         }
         Some((id, revision)) => {
-            // With --id, it keeps its name unless another is given.
+            // With --id the template keeps its name unless --name is given.
             let update = TemplateUpdate { name: options.name.clone(), files, note };
             let after = client.update_template(&id, &update).await?;
             let same = Some(after.template.revision) == revision;

@@ -1,4 +1,4 @@
-//! Mistakes as a person wants to see them: the line, and where in it.
+//! Mistakes for the terminal: the source line, and a caret below the place.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use stampede_press::Warning;
 /// Most mistakes shown; the first is usually the cause of the others.
 const SHOWN: usize = 20;
 
-/// Shows each with its source line and a caret below the place.
+/// Prints each mistake with its source line and a caret below the place.
 pub(super) fn diagnostics(diagnostics: &[Diagnostic], files: &TemplateFiles) {
     for diagnostic in diagnostics.iter().take(SHOWN) {
         eprintln!("{}", drawn(diagnostic, files));
@@ -18,7 +18,7 @@ pub(super) fn diagnostics(diagnostics: &[Diagnostic], files: &TemplateFiles) {
     }
 }
 
-/// A warning about the sample ticket, which is about no line of the template.
+/// A warning about the sample ticket; it belongs to no line of the template.
 pub(super) fn of_ticket(warning: &Warning) -> Diagnostic {
     Diagnostic::warning(warning.message.clone())
 }

@@ -1,7 +1,7 @@
-//! `stampede template watch`: a preview that follows the files.
+//! `stampede template watch`: makes the preview again whenever a file is saved.
 //!
-//! The files are looked at a few times a second instead of waiting for the system to report changes:
-//! that works on every disk, shared folders of containers included, and a template has few files.
+//! The files are polled a few times a second. Polling works on every disk, shared folders of containers
+//! included, where notifications of the system do not; and a template has few files.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::cli::TemplatePreview;
 use crate::commands::signals::stop_on_signal;
 use crate::compiler;
 
-/// How often the files are looked at.
+/// Time between two polls.
 const LOOK: Duration = Duration::from_millis(150);
 
 pub(super) async fn run(options: &TemplatePreview) -> Result<()> {
     let output = Output::of(options)?;
     let dir = &options.source.dir;
-    // A folder that is not there, or values that cannot be read, will not mend by themselves.
+    // A missing folder or unreadable values end the command: saving a file would not help.
     folder::read(dir, Some(&output.path))?;
     values(&options.source)?;
     let compiler = compiler::start()?;
@@ -29,7 +29,7 @@ pub(super) async fn run(options: &TemplatePreview) -> Result<()> {
     println!("watching {}; Ctrl-C ends it", dir.display());
     let mut seen: Option<Traces> = None;
     while !stop.is_cancelled() {
-        // Looked at before it is read: what is saved while we read is seen the next time.
+        // Metadata are taken before the files are read, so a save during reading is noticed at the next poll.
         let traces = folder::traces(dir, Some(&output.path)).ok();
         if traces.is_some() && traces != seen {
             seen = traces;
@@ -46,7 +46,7 @@ pub(super) async fn run(options: &TemplatePreview) -> Result<()> {
     Ok(())
 }
 
-/// Makes the preview; whatever is wrong is shown, and the watching goes on.
+/// Makes the preview. Mistakes are printed and do not end the command.
 async fn show(options: &TemplatePreview, output: &Output, compiler: &dyn stampede_press::Compiler) {
     let files = match folder::read(&options.source.dir, Some(&output.path)) {
         Ok(files) => files,

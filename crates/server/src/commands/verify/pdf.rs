@@ -1,7 +1,7 @@
-//! Reading the QR codes of a PDF as a scanner does: the pages are painted by poppler and looked at by zbar.
+//! Reads the QR codes of a PDF: poppler renders the pages, zbar finds the codes.
 //!
-//! Both are programs of their own: a hostile file meets them, not us, and they are ended when they take
-//! too long. The file reaches them through a pipe, so its name is never an argument.
+//! Both are separate programs, so a hostile file cannot harm this process; they are killed when they take
+//! too long. They read the file from a pipe, so its name is never an argument.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -12,11 +12,11 @@ use stampede_model::Token;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// Pages that are looked at.
+/// Most pages that are read.
 const PAGES: &str = "50";
-/// Fine enough for a code of 16 mm.
+/// Resolution in dots per inch; it suffices for a code of 16 mm.
 const DPI: &str = "200";
-/// Larger files are not ours.
+/// Largest file in bytes; our own are smaller.
 const MAX_BYTES: u64 = 256 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -48,7 +48,7 @@ pub(super) async fn codes(path: &Path) -> Result<Vec<String>> {
     let scanned = run("zbarimg", folder.path(), &arguments, &[]).await?;
     let found: Vec<String> =
         String::from_utf8_lossy(&scanned.stdout).lines().map(str::to_owned).collect();
-    // A template may have other codes beside the ticket's, such as a link.
+    // A template may have other codes beside the ticket's token, such as a link.
     let tokens: Vec<String> =
         found.iter().filter(|text| text.parse::<Token>().is_ok()).cloned().collect();
     match (tokens.is_empty(), found.len()) {
@@ -79,7 +79,7 @@ async fn run(program: &str, folder: &Path, arguments: &[&str], input: &[u8]) -> 
     let work = async {
         let (output, ()) = tokio::join!(child.wait_with_output(), async {
             if let Some(mut stdin) = stdin {
-                // One that does not read all of it has a reason, which it tells.
+                // A program that stops reading early prints the reason.
                 stdin.write_all(input).await.ok();
             }
         });

@@ -1,0 +1,63 @@
+//! `stampede bench …`: everything that is measured.
+//!
+//! | file | measures |
+//! |---|---|
+//! | `tickets.rs` | from order to ready PDFs, through a whole server |
+//! | `idle.rs` | CPU and memory of a node that has nothing to do |
+//! | `render.rs` | CPU for one ticket: stamped, typeset, and made by other programs |
+//! | `engine.rs` | the embedded engine beside redis-server |
+//! | `queue.rs` | our queues beside Node's BullMQ |
+//!
+//! A benchmark never touches data of the person who runs it: servers are child processes, started from
+//! the running program with an empty environment, in temporary folders (`server.rs`, `engine/servers.rs`).
+//! So the program must be the `stampede` binary: it is started again as `serve` and as `engine run`.
+
+// The figures are for the person at the terminal.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod engine;
+mod figures;
+mod idle;
+mod local;
+mod processes;
+mod queue;
+mod render;
+mod server;
+mod tickets;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+pub use self::engine::{BenchEngine, Fsync};
+pub use self::idle::BenchIdle;
+pub use self::queue::BenchQueue;
+pub use self::render::BenchRender;
+pub use self::tickets::BenchTickets;
+
+/// Commands of `bench`.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// From order to ready PDFs, through a server that it starts in a temporary folder
+    Tickets(BenchTickets),
+    /// CPU time and memory of a node that has nothing to do
+    Idle(BenchIdle),
+    /// CPU time of one ticket: stamped, typeset, and made by other programs that are installed
+    Render(BenchRender),
+    /// The embedded engine beside redis-server: jobs a second, latency, memory, restart
+    Engine(BenchEngine),
+    /// Our queues beside Node's BullMQ on the same redis-server: jobs a second, latency
+    Queue(BenchQueue),
+}
+
+impl Bench {
+    /// Measures, and prints the figures.
+    pub async fn run(self) -> Result<()> {
+        match self {
+            Self::Tickets(options) => tickets::run(options).await,
+            Self::Idle(options) => idle::run(options).await,
+            Self::Render(options) => render::run(options).await,
+            Self::Engine(options) => engine::run(options).await,
+            Self::Queue(options) => queue::run(options).await,
+        }
+    }
+}

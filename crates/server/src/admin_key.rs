@@ -1,0 +1,48 @@
+//! The first admin key, and the secrets of new API keys.
+
+use anyhow::Result;
+use stampede_model::{KeyHash, KeyId, Principal, Role, Timestamp};
+use stampede_store::Store;
+
+use crate::settings::Settings;
+
+/// The user of `ADMIN_KEY` and of the key made at the first start.
+const ADMIN_USER: &str = "admin";
+
+/// A shorter `ADMIN_KEY` is logged as a warning.
+const SHORT_KEY: usize = 16;
+
+/// Where the admin key comes from.
+pub(crate) enum AdminKey {
+    /// Made at this start; it is shown once.
+    New(String),
+    /// Set by the operator as `ADMIN_KEY`.
+    Preset,
+    /// Made at an earlier start.
+    Known,
+}
+
+/// Makes an admin key unless there is one.
+pub(crate) async fn ensure_admin_key(settings: &Settings, store: &Store) -> Result<AdminKey> {
+    let preset = settings.admin_key.as_deref().map(KeyHash::of);
+    store.preset_admin_key(preset.as_ref(), Timestamp::now()).await?;
+    if let Some(key) = &settings.admin_key {
+        if key.len() < SHORT_KEY {
+            tracing::warn!("ADMIN_KEY has fewer than {SHORT_KEY} characters and may be guessed");
+        }
+        return Ok(AdminKey::Preset);
+    }
+    if store.has_admin_key().await? {
+        return Ok(AdminKey::Known);
+    }
+    let principal = Principal { user: ADMIN_USER.to_owned(), role: Role::Admin };
+    Ok(AdminKey::New(create(store, &principal, "made at the first start").await?))
+}
+
+/// Makes an API key and returns it; the store keeps only its hash.
+pub(crate) async fn create(store: &Store, principal: &Principal, label: &str) -> Result<String> {
+    let secret = format!("stp_{}", hex::encode(rand::random::<[u8; 32]>()));
+    let hash = KeyHash::of(&secret);
+    store.insert_key(KeyId::generate(), &hash, principal, label, Timestamp::now()).await?;
+    Ok(secret)
+}

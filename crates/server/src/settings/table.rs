@@ -1,0 +1,269 @@
+//! The table of settings. From it come the flags of the command line, `--help`, `docs/settings.md`, the
+//! environment of worker processes, and the checked values (`Values`).
+//!
+//! Adding a setting? Add a row here, and use `settings.<field>` where the value is needed. Then write
+//! the document: `cargo run -p stampede -- settings --markdown > docs/settings.md`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::fleet::{Mode, parse_mode, parse_workers};
+use super::log::{LogFormat, parse_format, parse_level};
+use super::parse::{
+    self, choice, database_url, fraction, milliseconds, node_name, path, readable_file, seconds,
+    switch, text, whole,
+};
+use super::reader::Reader;
+use super::redis::parse_url;
+use super::row::{Group, Row, computed, optional, setting, settings};
+use super::secrets;
+use crate::cli::FsyncArg;
+
+/// Names of the product that this version does not use yet: a start with one of them warns.
+pub(crate) const PLANNED: [&str; 8] = [
+    "WORKER_POOL_SIZE",
+    "WORKER_QUEUE_SIZE",
+    "S3_BUCKET",
+    "S3_REGION",
+    "S3_ENDPOINT",
+    "CDN_URL",
+    "JWT_SECRET",
+    "SENTRY_DSN",
+];
+
+/// Names of the product that this version refuses, because to ignore them would lose data.
+pub(crate) const REFUSED: [(&str, &str); 1] =
+    [("MONGODB_URI", "MongoDB is not supported yet; use DATABASE_URL with sqlite: or postgres://")];
+
+/// Where files are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Storage {
+    Local,
+    Nfs,
+}
+
+settings! {
+    "Node and workers" {
+        worker_mode: Mode = setting("WORKER_MODE", "both", parse_mode)
+            .flag("worker-mode", "MODE")
+            .means("What this node does: api, worker, both, or auto (both, with workers that make way for the API)")
+            .details("A node with `WORKER_MODE=worker` needs `REDIS_URL` and `DATABASE_URL`.");
+        worker_count: Option<usize> = optional("WORKER_COUNT", "one per core", parse_workers)
+            .flag("worker-count", "N")
+            .means("Worker processes: alone exactly so many, with MIN_WORKERS or MAX_WORKERS so many at start");
+        min_workers: Option<usize> = optional("MIN_WORKERS", "2, with WORKER_MODE=auto 0", parse_workers)
+            .flag("min-workers", "N")
+            .means("Fewest workers when there is little to do");
+        max_workers: Option<usize> = optional("MAX_WORKERS", "two per core", parse_workers)
+            .flag("max-workers", "N")
+            .means("Most workers when there is much to do");
+        is_coordinator: bool = setting("IS_COORDINATOR", "true", switch)
+            .flag("is-coordinator", "BOOL")
+            .means("Whether this node may coordinate the cluster: true or false")
+            .details("The nodes that may elect one of them.");
+        job_concurrency: usize = setting("JOB_CONCURRENCY", "16", |text| whole(text, 1..=10_000))
+            .flag("job-concurrency", "N")
+            .means("Jobs a worker runs at a time")
+            .for_workers();
+        server_name: String = computed("SERVER_NAME", "host name and process id", default_name, node_name)
+            .flag("server-name", "NAME")
+            .means("Name of this node")
+            .details("Every node needs a name of its own: at most 63 letters, digits, `-`, `_` or `.`.");
+        worker_memory_limit_mb: u64 = setting("WORKER_MEMORY_LIMIT_MB", "1024", |text| whole(text, 0..=1 << 30))
+            .means("A worker that uses more memory is drained and started again; 0: no limit");
+    }
+    "Address" {
+        host: IpAddr = setting("HOST", "127.0.0.1", parse::host)
+            .flag("host", "ADDRESS")
+            .means("Address to listen on")
+            .details("`0.0.0.0` listens on all addresses of the machine.");
+        port: u16 = setting("PORT", "3000", |text| whole(text, 1..=65_535))
+            .flag("port", "PORT")
+            .means("Port to listen on")
+            .details("A node with `WORKER_MODE=worker` listens only if `PORT` is set, and then answers `/health` and `/ready`.");
+    }
+    "Redis and queues" {
+        redis_url: Option<String> = optional("REDIS_URL", "the embedded engine, in DATA_DIR/engine", parse_url)
+            .flag("redis-url", "URL")
+            .means("Redis or Valkey: redis://, rediss://, redis-sentinel://, redis-cluster://; also REDIS_HOST, REDIS_PORT, REDIS_PASSWORD, REDIS_DB")
+            .details(
+                "The forms: `redis://user:password@host:port/db`, `rediss://…` for TLS, `unix:///path`, \
+                 `redis-sentinel://host:port,host:port/name-of-the-master/db`, `redis-cluster://host:port,host:port`; \
+                 the last two with `rediss-` for TLS. Redis must have `maxmemory-policy noeviction`.",
+            )
+            .for_workers();
+        redis_host: Option<String> = optional("REDIS_HOST", "127.0.0.1, if another REDIS_ part is set", text)
+            .means("Host of Redis, if REDIS_URL is not set")
+            .ignored_beside("REDIS_URL");
+        redis_port: u16 = setting("REDIS_PORT", "6379", |text| whole(text, 1..=65_535))
+            .means("Port of Redis, if REDIS_URL is not set")
+            // Kubernetes sets it to a URL for every service called redis.
+            .ignored_beside("REDIS_URL");
+        redis_password: Option<String> = optional("REDIS_PASSWORD", "none", text)
+            .means("Password of Redis, if REDIS_URL is not set")
+            .ignored_beside("REDIS_URL")
+            .secret();
+        redis_db: u32 = setting("REDIS_DB", "0", |text| whole(text, 0..=1_000_000))
+            .means("Number of the Redis database, if REDIS_URL is not set")
+            .ignored_beside("REDIS_URL");
+        redis_tls_ca: Option<PathBuf> = optional("REDIS_TLS_CA", "the authorities that Mozilla trusts", path)
+            .means("PEM file with the authority that signed the certificate of Redis")
+            .for_workers();
+        redis_tls_cert: Option<PathBuf> = optional("REDIS_TLS_CERT", "none", path)
+            .means("PEM file with the certificate that Stampede shows to Redis; needs REDIS_TLS_KEY")
+            .for_workers();
+        redis_tls_key: Option<PathBuf> = optional("REDIS_TLS_KEY", "none", path)
+            .means("PEM file with the private key of REDIS_TLS_CERT")
+            .for_workers();
+        queue_prefix: Option<String> = optional("QUEUE_PREFIX", "bull, in a Redis Cluster {bull}", text)
+            .means("Prefix of the keys of all queues")
+            .details(
+                "In a Redis Cluster the prefix needs braces. BullMQ clients in other languages must be given the same prefix.",
+            )
+            .for_workers();
+        max_job_bytes: usize = setting("MAX_JOB_BYTES", "262144", |text| whole(text, 1024..=64 << 20))
+            .flag("max-job-bytes", "BYTES")
+            .means("Largest payload of a job")
+            .details("A larger job is not added; a larger job that other software added is failed.")
+            .for_workers();
+        engine_fsync: FsyncArg = setting("ENGINE_FSYNC", "everysec", |text| {
+            choice(text, &[("always", FsyncArg::Always), ("everysec", FsyncArg::Everysec), ("never", FsyncArg::Never)])
+        })
+            .flag("engine-fsync", "POLICY")
+            .means("When the embedded engine syncs to disk: always, everysec or never")
+            .details("With `everysec` a power cut loses at most one second.");
+    }
+    "Data and files" {
+        data_dir: PathBuf = computed("DATA_DIR", "./data", || PathBuf::from("data"), path)
+            .flag("data-dir", "FOLDER")
+            .means("Where everything is kept")
+            .for_workers();
+        given_database_url: Option<String> = optional("DATABASE_URL", "SQLite in DATA_DIR", database_url)
+            .flag("database-url", "URL")
+            .means("Database: sqlite:PATH or postgres://…")
+            .for_workers();
+        storage_type: Storage = setting("STORAGE_TYPE", "local", parse_storage)
+            .means("Where PDFs are kept: local (PUBLIC_PATH) or nfs (NFS_PATH)")
+            .for_workers();
+        given_public_path: Option<PathBuf> = optional("PUBLIC_PATH", "DATA_DIR/public", path)
+            .flag("public-path", "FOLDER")
+            .means("Where PDFs are kept")
+            .details("The file of a ticket is `tickets/ticket-{id}.pdf` in this folder. Several nodes need one shared folder.")
+            .for_workers();
+        nfs_path: Option<PathBuf> = optional("NFS_PATH", "none", path)
+            .means("Folder where the share is mounted, with STORAGE_TYPE=nfs");
+        file_sync: bool = setting("FILE_SYNC", "false", switch)
+            .flag("file-sync", "BOOL")
+            .means("Sync every PDF to disk before it counts as made: true or false")
+            .details("Not needed for safety: a lost PDF is made again, byte for byte.")
+            .for_workers();
+    }
+    "Tickets" {
+        ticket_template: Option<PathBuf> = optional("TICKET_TEMPLATE", "the A4 design", readable_file)
+            .flag("ticket-template", "FILE")
+            .means("A Typst file to use instead of the built-in ticket")
+            .details(
+                "For events without a template of their own. Either made of fields ([guide](templates.md)), or a file that \
+                 reads `ticket.json` and `qr.svg` and is typeset for every ticket.",
+            )
+            .for_workers();
+        ticket_key_secret: Option<String> = optional(
+            "TICKET_KEY_SECRET", "with SQLite, made in DATA_DIR/ticket-master.key", secrets::ticket_key_secret,
+        )
+            .means("At least 32 random characters that encrypt the private ticket keys in the database")
+            .details(
+                "With PostgreSQL it must be set, to the same value on all nodes. Make it with `openssl rand -hex 32`.",
+            )
+            .secret()
+            .for_workers();
+        max_quantity: u32 = setting("MAX_QUANTITY", "100000", |text| whole(text, 1..=1_000_000))
+            .flag("max-quantity", "N")
+            .means("Most tickets in one order");
+        max_body_bytes: usize = setting("MAX_BODY_BYTES", "16777216", |text| whole(text, 1024..=1 << 30))
+            .flag("max-body-bytes", "BYTES")
+            .means("Largest request body");
+    }
+    "Access" {
+        admin_key: Option<String> = optional("ADMIN_KEY", "made and shown at the first start", secrets::admin_key)
+            .means("The key of the administrator")
+            .details("If the variable is removed later, that key is refused.")
+            .secret();
+    }
+    "Scaling" {
+        scale_up_pressure: f64 = setting("SCALE_UP_PRESSURE", "10", |text| fraction(text, 1e6))
+            .means("Add workers when waiting ÷ running jobs exceeds this, and the load is below SCALE_UP_LOAD");
+        scale_up_waiting: u64 = setting("SCALE_UP_WAITING", "100", |text| whole(text, 0..=1_000_000_000))
+            .means("Add workers when more jobs than this wait, and the load is below SCALE_UP_LOAD");
+        scale_up_load: f64 = setting("SCALE_UP_LOAD", "0.8", |text| fraction(text, 1e6))
+            .means("Add no workers when the load of the machine ÷ its cores exceeds this");
+        scale_up_cooldown: Duration = setting("SCALE_UP_COOLDOWN", "30", |text| seconds(text, 0..=86_400))
+            .means("Seconds after workers were added before more are added");
+        scale_down_busy: f64 = setting("SCALE_DOWN_BUSY", "0.5", |text| fraction(text, 1.0))
+            .means("Remove a worker when nothing waits and busy ÷ all slots is below this");
+        scale_down_cooldown: Duration = setting("SCALE_DOWN_COOLDOWN", "60", |text| seconds(text, 0..=86_400))
+            .means("Seconds after a change of the number of workers before one is removed");
+        scale_interval: Duration = setting("SCALE_INTERVAL_MS", "2000", |text| milliseconds(text, 100..=3_600_000))
+            .means("Milliseconds between two decisions about the number of workers");
+        api_latency_limit: Duration = setting("API_LATENCY_LIMIT_MS", "300", |text| milliseconds(text, 1..=600_000))
+            .means("With WORKER_MODE=auto, stop workers when one of ten requests takes longer than this");
+        stuck_queue_after: Duration = setting("STUCK_QUEUE_AFTER", "60", |text| seconds(text, 0..=86_400))
+            .means("Seconds without progress after which a queue with waiting jobs raises an alert");
+    }
+    "Start, stop and logs" {
+        start_timeout: Duration = setting("START_TIMEOUT", "0", |text| seconds(text, 0..=86_400))
+            .flag("start-timeout", "SECONDS")
+            .means("How long to keep trying to reach database and Redis at start")
+            .for_workers();
+        shutdown_timeout: Duration = setting("SHUTDOWN_TIMEOUT", "30", |text| seconds(text, 1..=3_600))
+            .flag("shutdown-timeout", "SECONDS")
+            .means("How long running jobs may take to end at shutdown")
+            .details("Jobs that have not ended by then are handed back to the queue.")
+            .for_workers();
+        log_level: String = setting("LOG_LEVEL", "info", parse_level)
+            .flag("log-level", "LEVEL")
+            .means("error, warn, info, debug or trace, or a filter such as info,stampede_broker=debug")
+            .for_workers();
+        log_format: LogFormat = setting("LOG_FORMAT", "text", parse_format)
+            .flag("log-format", "FORMAT")
+            .means("text or json")
+            .details("Logs are written to standard error.")
+            .for_workers();
+    }
+}
+
+fn parse_storage(text: &str) -> Result<Storage, String> {
+    match text {
+        "local" => Ok(Storage::Local),
+        "nfs" => Ok(Storage::Nfs),
+        _ => Err("must be local or nfs (s3 is not supported yet)".to_owned()),
+    }
+}
+
+fn default_name() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!("{host}-{}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_row_is_complete_and_its_names_are_its_own() {
+        let mut names = BTreeSet::new();
+        for setting in groups().iter().flat_map(|group| &group.settings) {
+            assert!(names.insert(setting.name), "{} is there twice", setting.name);
+            assert!(!setting.meaning.is_empty() && !setting.default.is_empty(), "{}", setting.name);
+            assert!(!setting.meaning.ends_with('.'), "{}: no full stop", setting.name);
+            if let Some(flag) = setting.flag {
+                assert_eq!(flag.long, setting.name.to_lowercase().replace('_', "-"));
+            }
+        }
+        for name in PLANNED.into_iter().chain(REFUSED.map(|(name, _)| name)) {
+            assert!(!names.contains(name), "{name} is used and planned");
+        }
+    }
+}
