@@ -2,8 +2,8 @@
 //!
 //! | guard | the request needs |
 //! |---|---|
-//! | [`Caller`] | any valid key; the record's owner is checked by `must_read` |
-//! | [`Writer`] | a key that may change things, not a viewer's; the record's owner is checked by `must_change` |
+//! | [`Caller`] | any valid key; the handler checks the record's owner (`must_read`) |
+//! | [`Writer`] | a key that may change things, not a viewer's; the handler checks the owner (`must_change`) |
 //! | [`Admin`] | an administrator's key |
 //!
 //! A request without a valid key is answered with 401, one without the right with 403. A route whose handler has no
@@ -64,11 +64,6 @@ impl Caller {
     pub(crate) fn must_read(&self, owner: &str) -> Result<(), Problem> {
         if self.0.may_read(owner) { Ok(()) } else { Err(Problem::forbidden()) }
     }
-
-    /// Refuses callers who may only read.
-    fn must_write(&self) -> Result<(), Problem> {
-        if self.0.may_write() { Ok(()) } else { Err(Problem::forbidden()) }
-    }
 }
 
 impl Writer {
@@ -99,8 +94,7 @@ impl FromRequestParts<App> for Writer {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let caller = Caller::from_request_parts(parts, app).await?;
-        caller.must_write()?;
-        Ok(Self(caller.0))
+        if caller.0.may_write() { Ok(Self(caller.0)) } else { Err(Problem::forbidden()) }
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Size {
 /// A running server. Dropping it kills it and removes its folder.
 pub(crate) struct Server {
     child: Child,
-    /// Sends requests to it, as an administrator.
+    /// A client with an administrator's key.
     pub(crate) client: Client,
     folder: tempfile::TempDir,
 }

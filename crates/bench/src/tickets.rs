@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
-use stampede_client::{Client, NewOrder, sample};
+use stampede_client::{Client, Guest, NewOrder, sample};
 use stampede_model::{BatchId, EventId};
 use stampede_wire::ticketing::batches::BatchState;
 
@@ -67,9 +67,9 @@ pub(crate) async fn run(options: BenchTickets) -> Result<()> {
     Ok(())
 }
 
-/// Places an order and waits until all its tickets are ready; returns the batch id.
+/// Places an order and waits until all its tickets are ready.
 async fn order(client: &Client, event: EventId, tickets: u32) -> Result<BatchId> {
-    let holders: Vec<_> = (0..tickets).map(sample::guest).collect();
+    let holders: Vec<Guest> = (0..tickets).map(sample::guest).collect();
     let order = NewOrder { target: event, quantity: holders.len(), holders };
     let batch_id = client.order(&order).await?.batch_id;
     loop {
@@ -92,9 +92,9 @@ async fn waits_ms(client: &Client, batch_id: BatchId) -> Result<Vec<f64>> {
             let ready = ticket.processed_at.context("a ticket lacks its times")?;
             waits.push(ready.duration_since(ticket.created_at).as_secs_f64() * 1000.0);
         }
-        match page.next {
-            Some(next) => after = Some(next),
-            None => break,
+        after = page.next;
+        if after.is_none() {
+            break;
         }
     }
     waits.sort_by(f64::total_cmp);

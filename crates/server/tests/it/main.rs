@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod access;
+mod announcements;
 mod bad_input;
 mod batch_files;
 mod cluster;

@@ -1,5 +1,5 @@
-//! Notes about jobs that come back: some kinds of jobs are added again from records after they were removed.
-//! The answer to whoever removed one says so, and how to stop it.
+//! Notes about jobs that come back: some kinds of jobs are added again from records after they were removed. The answer
+//! to the operator who removed one says so, and how to stop it.
 
 use crate::app::App;
 

@@ -113,7 +113,7 @@ async fn hand_over(
             (client.create_template(&new).await?, Kind::New)
         }
         Some((id, revision)) => {
-            // With --id, it keeps its name unless another is given.
+            // With --id the template keeps its name unless --name is given.
             let update = TemplateUpdate { name: options.name.clone(), files, note };
             let after = client.update_template(&id, &update).await?;
             let same = Some(after.template.revision) == revision;
