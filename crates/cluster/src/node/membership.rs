@@ -89,7 +89,7 @@ impl Membership {
                 tracing::warn!(
                     name = config.name,
                     holder = holder.as_ref().map(tracing::field::display),
-                    "another node held this name a moment ago; waiting until its entry expires"
+                    "another node held this name a moment ago; waiting whether it is gone"
                 );
             }
             seen = Some(expires_in);
