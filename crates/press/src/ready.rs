@@ -83,7 +83,7 @@ impl Ready {
         }
     }
 
-    /// What is stamped, unless it is slow.
+    /// The template to stamp; `None` if its tickets are typeset.
     pub(crate) fn prepared(&self) -> Option<&Prepared> {
         match &self.kind {
             Kind::Stamped { prepared, .. } => Some(prepared),

@@ -24,7 +24,7 @@ const ANSWER_AFTER: Duration = Duration::from_millis(250);
 /// An order whose fields were checked.
 #[derive(Debug, Clone)]
 pub struct OrderRequest {
-    /// The event. The order and its tickets belong to the owner of the event, whoever places it.
+    /// The event. The order and its tickets belong to its owner, also if an administrator places the order.
     pub event: Event,
     /// One line for each ticket.
     pub lines: Vec<OrderLine>,

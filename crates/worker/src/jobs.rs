@@ -1,9 +1,9 @@
 //! THE LIST: every job that a worker runs, one line each.
 //!
 //! Adding a job? Write a type that implements [`stampede_broker::Work`] in a file named like it, in the crate
-//! that holds its business, and add a line here. The queues a worker serves, its slots, the queues that the
-//! autoscaler and the coordinator watch, and the notes about jobs that come back are read from this list.
-//! A job that touches more than the environment has adds it to `environment.rs`.
+//! that holds its business, and add a line to [`jobs`]. Everything else reads this list: the queues that a worker
+//! serves and their slots, the queues that autoscaler and coordinator watch, and the notes about jobs that come
+//! back. A job that touches more than [`Environment`] has adds it there.
 
 use stampede_broker::JobList;
 use stampede_ticketing::GenerateTicket;
@@ -12,5 +12,7 @@ use crate::Environment;
 
 /// All jobs, with what they may touch.
 pub fn jobs(environment: &Environment) -> JobList {
-    JobList::default().with::<GenerateTicket>(environment.ticketing.clone())
+    let Environment { ticketing } = environment;
+    JobList::default() //
+        .with::<GenerateTicket>(ticketing.clone())
 }

@@ -141,7 +141,7 @@ pub(crate) async fn delete(
     }
 }
 
-/// The event, whoever owns it.
+/// An event of any owner.
 pub(crate) async fn find(app: &App, id: EventId) -> Result<Event, Problem> {
     app.ticketing.event(id).await?.ok_or_else(|| Problem::not_found("Event"))
 }
