@@ -37,7 +37,8 @@ pub(super) fn check_kind(url: &str, info: &str, is_cluster: bool) -> Result<(), 
     let wrong = |what: &'static str, remedy: &'static str| {
         Err(Error::WrongKind { url: url.to_owned(), what, remedy })
     };
-    match (field("redis_mode"), is_cluster) {
+    // Valkey calls it `server_mode`.
+    match (field("redis_mode").or_else(|| field("server_mode")), is_cluster) {
         (Some("sentinel"), _) => {
             wrong("a Sentinel", "write redis-sentinel://host:port,host:port/name-of-the-master")
         }
@@ -54,6 +55,23 @@ pub(super) fn check_kind(url: &str, info: &str, is_cluster: bool) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_of_another_kind_is_refused_whatever_it_calls_its_kind() {
+        for field in ["redis_mode", "server_mode"] {
+            let info = |kind: &str| format!("# Server\r\n{field}:{kind}\r\n");
+            for (kind, is_cluster, remedy) in [
+                ("sentinel", false, "redis-sentinel://"),
+                ("cluster", false, "redis-cluster://"),
+                ("standalone", true, "redis://host:port"),
+            ] {
+                let error = check_kind("redis://host", &info(kind), is_cluster).unwrap_err();
+                assert!(error.to_string().contains(remedy), "{error}");
+            }
+            check_kind("", &info("standalone"), false).unwrap();
+            check_kind("", &info("cluster"), true).unwrap();
+        }
+    }
 
     #[test]
     fn a_redis_that_may_drop_jobs_is_refused_with_the_remedy() {

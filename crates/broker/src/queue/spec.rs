@@ -11,7 +11,7 @@ use uuid::Uuid;
 /// ```
 /// # use std::time::Duration;
 /// # use serde_json::json;
-/// # use crate::JobSpec;
+/// # use stampede_broker::JobSpec;
 /// let later = JobSpec {
 ///     id: "order-7".to_owned(),
 ///     delay: Duration::from_secs(60),

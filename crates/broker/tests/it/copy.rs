@@ -43,8 +43,7 @@ async fn run(
 }
 
 async fn raw(redis: &Redis) -> MultiplexedConnection {
-    let client = redis::Client::open(redis.url()).unwrap();
-    client.get_multiplexed_async_connection().await.unwrap()
+    crate::stage::raw(&redis.url()).await
 }
 
 /// Runs commands whose words are separated by spaces.

@@ -319,6 +319,28 @@ async fn a_job_that_is_retried_needs_no_letter() {
 }
 
 #[tokio::test]
+async fn a_letter_whose_job_was_removed_for_its_age_is_replayed_as_a_new_job() {
+    let stage = Stage::start().await;
+    stage.enqueue(&[job("b")]).await;
+    kill(&stage, 1).await;
+    stage.enqueue(&[job("a")]).await;
+    let mut played = stage.play(config("w"));
+    let run = played.run().await;
+    // Other software completed `b` in 1970: the next completion removes its record.
+    let _: i64 = stage.ask("ZREM @failed b").await;
+    let _: i64 = stage.ask("ZADD @completed 1 b").await;
+    run.completes();
+    let stage = &stage;
+    let is_gone = || async move { (!stage.ask::<bool>("EXISTS @b").await).then_some(()) };
+    stampede_testkit::eventually(SOON, is_gone).await;
+    let letters = stage.queue.dead_letters();
+    assert_eq!(letters.replay(&Letters::All, None).await.unwrap().count, 1);
+    let run = played.run().await;
+    assert_eq!((run.job.id.as_str(), run.job.attempts_made), ("b", 0));
+    run.completes();
+}
+
+#[tokio::test]
 async fn letters_of_older_software_are_shown_and_replayed_if_their_job_is_kept() {
     let stage = Stage::start().await;
     stage.enqueue(&[job("a")]).await;
