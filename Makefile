@@ -3,25 +3,35 @@
 # Outside the clone, so that every clone on this machine shares what was compiled before.
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/stampede/target
 
-.PHONY: run build test lint fmt install-run install-test clean
+.PHONY: run build test test-valkey lint fmt install-run install-test clean
 
 ## run: build and start Stampede with nothing configured, and print where to look
 run: install-run build
 	bin/stampede serve
 
 build:
+	@# First, and in seconds: the build script that can fail because of a dependency.
+	@cargo build --release --locked --quiet -p stampede-scripts
 	cargo build --release --locked --bin stampede
 	@mkdir -p bin && strip --strip-debug -o bin/stampede.new "$(CARGO_TARGET_DIR)/release/stampede" && mv -f bin/stampede.new bin/stampede
 
-## test: everything that must hold: format, lints, all tests, examples in the documentation, BullMQ's own clients on the engine
+## test: everything that must hold: format, lints, all tests, the broker's tests on the engine too, examples in the documentation,
+## BullMQ's own clients on the engine; at the end, the tests that passed only at the second try
 test: install-test lint
 	cargo nextest run --locked --workspace
+	STAMPEDE_TEST_SERVER=engine cargo nextest run --locked --workspace --profile engine
 	cargo test --locked --workspace --doc --quiet
 	ENGINE="$(CARGO_TARGET_DIR)/debug/stampede" interop/run all
 	@scripts/flaky
 
+## test-valkey: the broker's tests on Valkey; Debian 12 has it in its backports, Debian 13 as an ordinary package
+test-valkey:
+	@scripts/install valkey-server
+	STAMPEDE_TEST_SERVER=valkey cargo nextest run --locked --workspace --profile valkey
+
 lint:
 	cargo fmt --all --check
+	@cargo build --locked --quiet -p stampede-scripts
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 fmt:

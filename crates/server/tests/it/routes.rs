@@ -1,5 +1,7 @@
 //! Every route demands the right that its handler's type names, and unknown actions are answered with the known ones.
 
+use std::collections::BTreeSet;
+
 use reqwest::Method;
 use serde_json::json;
 use stampede_api::{Right, Route};
@@ -75,4 +77,36 @@ async fn an_unknown_action_is_answered_with_the_known_ones() {
     }
     let problem = admin.post("/api/queues/mials/pause", &json!({})).await.expect(404);
     assert_eq!(problem["error"], "Queue not found: mials; did you mean mails?");
+}
+
+/// The rows of the tables in docs/http.md: method and path, and who may call it.
+fn documented() -> BTreeSet<(String, String)> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/http.md");
+    let text = std::fs::read_to_string(root).unwrap();
+    let rows = text.lines().filter_map(|line| {
+        let (route, rest) = line.strip_prefix("| `")?.split_once("` | ")?;
+        route.split_once(' ').filter(|(_, path)| path.starts_with('/'))?;
+        Some((route.to_owned(), rest.split(" |").next()?.trim().to_owned()))
+    });
+    rows.collect()
+}
+
+#[test]
+fn the_document_lists_every_route_with_who_may_call_it() {
+    let routes = stampede_api::routes().into_iter().map(|route| {
+        let right = match route.right {
+            Right::Nothing => "open",
+            Right::Call => "any key",
+            Right::Write => "may write",
+            Right::Administer => "admin",
+        };
+        (format!("{} {}", route.method, route.path), right.to_owned())
+    });
+    let (routes, documented) = (routes.collect::<BTreeSet<_>>(), documented());
+    let missing: Vec<_> = routes.difference(&documented).collect();
+    let wrong: Vec<_> = documented.difference(&routes).collect();
+    assert!(
+        missing.is_empty() && wrong.is_empty(),
+        "docs/http.md lacks {missing:#?} and has {wrong:#?}"
+    );
 }

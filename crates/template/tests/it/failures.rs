@@ -57,3 +57,11 @@ fn a_template_may_choose_the_title_and_gets_one_if_it_does_not() {
         }
     }
 }
+
+#[test]
+fn parts_of_typst_that_tickets_do_without_say_so() {
+    let plugin = failure("#let p = plugin(bytes((0, 97, 115, 109)))", &ticket());
+    assert!(plugin.contains("ticket templates have no WebAssembly plug-ins"), "{plugin}");
+    let works = failure("#bibliography(bytes(\"a:\\n  type: Book\"))\n@a", &ticket());
+    assert!(works.contains("ticket templates have no bibliographies"), "{works}");
+}
