@@ -192,7 +192,7 @@ settings! {
     }
     "Scaling" {
         scale_up_pressure: f64 = setting("SCALE_UP_PRESSURE", "10", |text| fraction(text, 1e6))
-            .means("Add workers when waiting ÷ running jobs exceeds this, and the load is below SCALE_UP_LOAD");
+            .means("Add workers when waiting ÷ (running + 1) jobs exceeds this, and the load is below SCALE_UP_LOAD");
         scale_up_waiting: u64 = setting("SCALE_UP_WAITING", "100", |text| whole(text, 0..=1_000_000_000))
             .means("Add workers when more jobs than this wait, and the load is below SCALE_UP_LOAD");
         scale_up_load: f64 = setting("SCALE_UP_LOAD", "0.8", |text| fraction(text, 1e6))
