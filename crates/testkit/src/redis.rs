@@ -44,11 +44,19 @@ impl Program {
         }
     }
 
+    fn name(self) -> &'static str {
+        match self {
+            Self::Redis => "redis-server",
+            Self::Valkey => "valkey-server",
+            Self::Engine => "the engine",
+        }
+    }
+
     /// The command that starts it.
     fn command(self, folder: &Path, port: u16, config: &[(String, String)]) -> Vec<String> {
         let (program, package) = match self {
-            Self::Redis => (find_program(), "redis-server"),
-            Self::Valkey => (find("valkey-server"), "valkey-server"),
+            Self::Redis => (find_program(), self.name()),
+            Self::Valkey => (find(self.name()), self.name()),
             Self::Engine => {
                 let dir = folder.display().to_string();
                 return vec![engine_program(), port.to_string(), dir];
@@ -126,7 +134,7 @@ impl Redis {
                 Err(log) => reason = log,
             }
         }
-        panic!("{program:?} does not start: {reason}")
+        panic!("{} does not start: {reason}", program.name())
     }
 
     /// The server's address for clients: `redis://127.0.0.1:port`.
