@@ -184,14 +184,15 @@ fn bullmq_folder() -> Result<PathBuf, Box<dyn Error>> {
         Ok(output)
     };
     let mut output = ask(&["--offline"])?;
-    if !output.status.success() {
+    let mut reasons = String::from_utf8_lossy(&output.stderr).into_owned();
+    // This crate alone, in an empty registry: nothing has downloaded bullmq-official yet.
+    if !output.status.success() && env::var_os("CARGO_NET_OFFLINE").is_none() {
         output = ask(&[])?;
+        reasons.push_str(&String::from_utf8_lossy(&output.stderr));
     }
     if !output.status.success() {
-        let reason = String::from_utf8_lossy(&output.stderr);
-        return Err(
-            format!("cargo does not say where bullmq-official {BULLMQ} is: {reason}").into()
-        );
+        let told = format!("cargo does not say where bullmq-official {BULLMQ} is: {reasons}");
+        return Err(told.into());
     }
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     metadata["packages"]

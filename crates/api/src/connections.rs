@@ -41,6 +41,7 @@ async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = GracefulShutdown::new();
+    let cut_off = CancellationToken::new();
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { break };
         let accepted = tokio::select! {
@@ -59,9 +60,15 @@ async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
         let _ = stream.set_nodelay(true);
         let connection = builder.serve_connection(TokioIo::new(stream), service.clone());
         let connection = graceful.watch(connection);
+        let cut_off = cut_off.clone();
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection broke off");
+            tokio::select! {
+                ended = connection => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "a connection broke off");
+                    }
+                }
+                () = cut_off.cancelled() => {}
             }
             drop(place);
         });
@@ -69,5 +76,6 @@ async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     drop(listener);
     if tokio::time::timeout(STOP_PATIENCE, graceful.shutdown()).await.is_err() {
         tracing::info!("some connections did not end and are cut off");
+        cut_off.cancel();
     }
 }

@@ -186,7 +186,8 @@ async fn write_batches(
         // With a state that Redis did not take, the task does not wait to be woken.
         let patience = if unwritten.is_empty() { Duration::MAX } else { RETRY_INTERVAL };
         let over = tokio::select! {
-            _ = tokio::time::timeout(patience, woken.recv()) => false,
+            // Without any announcer left, nobody wakes this task again.
+            woken = tokio::time::timeout(patience, woken.recv()) => woken == Ok(None),
             () = stop.cancelled() => true,
         };
         let mut largest = 0;

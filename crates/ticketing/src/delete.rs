@@ -1,10 +1,15 @@
 //! Deleting tickets, one by one or with their event.
 
+use std::time::Duration;
+
 use stampede_model::{EventId, Ticket, TicketId};
 use stampede_store::Deleted;
 
 use crate::ticketing::now;
 use crate::{Error, Ticketing};
+
+/// Time that a stop gives to the deletion of PDFs.
+const CLEANING_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What became of an event that was to be deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,17 +50,25 @@ impl Ticketing {
         let ticketing = self.clone();
         let stop = self.shared.requests.stop();
         self.shared.requests.spawn(async move {
+            let mut left = tickets.len();
             let cleaning = async {
                 for ticket in &tickets {
                     let _ = ticketing.shared.files.delete(&Ticket::pdf_path(*ticket)).await;
+                    left -= 1;
                 }
                 for ticket in tickets {
                     ticketing.remove_job(ticket).await;
                 }
             };
+            let stopped = async {
+                stop.cancelled().await;
+                tokio::time::sleep(CLEANING_PATIENCE).await;
+            };
             tokio::select! {
                 () = cleaning => {}
-                () = stop.cancelled() => tracing::debug!(event = %id, "PDFs of a deleted event may be left"),
+                () = stopped => {
+                    tracing::warn!(event = %id, left, "the server stops; PDFs of a deleted event are left");
+                }
             }
         });
         Ok(())

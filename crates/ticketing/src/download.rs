@@ -201,8 +201,7 @@ impl Ticketing {
         }
     }
 
-    /// Writes a file in the background. A file that cannot be finished is broken off, so that it does not
-    /// look finished.
+    /// Writes a file in the background. A file that cannot be finished ends with an error for its reader.
     fn write_file<W>(&self, batch: Batch, place: OwnedSemaphorePermit, write: W) -> Pieces
     where
         W: for<'a> FnOnce(&'a Ticketing, &'a Batch, &'a PieceWriter) -> Writing<'a>
@@ -219,11 +218,10 @@ impl Ticketing {
                 }
             };
             match written {
-                Ok(()) => {}
+                Ok(()) => writer.finish(),
                 Err(Broken::Gone) => tracing::debug!(batch = %batch.id, "a client went away"),
                 Err(Broken::Failed(error)) => {
                     tracing::error!(batch = %batch.id, %error, "a download was broken off");
-                    writer.break_off("the rest of the file could not be made").await;
                 }
             }
             drop(place);

@@ -65,6 +65,11 @@ impl Ticketing {
             let Some((ticket, event)) = self.ticket_with_event(id).await? else {
                 return Ok(Edit::NotFound);
             };
+            // The price was read in the event's currency, which somebody has changed since.
+            let currency = patch.price.flatten().map(|price| price.currency());
+            if currency.is_some_and(|currency| currency != event.details.currency) {
+                return Ok(Edit::Busy);
+            }
             let edit = patch.applied_to(&ticket);
             let same = edit.holder == ticket.holder && edit.price == ticket.price;
             if same && ticket.status == TicketStatus::Completed {

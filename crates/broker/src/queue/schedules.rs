@@ -132,8 +132,13 @@ impl Queue {
     /// All schedules, in BullMQ's form: `key`, `name`, `pattern` or `every`, `next`, …
     pub async fn schedules<T: DeserializeOwned>(&self) -> Result<Vec<T>, Error> {
         let schedules = self.ask(|| self.bull().get_job_schedulers(0, -1, true)).await?;
-        let read = |schedule: &JobSchedulerJson| serde_json::from_value(json!(schedule)).ok();
-        Ok(schedules.iter().filter_map(read).collect())
+        let read = |schedule: &JobSchedulerJson| {
+            serde_json::from_value(json!(schedule)).map_err(|error| Error::Protocol {
+                script: "getJobScheduler",
+                answer: format!("{error}: {}", json!(schedule)),
+            })
+        };
+        schedules.iter().map(read).collect()
     }
 
     /// Puts the job after this one on the queue, if this one comes from a schedule.

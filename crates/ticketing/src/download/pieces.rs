@@ -2,9 +2,14 @@
 //!
 //! A few pieces wait between writer and reader. The writer goes on when the reader has taken one, so a slow
 //! reader costs no memory. A reader that is gone, or takes nothing for a minute, ends the writing.
+//!
+//! A file is whole only if its writer says so ([`PieceWriter::finish`]). A writer that is dropped before, by an
+//! error, a panic or a stop, ends the file with an error, so that no reader takes a part for the whole.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -25,27 +30,43 @@ pub(crate) struct Gone;
 
 /// The reader's side of a file: its bytes in order, or an error if the rest does not come.
 pub struct Pieces {
-    taken: mpsc::Receiver<io::Result<Bytes>>,
+    taken: mpsc::Receiver<Bytes>,
+    finished: Arc<AtomicBool>,
+    /// The end of the file, or the error instead of it, was read.
+    ended: bool,
 }
 
 impl Stream for Pieces {
     type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.taken.poll_recv(context)
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        self.taken.poll_recv(context).map(|piece| match piece {
+            Some(piece) => Some(Ok(piece)),
+            None => {
+                self.ended = true;
+                let is_whole = self.finished.load(Ordering::Acquire);
+                (!is_whole).then(|| Err(io::Error::other("the rest of the file could not be made")))
+            }
+        })
     }
 }
 
 /// The writer's side of a file.
 pub(crate) struct PieceWriter {
-    pieces: mpsc::Sender<io::Result<Bytes>>,
+    pieces: mpsc::Sender<Bytes>,
+    finished: Arc<AtomicBool>,
 }
 
 impl PieceWriter {
     /// Both sides of a file.
     pub(crate) fn new() -> (Self, Pieces) {
         let (pieces, taken) = mpsc::channel(PIECES);
-        (Self { pieces }, Pieces { taken })
+        let finished = Arc::new(AtomicBool::new(false));
+        let reader = Pieces { taken, finished: finished.clone(), ended: false };
+        (Self { pieces, finished }, reader)
     }
 
     /// Sends bytes, as soon as the reader has taken those before.
@@ -53,7 +74,7 @@ impl PieceWriter {
         let mut rest = Bytes::from(bytes);
         while !rest.is_empty() {
             let piece = rest.split_to(rest.len().min(PIECE));
-            match tokio::time::timeout(PATIENCE, self.pieces.send(Ok(piece))).await {
+            match tokio::time::timeout(PATIENCE, self.pieces.send(piece)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) | Err(_) => return Err(Gone),
             }
@@ -61,10 +82,9 @@ impl PieceWriter {
         Ok(())
     }
 
-    /// Ends the file with an error, so that the reader does not take the part for the whole.
-    pub(crate) async fn break_off(self, reason: &str) {
-        let error = Err(io::Error::other(reason.to_owned()));
-        let _ = tokio::time::timeout(PATIENCE, self.pieces.send(error)).await;
+    /// Ends the file: all of it was sent.
+    pub(crate) fn finish(self) {
+        self.finished.store(true, Ordering::Release);
     }
 }
 
@@ -83,7 +103,10 @@ mod tests {
         let (writer, pieces) = PieceWriter::new();
         let sent: Vec<u8> = (0..=255).cycle().take(1_000_000).collect();
         let copy = sent.clone();
-        tokio::spawn(async move { writer.send(copy).await });
+        tokio::spawn(async move {
+            writer.send(copy).await.unwrap();
+            writer.finish();
+        });
         assert_eq!(read(pieces).await.unwrap(), sent);
     }
 
@@ -105,9 +128,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_is_broken_off_is_an_error_for_its_reader() {
+    async fn a_file_whose_writer_is_dropped_is_an_error_for_its_reader() {
         let (writer, mut pieces) = PieceWriter::new();
-        tokio::spawn(writer.break_off("lost the database"));
+        writer.send(vec![7]).await.unwrap();
+        drop(writer);
+        assert_eq!(pieces.next().await.unwrap().unwrap(), vec![7]);
         assert!(pieces.next().await.unwrap().is_err());
+        assert!(pieces.next().await.is_none());
     }
 }
