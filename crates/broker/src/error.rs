@@ -175,7 +175,7 @@ pub enum Error {
     Protocol {
         /// Which script.
         script: &'static str,
-        /// What it said.
+        /// The error text of the server.
         answer: String,
     },
 }

@@ -46,7 +46,7 @@ pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Certificates in PEM files, where those that Mozilla trusts do not do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// Who signed the server's certificate.
+    /// The authority that signed the server's certificate.
     pub authority: Option<PathBuf>,
     /// Our own certificate and its key, for servers that want to know who comes.
     pub own: Option<(PathBuf, PathBuf)>,

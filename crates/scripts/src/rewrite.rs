@@ -76,7 +76,7 @@ pub(crate) fn as_function(
 /// A script taken apart.
 struct Split<'a> {
     definitions: Vec<Definition<'a>>,
-    /// What is left: all that the script does.
+    /// The statements outside of its functions.
     body: String,
 }
 

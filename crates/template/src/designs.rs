@@ -9,7 +9,7 @@ use crate::Bundle;
 pub struct Design {
     /// Names it.
     pub name: &'static str,
-    /// What it is, for people.
+    /// Its description for people.
     pub title: &'static str,
     /// Its files.
     pub bundle: Bundle,

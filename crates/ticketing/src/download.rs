@@ -66,7 +66,7 @@ pub enum BatchFormat {
 pub enum Extent {
     /// All of the batch. Tickets that are made again are waited for.
     Whole,
-    /// Those that are made by now.
+    /// Only the tickets whose PDF is made.
     Partial,
 }
 

@@ -8,9 +8,9 @@ pub enum Error {
     /// Something that is needed is down. The same call may succeed later.
     #[error("{what} is not available: {cause}")]
     Unavailable {
-        /// What is down: `the database`, `the compiler of templates`.
+        /// The service that is down: `the database`, `the compiler of templates`.
         what: &'static str,
-        /// What it said.
+        /// The error of that service.
         cause: String,
     },
     /// The event's template has mistakes, or was stopped at its limits. Its author has to correct it.

@@ -37,9 +37,9 @@ pub struct OrderRequest {
 /// One ticket of an order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OrderLine {
-    /// Who the ticket is for.
+    /// The holder of the ticket.
     pub holder: Holder,
-    /// What it costs.
+    /// The price of the ticket.
     pub price: Option<Money>,
 }
 

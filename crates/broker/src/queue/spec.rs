@@ -64,7 +64,7 @@ impl JobSpec {
 /// The pause before the next attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backoff {
-    /// The same pause each time.
+    /// One pause, equal before every attempt.
     Fixed(Duration),
     /// This pause, then twice as long, four times as long, …
     Exponential(Duration),

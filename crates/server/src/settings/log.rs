@@ -6,7 +6,7 @@ use super::given::Given;
 use super::reader::{Mistake, Reader};
 use super::table::rows;
 
-/// What is logged, and in which format.
+/// The level and the format of the log.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     pub(crate) level: String,

@@ -44,7 +44,7 @@ pub struct TemplatePage {
 pub struct Design {
     /// The design's name in requests.
     pub id: String,
-    /// What it is, for people.
+    /// Its description for people.
     pub name: String,
     /// Always true.
     pub read_only: bool,
