@@ -3,13 +3,13 @@
 # Outside the clone, so that every clone on this machine shares what was compiled before.
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/stampede/target
 
-.PHONY: run build test test-valkey lint fmt install-run install-test clean
+.PHONY: run build test test-valkey lint fmt own install-run install-test clean
 
 ## run: build and start Stampede with nothing configured, and print where to look
 run: install-run build
 	bin/stampede serve
 
-build:
+build: own
 	@# First, and in seconds: the build script that can fail because of a dependency.
 	@cargo build --release --locked --quiet -p stampede-scripts
 	cargo build --release --locked --bin stampede
@@ -25,17 +25,23 @@ test: install-test lint
 	@scripts/flaky
 
 ## test-valkey: the broker's tests on Valkey; Debian 12 has it in its backports, Debian 13 as an ordinary package
-test-valkey:
+test-valkey: own
 	@scripts/install valkey-server
 	STAMPEDE_TEST_SERVER=valkey cargo nextest run --locked --workspace --profile valkey
 
-lint:
+lint: own
 	cargo fmt --all --check
 	@cargo build --locked --quiet -p stampede-scripts
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 fmt:
 	cargo fmt --all
+
+# Cargo compares only times of files: after another clone has built, it would take that clone's crates for ours.
+own:
+	@mkdir -p "$(CARGO_TARGET_DIR)"
+	@[ "$$(cat "$(CARGO_TARGET_DIR)/built-by" 2>/dev/null)" = "$(CURDIR)" ] || { \
+		find Cargo.toml crates examples stubs -type f -exec touch {} + && echo "$(CURDIR)" > "$(CARGO_TARGET_DIR)/built-by"; }
 
 install-run:
 	@scripts/install cargo cc

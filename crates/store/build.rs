@@ -1,4 +1,4 @@
-//! Lists the migration files, so that the crate embeds all of them.
+//! Embeds all migration files in the crate, their text and not their path: clones share what was compiled.
 //!
 //! `sqlx::migrate!` would do it too, but its macro compiles both database drivers, SQLite's C code and TLS a second
 //! time for the compiler's own use: two minutes of a first build.
@@ -36,5 +36,6 @@ fn row(file: &Path) -> Result<String, Box<dyn Error>> {
         .ok_or_else(|| format!("{}: migrations are called 0001_what.sql", file.display()))?;
     let version: i64 = version.parse().map_err(|e| format!("{}: {e}", file.display()))?;
     let description = description.replace('_', " ");
-    Ok(format!("    ({version}, {description:?}, include_str!({file:?})),\n"))
+    let sql = fs::read_to_string(file)?;
+    Ok(format!("    ({version}, {description:?}, {sql:?}),\n"))
 }

@@ -25,6 +25,8 @@ mod render;
 mod server;
 mod tickets;
 
+use std::pin::Pin;
+
 use anyhow::Result;
 use clap::Subcommand;
 
@@ -51,13 +53,14 @@ pub enum Bench {
 
 impl Bench {
     /// Measures, and prints the figures.
-    pub async fn run(self) -> Result<()> {
+    pub fn run(self) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> {
+        // Boxed: compiled here, and not in the crate of the command line.
         match self {
-            Self::Tickets(options) => tickets::run(options).await,
-            Self::Idle(options) => idle::run(options).await,
-            Self::Render(options) => render::run(options).await,
-            Self::Engine(options) => engine::run(options).await,
-            Self::Queue(options) => queue::run(options).await,
+            Self::Tickets(options) => Box::pin(tickets::run(options)),
+            Self::Idle(options) => Box::pin(idle::run(options)),
+            Self::Render(options) => Box::pin(render::run(options)),
+            Self::Engine(options) => Box::pin(engine::run(options)),
+            Self::Queue(options) => Box::pin(queue::run(options)),
         }
     }
 }

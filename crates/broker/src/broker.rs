@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use redis::{Cmd, FromRedisValue, cmd};
 
 use crate::link::address::without_password;
@@ -65,7 +66,14 @@ pub struct Broker {
 
 impl Broker {
     /// Connects and checks that this Redis keeps jobs: `noeviction`, version 6.2 or newer, no replica.
-    pub async fn connect(config: &Config) -> Result<Self, Error> {
+    ///
+    /// This future and those of other long ways are boxed: they are compiled here, once, and not in every crate that
+    /// awaits them.
+    pub fn connect(config: &Config) -> BoxFuture<'_, Result<Self, Error>> {
+        Box::pin(Self::connect_and_check(config))
+    }
+
+    async fn connect_and_check(config: &Config) -> Result<Self, Error> {
         let shown_url: Arc<str> = without_password(&config.url).into();
         let opener = Opener::new(config, &shown_url).await?;
         let is_cluster = opener.is_cluster;
@@ -99,10 +107,12 @@ impl Broker {
     }
 
     /// A handle on a queue.
-    pub async fn queue(&self, name: &str) -> Result<Queue, Error> {
-        check_queue_name(name)?;
-        self.names.use_one(name);
-        Ok(Queue::new(self.clone(), self.bull.queue(name).await?))
+    pub fn queue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Queue, Error>> {
+        Box::pin(async move {
+            check_queue_name(name)?;
+            self.names.use_one(name);
+            Ok(Queue::new(self.clone(), self.bull.queue(name).await?))
+        })
     }
 
     /// Publishes messages on a channel, all of them in one round trip. Best effort: subscribers that are not
@@ -198,32 +208,36 @@ impl Broker {
     }
 
     /// A connection of its own that can subscribe to channels.
-    pub(crate) async fn listener(&self) -> Result<Listener, Error> {
-        // In a Cluster every node hears what is published at any of them.
-        let mut last = None;
-        for (_, client) in &self.opener.nodes {
-            match tokio::time::timeout(CONNECT_TIMEOUT, client.get_async_pubsub()).await {
-                Ok(Ok(connection)) => return Ok(Listener::new(connection)),
-                Ok(Err(error)) => last = Some(error.into()),
-                Err(_) => last = Some(no_answer(&self.shown_url)),
+    pub(crate) fn listener(&self) -> BoxFuture<'_, Result<Listener, Error>> {
+        Box::pin(async move {
+            // In a Cluster every node hears what is published at any of them.
+            let mut last = None;
+            for (_, client) in &self.opener.nodes {
+                match tokio::time::timeout(CONNECT_TIMEOUT, client.get_async_pubsub()).await {
+                    Ok(Ok(connection)) => return Ok(Listener::new(connection)),
+                    Ok(Err(error)) => last = Some(error.into()),
+                    Err(_) => last = Some(no_answer(&self.shown_url)),
+                }
             }
-        }
-        Err(last.unwrap_or_else(|| no_answer(&self.shown_url)))
+            Err(last.unwrap_or_else(|| no_answer(&self.shown_url)))
+        })
     }
 
     /// A connection of its own for blocking commands of up to `block`, which others see under this name.
-    pub(crate) async fn blocking_connection(
-        &self,
+    pub(crate) fn blocking_connection<'a>(
+        &'a self,
         block: Duration,
-        name: &str,
-    ) -> Result<Link, Error> {
-        let link = self.opener.link(block + RESPONSE_TIMEOUT).await?;
-        let mut set_name = cmd("CLIENT");
-        set_name.arg("SETNAME").arg(name);
-        // A server that does not allow names serves the connection without one.
-        if let Err(error) = ask_home::<()>(link.clone(), &self.prefix, set_name).await {
-            tracing::debug!(%error, name, "cannot name a connection");
-        }
-        Ok(link)
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Link, Error>> {
+        Box::pin(async move {
+            let link = self.opener.link(block + RESPONSE_TIMEOUT).await?;
+            let mut set_name = cmd("CLIENT");
+            set_name.arg("SETNAME").arg(name);
+            // A server that does not allow names serves the connection without one.
+            if let Err(error) = ask_home::<()>(link.clone(), &self.prefix, set_name).await {
+                tracing::debug!(%error, name, "cannot name a connection");
+            }
+            Ok(link)
+        })
     }
 }

@@ -31,6 +31,8 @@ mod write;
 
 use std::collections::BTreeMap;
 
+use futures::future::BoxFuture;
+
 pub use self::error::Error;
 pub use self::kind::Kind;
 use self::passes::Passes;
@@ -114,7 +116,18 @@ impl Report {
 }
 
 /// Copies everything, then compares everything.
-pub async fn run(plan: &Plan, tell: &mut (dyn FnMut(Step) + Send)) -> Result<Report, Error> {
+pub fn run<'a>(
+    plan: &'a Plan,
+    tell: &'a mut (dyn FnMut(Step) + Send),
+) -> BoxFuture<'a, Result<Report, Error>> {
+    // Boxed: compiled here, and not in the crate of the command line.
+    Box::pin(copy_and_compare(plan, tell))
+}
+
+async fn copy_and_compare(
+    plan: &Plan,
+    tell: &mut (dyn FnMut(Step) + Send),
+) -> Result<Report, Error> {
     let mut source = Server::connect(&plan.from).await?;
     let mut target = Server::connect(&plan.to).await?;
     target.must_keep_keys()?;

@@ -24,6 +24,7 @@ mod stats;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use stampede_broker::{Announced, Broker, Leadership, NodeIdentity};
 use stampede_wire::cluster::NodeHealth;
 use tokio::sync::Notify;
@@ -174,7 +175,16 @@ impl Node {
     }
 
     /// Takes part in the cluster until `stop`; leaves it when its workers have `drained`.
-    pub async fn run(self, stop: CancellationToken, drained: CancellationToken) {
+    pub fn run(
+        self,
+        stop: CancellationToken,
+        drained: CancellationToken,
+    ) -> BoxFuture<'static, ()> {
+        // Boxed: compiled here, and not in the crate of the command line.
+        Box::pin(self.take_part(stop, drained))
+    }
+
+    async fn take_part(self, stop: CancellationToken, drained: CancellationToken) {
         let shared = self.shared;
         let mut tasks = JoinSet::new();
         tasks.spawn(shared.clone().announce(stop.clone(), drained.clone()));

@@ -18,6 +18,7 @@ mod status;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use futures::future::BoxFuture;
 use stampede_broker::{Broker, Error};
 use stampede_wire::announcement::{Announcement, WorkerStarted};
 use tokio::sync::{mpsc, watch};
@@ -161,7 +162,12 @@ impl Supervisor {
     }
 
     /// Keeps the workers alive until `stop`, then drains them; returns when all have ended.
-    pub async fn run(mut self, stop: CancellationToken) {
+    pub fn run(self, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        // Boxed: compiled here, and not in the crate of the command line.
+        Box::pin(self.run_until(stop))
+    }
+
+    async fn run_until(mut self, stop: CancellationToken) {
         let mut target = self.shared.target.subscribe();
         let mut changes = self.shared.board.changes();
         let mut seats = Seats::new(self.shared.clone(), stop.clone());

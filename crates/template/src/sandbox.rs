@@ -171,7 +171,7 @@ impl Sandbox {
 
     async fn ask(&self, request: &Request) -> Result<Answer, Error> {
         let Shared { program, limits, running, .. } = &*self.shared;
-        let bytes = protocol::encode(request)?;
+        let bytes = protocol::encode_request(request)?;
         // The semaphore is never closed.
         let _permit = running.acquire().await.map_err(|e| Error::Unavailable(e.to_string()))?;
         let mut idle = self.take_idle();
@@ -184,7 +184,7 @@ impl Sandbox {
             // Whoever leaves here early drops the process, which kills it.
             match tokio::time::timeout(limits.time, process.exchange(&bytes)).await {
                 Err(_) => return Err(Error::TimedOut(limits.time)),
-                Ok(Ok(answer)) => break (process, protocol::decode(&answer)?),
+                Ok(Ok(answer)) => break (process, protocol::decode_answer(&answer)?),
                 Ok(Err(_)) => match process.why_it_ended(limits.memory).await {
                     // Somebody shot it, perhaps while it was idle: that is not this template's fault.
                     Error::Crashed(how) if reused && how == process::KILLED => {}

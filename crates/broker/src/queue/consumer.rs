@@ -26,6 +26,7 @@ mod finish;
 mod finisher;
 mod finishing;
 mod handle;
+mod handler;
 mod locks;
 mod marker;
 mod outages;
@@ -39,6 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -47,18 +49,20 @@ use uuid::Uuid;
 
 use self::finisher::{Completed, Finisher};
 use self::handle::Events;
+use self::handler::ErasedHandler;
 use self::locks::HeldLocks;
 use self::outages::Outages;
+use crate::Queue;
 use crate::link::Link;
 use crate::queue::backoff::RetryPolicy;
 use crate::queue::limits::Rate;
 use crate::queue::reclaim::{belongs_to, slot_token};
 use crate::queue::scripts::Claim;
-use crate::{Job, Outcome, Queue};
 
 pub use self::cancel::Cancelled;
 pub use self::context::JobContext;
 pub use self::handle::{ConsumerEvent, ConsumerHandle, EventKind};
+pub use self::handler::Handler;
 
 /// How long the last answer of Redis is waited for when the consumer stops.
 const LAST_ANSWER: Duration = Duration::from_secs(1);
@@ -116,48 +120,16 @@ pub struct JobPolicy {
     pub retry: RetryPolicy,
 }
 
-/// The code that runs jobs.
-pub trait Handler: Send + Sync + 'static {
-    /// Runs a job. Must be idempotent: it may run more than once for the same job. The future is dropped in the middle
-    /// when the job's lock is lost, the job is cancelled or its time limit is over.
-    fn run(&self, job: &Job, context: &JobContext) -> impl Future<Output = Outcome> + Send;
-
-    /// Called before a job is failed permanently (attempts used up, discarded, cancelled); repeated until it succeeds,
-    /// only then is the job failed.
-    fn given_up(
-        &self,
-        _job: &Job,
-        _reason: &str,
-    ) -> impl Future<Output = Result<(), String>> + Send {
-        async { Ok(()) }
-    }
-
-    /// Called after a job has become a dead letter; for raising an alarm.
-    fn dead_lettered(&self, _job: &Job, _reason: &str) -> impl Future<Output = ()> + Send {
-        async {}
-    }
-
-    /// The policy for jobs of this name.
-    fn policy(&self, _job_name: &str) -> JobPolicy {
-        JobPolicy::default()
-    }
-
-    /// The pause before the next attempt of a job with a custom back-off strategy; one second by default.
-    fn custom_backoff(&self, _strategy: &str, _job: &Job) -> Duration {
-        Duration::from_secs(1)
-    }
-}
-
 /// Consumes one queue.
-pub struct Consumer<H> {
-    shared: Arc<Shared<H>>,
+pub struct Consumer {
+    shared: Arc<Shared>,
     completed: Completed,
 }
 
-struct Shared<H> {
+struct Shared {
     config: ConsumerConfig,
     queue: Queue,
-    handler: H,
+    handler: Box<dyn ErasedHandler>,
     held: HeldLocks,
     finisher: Finisher,
     outages: Outages,
@@ -172,9 +144,9 @@ struct Shared<H> {
     limited: AtomicBool,
 }
 
-impl<H: Handler> Consumer<H> {
+impl Consumer {
     /// A consumer of `queue`. Nothing happens before [`Consumer::run`].
-    pub fn new(config: ConsumerConfig, queue: Queue, handler: H) -> Self {
+    pub fn new(config: ConsumerConfig, queue: Queue, handler: impl Handler) -> Self {
         panics::keep_traces();
         let (finisher, completed) = Finisher::new();
         let shared = Shared {
@@ -189,7 +161,7 @@ impl<H: Handler> Consumer<H> {
             limited: AtomicBool::new(true),
             config,
             queue,
-            handler,
+            handler: Box::new(handler),
         };
         Self { shared: Arc::new(shared), completed }
     }
@@ -204,7 +176,12 @@ impl<H: Handler> Consumer<H> {
     ///
     /// Dropping the future is like a crash: all work stops, and the jobs wait until their locks expire or are
     /// reclaimed.
-    pub async fn run(self, stop: CancellationToken) {
+    pub fn run(self, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        // Boxed: compiled here, once, and not in every crate that awaits it.
+        Box::pin(self.run_until(stop))
+    }
+
+    async fn run_until(self, stop: CancellationToken) {
         let shared = self.shared;
         let stop = stop.child_token();
         let ended = CancellationToken::new();
@@ -260,7 +237,7 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<(
     AbortOnDropHandle::new(tokio::spawn(task))
 }
 
-impl<H: Handler> Shared<H> {
+impl Shared {
     fn claim(&self, slot: usize) -> Claim {
         Claim {
             token: slot_token(&self.config.token, slot),

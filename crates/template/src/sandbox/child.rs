@@ -61,17 +61,17 @@ fn read_message(input: &mut impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn answer(request: &[u8]) -> io::Result<()> {
-    let answer = match protocol::decode::<Request>(request) {
+    let answer = match protocol::decode_request(request) {
         // A panic is a mistake of ours or of Typst; what it left behind is not used again.
         Ok(request) => catch_unwind(AssertUnwindSafe(|| run(request)))
             .map_err(|_| io::Error::other("the typesetter panicked"))?,
         Err(error) => Answer::Mistakes(vec![Diagnostic::error(None, error.to_string())]),
     };
-    let bytes = match protocol::encode(&answer) {
+    let bytes = match protocol::encode_answer(&answer) {
         Ok(bytes) => bytes,
         Err(error) => {
             let mistake = Diagnostic::error(None, format!("its result is too large: {error}"));
-            protocol::encode(&Answer::Mistakes(vec![mistake])).map_err(io::Error::other)?
+            protocol::encode_answer(&Answer::Mistakes(vec![mistake])).map_err(io::Error::other)?
         }
     };
     let mut output = io::stdout().lock();

@@ -38,8 +38,27 @@ impl Answer {
     }
 }
 
-/// A message without its length.
-pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>, Error> {
+// Not generic: they are compiled here, once, and not in every crate that awaits a sandbox.
+
+/// A request without its length.
+pub(super) fn encode_request(request: &Request) -> Result<Vec<u8>, Error> {
+    encode(request)
+}
+
+/// An answer without its length.
+pub(super) fn encode_answer(answer: &Answer) -> Result<Vec<u8>, Error> {
+    encode(answer)
+}
+
+pub(super) fn decode_request(bytes: &[u8]) -> Result<Request, Error> {
+    decode(bytes)
+}
+
+pub(super) fn decode_answer(bytes: &[u8]) -> Result<Answer, Error> {
+    decode(bytes)
+}
+
+fn encode(message: &impl Serialize) -> Result<Vec<u8>, Error> {
     let bytes = rmp_serde::to_vec(message).map_err(|e| Error::Unavailable(e.to_string()))?;
     if bytes.len() > LONGEST as usize {
         return Err(Error::Template(vec![Diagnostic::error(None, "it is larger than 64 MB")]));
@@ -47,7 +66,6 @@ pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// A message without its length.
-pub(super) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
+fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
     rmp_serde::from_slice(bytes).map_err(|error| Error::Unavailable(error.to_string()))
 }

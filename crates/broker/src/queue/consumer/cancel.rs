@@ -11,7 +11,7 @@ use futures::StreamExt;
 use redis::{cmd, pipe};
 use tokio_util::sync::CancellationToken;
 
-use super::{FIRST_PAUSE, Handler, LONGEST_PAUSE, Shared};
+use super::{FIRST_PAUSE, LONGEST_PAUSE, Shared};
 use crate::{Error, Presence, Queue};
 
 script!(CANCEL);
@@ -62,7 +62,7 @@ fn channel(queue: &Queue) -> String {
 }
 
 /// Subscribes to requests to cancel jobs, until `ended`.
-pub(super) async fn listen<H: Handler>(shared: Arc<Shared<H>>, ended: CancellationToken) {
+pub(super) async fn listen(shared: Arc<Shared>, ended: CancellationToken) {
     let mut pause = FIRST_PAUSE;
     loop {
         tokio::select! {
@@ -85,7 +85,7 @@ pub(super) async fn listen<H: Handler>(shared: Arc<Shared<H>>, ended: Cancellati
 }
 
 /// Handles published requests; returns when the connection ends.
-async fn hear<H: Handler>(shared: &Shared<H>) -> Result<(), Error> {
+async fn hear(shared: &Shared) -> Result<(), Error> {
     let mut pubsub = shared.queue.broker().listener().await?;
     pubsub.subscribe(channel(&shared.queue)).await?;
     let mut messages = pubsub.on_message();
@@ -99,10 +99,7 @@ async fn hear<H: Handler>(shared: &Shared<H>) -> Result<(), Error> {
 }
 
 /// Reads whether any of these jobs, which run here, is to be cancelled.
-pub(super) async fn look_for<H: Handler>(
-    shared: &Shared<H>,
-    job_ids: &[&str],
-) -> Result<(), Error> {
+pub(super) async fn look_for(shared: &Shared, job_ids: &[&str]) -> Result<(), Error> {
     let mut asked = pipe();
     for id in job_ids {
         asked.add_command(cmd("HGET").arg(shared.queue.keys().part(id)).arg("cxl").to_owned());

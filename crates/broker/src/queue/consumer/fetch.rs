@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::slots::{Residue, Slots};
-use super::{Handler, IDLE, LONGEST_PAUSE, Shared};
+use super::{IDLE, LONGEST_PAUSE, Shared};
 use crate::queue::limits::{Permit, Taken, queue_limit};
 use crate::queue::scripts::{self, Fetched};
 use crate::{Error, Job, now_ms};
@@ -26,7 +26,7 @@ pub(super) enum Taking {
     NotNow(Duration),
 }
 
-impl<H: Handler> Shared<H> {
+impl Shared {
     /// Takes a job for a free slot.
     pub(super) async fn fetch(&self, slots: &mut Slots) -> Result<Taking, Error> {
         if let Some(doubt) = self.queue.broker().doubt() {

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::fetch::Taking;
 use super::marker::{Marker, Woken};
 use super::slots::{FreeSlot, Slots};
-use super::{FIRST_PAUSE, Handler, IDLE, LONGEST_PAUSE, Shared};
+use super::{FIRST_PAUSE, IDLE, LONGEST_PAUSE, Shared};
 
 /// What the loop remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ fn next(state: State, event: Event) -> (State, Effect) {
     }
 }
 
-impl<H: Handler> Shared<H> {
+impl Shared {
     /// Keeps the slots busy until `stop`.
     pub(super) async fn fill_slots(
         self: &Arc<Self>,

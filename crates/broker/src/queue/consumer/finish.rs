@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use super::Shared;
 use super::disposition::{Disposition, Failure, stack_trace};
 use super::finishing::{Answers, Effect, Event, FinishEffect, State, next};
-use super::{Handler, Shared};
 use crate::queue::scripts::{
     self, Attempt, Claim, Fetched, FinishReply, FinishRequest, Next, OurRun, Run, TakenBack,
 };
 use crate::{DeadLetter, Error, Job, Outcome, now_ms};
 
-impl<H: Handler> Shared<H> {
+impl Shared {
     /// Finishes a job, through outages. `Err`: it cannot be completed, and has this outcome instead.
     pub(super) async fn finish(
         &self,

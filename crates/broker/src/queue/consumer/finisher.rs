@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use self::recent::{REMEMBERED, Recent};
-use super::{Handler, Shared};
+use super::Shared;
 use crate::queue::scripts::{self, FinishReply, FinishRequest, TakenBack};
 use crate::{Error, now_ms};
 
@@ -85,8 +85,8 @@ impl Completed {
 }
 
 /// Writes completions until `ended`.
-pub(super) async fn finish<H: Handler>(
-    shared: Arc<Shared<H>>,
+pub(super) async fn finish(
+    shared: Arc<Shared>,
     mut completed: Completed,
     ended: CancellationToken,
 ) {
@@ -116,7 +116,7 @@ pub(super) async fn finish<H: Handler>(
 }
 
 /// Writes completions and answers their slots; returns those that are written.
-async fn write<H: Handler>(shared: &Shared<H>, mut together: Vec<Waiting>) -> Vec<FinishRequest> {
+async fn write(shared: &Shared, mut together: Vec<Waiting>) -> Vec<FinishRequest> {
     // A slot that was stopped does not wait any more; its job is handed back.
     together.retain(|waiting| !waiting.answer.is_closed());
     if together.is_empty() {
@@ -149,15 +149,15 @@ async fn write<H: Handler>(shared: &Shared<H>, mut together: Vec<Waiting>) -> Ve
 }
 
 /// Completes jobs again whose completion Redis has forgotten.
-fn retell<H: Handler>(
-    shared: &Shared<H>,
+fn retell(
+    shared: &Shared,
     requests: Vec<FinishRequest>,
-) -> impl Stream<Item = ()> + Unpin + use<'_, H> {
+) -> impl Stream<Item = ()> + Unpin + use<'_> {
     let each = stream::iter(requests).map(|request| complete_again(shared, request));
     Box::pin(each.buffer_unordered(AT_ONCE))
 }
 
-async fn complete_again<H: Handler>(shared: &Shared<H>, request: FinishRequest) {
+async fn complete_again(shared: &Shared, request: FinishRequest) {
     let job = &request.run.job_id;
     if shared.held.holds(job) {
         // The job was added anew and runs here.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use super::{EventKind, Handler, LONGEST_PAUSE, Shared, cancel};
+use super::{EventKind, LONGEST_PAUSE, Shared, cancel};
 use crate::queue::scripts::{self, OurRun, TakenBack};
 use crate::{ConnectionState, Error, Job, now_ms};
 
@@ -116,7 +116,7 @@ impl HeldLocks {
 
 /// Renews all locks in one call: three times within their life, soon again when that failed, and at once when Redis
 /// was restarted, because it may have forgotten that these jobs run. Ends with `ended`.
-pub(super) async fn renew<H: Handler>(shared: Arc<Shared<H>>, ended: CancellationToken) {
+pub(super) async fn renew(shared: Arc<Shared>, ended: CancellationToken) {
     let period = shared.config.lock / 3;
     // There must be time for a second try before the locks expire.
     let patience = (shared.config.lock / 5).max(Duration::from_secs(1));
@@ -159,10 +159,7 @@ pub(super) async fn renew<H: Handler>(shared: Arc<Shared<H>>, ended: Cancellatio
     }
 }
 
-async fn renew_all<H: Handler>(
-    shared: &Shared<H>,
-    held: &HashMap<String, HeldLock>,
-) -> Result<(), Error> {
+async fn renew_all(shared: &Shared, held: &HashMap<String, HeldLock>) -> Result<(), Error> {
     let lock_ms = shared.config.lock.as_millis() as u64;
     let (redis, keys) = (&mut shared.redis(), shared.queue.keys());
     let (ids, tokens): (Vec<_>, Vec<_>) =
@@ -187,7 +184,7 @@ async fn renew_all<H: Handler>(
 }
 
 /// Puts jobs without a lock back to wait: at start, and at every interval. Ends with `stop`.
-pub(super) async fn rescue_stalled<H: Handler>(shared: Arc<Shared<H>>, stop: CancellationToken) {
+pub(super) async fn rescue_stalled(shared: Arc<Shared>, stop: CancellationToken) {
     let mut wait = Duration::ZERO;
     let mut unwell_since = None;
     loop {
@@ -228,7 +225,7 @@ pub(super) async fn rescue_stalled<H: Handler>(shared: Arc<Shared<H>>, stop: Can
     }
 }
 
-async fn rescue<H: Handler>(shared: &Shared<H>) -> Result<(), Error> {
+async fn rescue(shared: &Shared) -> Result<(), Error> {
     // Slightly shorter than our interval, so that our own next check is not refused.
     let guard_ms = shared.config.stalled_interval.as_millis() as u64 * 9 / 10;
     let (redis, keys) = (&mut shared.redis(), shared.queue.keys());

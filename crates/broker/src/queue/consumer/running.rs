@@ -5,11 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use futures::FutureExt;
 
 use super::disposition::{Disposition, Failure, decide};
-use super::{FIRST_PAUSE, Handler, JobContext, LONGEST_PAUSE, Shared, panics};
+use super::{FIRST_PAUSE, JobContext, LONGEST_PAUSE, Shared, panics};
 use crate::queue::scripts;
 use crate::{Job, Outcome};
 
-impl<H: Handler> Shared<H> {
+impl Shared {
     /// Runs the handler and decides what happens to the job.
     pub(super) async fn run_handler(&self, job: &Job) -> Disposition {
         if let Some(reason) = self.must_not_run(job) {

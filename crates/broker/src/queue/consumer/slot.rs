@@ -9,11 +9,11 @@ use super::disposition::Disposition;
 use super::fetch::Admitted;
 use super::finishing::{FinishEffect, NextInSlot};
 use super::slots::{FreeSlot, Residue};
-use super::{EventKind, FIRST_PAUSE, Handler, LONGEST_PAUSE, Shared};
+use super::{EventKind, FIRST_PAUSE, LONGEST_PAUSE, Shared};
 use crate::queue::scripts::Claim;
 use crate::{Job, now_ms};
 
-impl<H: Handler> Shared<H> {
+impl Shared {
     /// Runs a job and all that follow it; returns the slot when there is no next one.
     pub(super) async fn work(self: Arc<Self>, slot: usize, admitted: Admitted) -> FreeSlot {
         let working = AssertUnwindSafe(self.work_on_all(slot, admitted));
