@@ -69,7 +69,10 @@ pub(crate) const VERSION: &str = "7.2.4";
 /// Stack size of the engine's threads: Lua scripts nest deeply in C.
 const STACK_BYTES: usize = 8 << 20;
 
-/// How long a script that has written may still run after the server was asked to stop.
+/// How long a script that has not written may still run after the server was asked to stop. Ordinary scripts end by
+/// themselves: one that is killed fails, and its caller takes a job that is done for one that is not.
+const SCRIPT_PATIENCE: Duration = Duration::from_secs(1);
+/// The same for a script that has written.
 const SCRIPT_GRACE: Duration = Duration::from_secs(3);
 
 /// Called on `SHUTDOWN`: the program that embeds the engine decides what to do.
@@ -295,8 +298,9 @@ impl Server {
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
             while !thread.is_finished() {
-                // A script may have begun since; no other thread is left to stop it.
-                let _ = self.shared.interrupt.kill();
+                if asked.elapsed() > SCRIPT_PATIENCE {
+                    let _ = self.shared.interrupt.kill();
+                }
                 if asked.elapsed() > SCRIPT_GRACE {
                     self.shared.interrupt.close();
                 }

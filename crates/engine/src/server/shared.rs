@@ -100,8 +100,6 @@ impl Shared {
     /// Asks all threads to end.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
-        // A script that has written is not killed; it runs to its end.
-        let _ = self.interrupt.kill();
         self.loops.iter().for_each(|one| one.loop_queue.wake());
     }
 
