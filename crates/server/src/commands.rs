@@ -16,3 +16,8 @@ pub(crate) mod ticket_keys;
 pub(crate) mod token;
 pub(crate) mod verify;
 pub(crate) mod worker;
+
+/// The command that started this process, for hints that can be typed as they stand.
+pub(crate) fn myself() -> String {
+    std::env::args().next().unwrap_or_else(|| "stampede".to_owned())
+}

@@ -12,6 +12,7 @@ use stampede_model::Role;
 
 use self::outcome::{NodeOutcome, Unfinished, Wish};
 use crate::cli::{Nodes, NodesCommand, Patience};
+use crate::commands::myself;
 use crate::commands::session::Session;
 use crate::settings::Settings;
 
@@ -72,9 +73,9 @@ async fn send(
     if patience.no_wait {
         match (options.json, sent.heard) {
             (true, _) => println!("{}", serde_json::to_string(&sent)?),
-            (false, Some(1) | None) => println!("told; what comes of it: stampede nodes"),
+            (false, Some(1) | None) => println!("told; what comes of it: {} nodes", myself()),
             (false, Some(heard)) => {
-                println!("told {heard} nodes; what comes of it: stampede nodes")
+                println!("told {heard} nodes; what comes of it: {} nodes", myself())
             }
         }
         return Ok(());
@@ -88,7 +89,10 @@ async fn send(
     let result = tokio::select! {
         result = outcome::watch(client, &before, wish, timeout, tell) => result,
         _ = tokio::signal::ctrl_c() => {
-            bail!("interrupted; the nodes were told and go on: stampede nodes shows how far they are");
+            bail!(
+                "interrupted; the nodes were told and go on: {} nodes shows how far they are",
+                myself()
+            );
         }
     };
     if options.json {

@@ -51,7 +51,7 @@ impl Session {
                 bail!("the server at {} is not ready: {told}", self.url)
             }
             Err(None) => bail!(
-                "no server is ready at {}. Start one with \"make run\" (or \"stampede\"), or give its --url",
+                "no server is ready at {}. Start one with \"make run\", or say where it is with PORT or --url",
                 self.url
             ),
         }

@@ -15,6 +15,7 @@ use stampede_model::{Diagnostic, Event, TemplateFiles, TicketDocument};
 use stampede_press::{Compiler, Error, Picture, Ready, compile_for_author, preflight};
 
 use crate::cli::{LocalTemplate, TemplatePreview, TemplateSource};
+use crate::commands::myself;
 use crate::compiler;
 
 pub(crate) use self::publish::run as publish;
@@ -39,7 +40,8 @@ fn begin(dir: &Path, design: &str) -> Result<()> {
     let shown = dir.display();
     println!("{} is in {shown}. Now:", found.title);
     println!(
-        "  stampede template watch {shown}     edit {shown}/template.typ and look at {shown}/preview.pdf"
+        "  {} template watch {shown}     edit {shown}/template.typ and look at {shown}/preview.pdf",
+        myself()
     );
     Ok(())
 }

@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::commands::myself;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use stampede_client::Client;
@@ -226,7 +227,7 @@ impl std::fmt::Display for Unfinished {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let failed = self.0.iter().filter(|node| node.outcome != Outcome::Done);
         let failed: Vec<&str> = failed.map(|node| node.id.as_str()).collect();
-        write!(f, "not done on {}; look again with: stampede nodes", failed.join(", "))
+        write!(f, "not done on {}; look again with: {} nodes", failed.join(", "), myself())
     }
 }
 

@@ -11,6 +11,7 @@ use stampede_wire::queues::{
 
 use super::Answer;
 use crate::cli::QueuesCommand;
+use crate::commands::myself;
 use crate::commands::table::Table;
 
 /// Characters of a payload or reason that a table shows.
@@ -140,8 +141,9 @@ fn print_bulk(command: &QueuesCommand, done: &BulkResult) {
     if let QueuesCommand::Replay { queue, all: true, .. } = command
         && done.count == 0
     {
+        let myself = myself();
         println!(
-            "Jobs that other software has failed have no letter: stampede queues retry {queue} --all"
+            "Jobs that other software has failed have no letter: {myself} queues retry {queue} --all"
         );
     }
     for one in &done.failed {

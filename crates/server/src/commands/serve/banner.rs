@@ -5,11 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use rustix::system::uname;
 
 use crate::admin_key::AdminKey;
+use crate::commands::myself;
 use crate::settings::Settings;
 
 /// Tells where to look, and how to get in.
 pub(super) fn greet(settings: &Settings, admin_key: AdminKey, address: SocketAddr) {
-    let myself = std::env::args().next().unwrap_or_else(|| "stampede".to_owned());
+    let myself = myself();
     let key = match admin_key {
         AdminKey::New(key) => format!("{key}\n              (shown only now: keep it)"),
         AdminKey::Preset => "the one in ADMIN_KEY".to_owned(),

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::commands::myself;
 use anyhow::{Context, Result, bail};
 use stampede_model::{MAIN_FILE, TemplateFiles};
 
@@ -29,8 +30,9 @@ pub(super) fn read(dir: &Path, output: Option<&Path>) -> Result<TemplateFiles> {
     }
     if !files.contains_key(MAIN_FILE) {
         bail!(
-            "there is no {MAIN_FILE} in {}; begin with: stampede template new DIR",
-            dir.display()
+            "there is no {MAIN_FILE} in {}; begin with: {} template new DIR",
+            dir.display(),
+            myself()
         );
     }
     TemplateFiles::new(files).with_context(|| format!("the files in {}", dir.display()))
