@@ -41,7 +41,7 @@ fmt:
 own:
 	@mkdir -p "$(CARGO_TARGET_DIR)"
 	@[ "$$(cat "$(CARGO_TARGET_DIR)/built-by" 2>/dev/null)" = "$(CURDIR)" ] || { \
-		find Cargo.toml crates examples stubs -type f -exec touch {} + && echo "$(CURDIR)" > "$(CARGO_TARGET_DIR)/built-by"; }
+		find Cargo.toml assets crates docs examples stubs -type f -exec touch {} + && echo "$(CURDIR)" > "$(CARGO_TARGET_DIR)/built-by"; }
 
 install-run:
 	@scripts/install cargo cc

@@ -72,7 +72,8 @@ const STACK_BYTES: usize = 8 << 20;
 /// How long a script that has not written may still run after the server was asked to stop. Ordinary scripts end by
 /// themselves: one that is killed fails, and its caller takes a job that is done for one that is not.
 const SCRIPT_PATIENCE: Duration = Duration::from_secs(1);
-/// The same for a script that has written.
+/// How long a script that has written may still run after the server was asked to stop: ending it keeps half of its
+/// effects.
 const SCRIPT_GRACE: Duration = Duration::from_secs(3);
 
 /// Called on `SHUTDOWN`: the program that embeds the engine decides what to do.
