@@ -263,10 +263,13 @@ fn assert_every_window_holds(begun: &[u64]) {
     assert!(most <= LIMIT, "{most} began in one second");
 }
 
-/// The first window is full at once; from then on they come at the pace of the limit.
+/// The pace of the middle window: how long a window's worth of jobs took, as the median of all that follow one another.
+/// A machine that stands still for a moment lengthens some of them; a limiter that wastes time lengthens all.
 fn assert_reaches(begun: &[u64], least: f64) {
-    let seconds = (begun[JOBS - 1] - begun[0]) as f64 / 1e6;
-    let rate = (JOBS - LIMIT) as f64 / seconds;
+    let mut spans: Vec<u64> =
+        begun.windows(LIMIT + 1).map(|window| window[LIMIT] - window[0]).collect();
+    spans.sort_unstable();
+    let rate = LIMIT as f64 / (spans[spans.len() / 2] as f64 / 1e6);
     assert!(rate >= least * LIMIT as f64, "{rate:.2} a second");
 }
 
