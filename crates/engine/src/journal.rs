@@ -5,31 +5,37 @@
 //! What is in a record is the keyspace's business; the journal knows no commands.
 //!
 //! ```text
-//!  executor                     writer's thread                 directory
-//!  ────────                     ───────────────                 ─────────
+//!  event loop, executor         writer's thread                 directory
+//!  ────────────────────         ───────────────                 ─────────
 //!  state()? ──Busy/Refusing──▶ (hold / refuse the command)      lock              owner's pid
-//!  run the command                                              manifest          which files count
-//!  append(record) ─▶ buffer ──▶ seal, write ──────────────────▶ 0000000006.log    open segment
-//!      │ Position       ▲       fdatasync by policy ──────────▶ 0000000004.log    sealed segment
-//!      ▼                │                │                      0000000005.snapshot
-//!  reply; `always` holds it until ◀── Event::Durable(Position)
+//!  run the commands of a round                                  manifest          which files count
+//!  append(record) ─▶ buffer ──▶ seal, write (`always`) ────────▶ 0000000006.log    open segment
+//!  write_out() ───▶ seal, write(2) ─────────────────────────────▶ 0000000006.log
+//!                               fdatasync by policy ──────────▶ 0000000004.log    sealed segment
+//!  replies, held until ◀── written (`everysec`, `never`)         0000000005.snapshot
+//!                          durable (`always`): Event::Durable(Position)
 //! ```
 //!
 //! # Threads
 //! - **Append** copies the record under a short lock and never waits for the disk, in any policy. One
 //!   thread appends (`&mut self`). Everyone else uses a [`Watch`].
+//! - **Write before reply**: a reply leaves when its record, and every record it may reveal, is in the kernel's
+//!   page cache. A killed process cannot take it along from there. An event loop calls [`Watch::write_out`]
+//!   once for all replies of its round, without the executor's lock. The write goes on while the disk syncs.
 //! - **Back-pressure**: all bytes that still need a copy in memory count against `memory_limit` (64 MiB).
 //!   At the limit [`State::Busy`] asks the executor to hold write commands and serve reads until it is
 //!   `Ready` again; if the disk takes nothing for `stall_limit` it becomes [`State::Refusing`]. `append`
 //!   itself never turns a record away for this, since its effects have already happened.
+//! - **A write that fails** (`ENOSPC`, `EIO`): the record stays queued, the writer's thread retries, and the state is
+//!   [`State::Refusing`] meanwhile. The reply is held: `server/connection.rs` says for how long.
 //! - **Group commit**: what is appended during one fdatasync is the next batch.
 //!
 //! # Policies
-//! | policy | synced | lost by `kill -9` | lost by a power cut |
-//! |---|---|---|---|
-//! | `always` | before [`Event::Durable`] | nothing released | nothing released |
-//! | `everysec` | begun at ½ s after the append, also when idle | the last 5 ms (the writer gathers) or what came during a running sync | at most 1 s, if a sync takes less than ½ s |
-//! | `never` | at rotation and at the end | the last 5 ms, or as above | what the system had not written |
+//! | policy | replies leave | synced | lost by `kill -9` | lost by a power cut |
+//! |---|---|---|---|---|
+//! | `always` | when synced | before [`Event::Durable`] | nothing acknowledged | nothing acknowledged |
+//! | `everysec` | when written | begun at ½ s after the append, also when idle | nothing acknowledged | at most 1 s, if a sync takes less than ½ s |
+//! | `never` | when written | at rotation and at the end | nothing acknowledged | what the system had not written |
 //!
 //! # Files
 //! `frame.rs` has the one framing of log and snapshot, `manifest.rs` the list of files, `reader.rs` how a
@@ -48,6 +54,7 @@ mod frame;
 mod handoff;
 mod log;
 mod manifest;
+mod output;
 mod reader;
 mod recover;
 mod repair;
@@ -131,6 +138,8 @@ impl State {
 /// An event for the observer, sent from the journal's own threads; an observer must return quickly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
+    /// Records up to this one survive the death of this process.
+    Written(Position),
     /// Records up to this one survive a power cut.
     Durable(Position),
     /// The state has changed; `Busy` is not reported, because it changes with every append.
@@ -174,6 +183,8 @@ pub(crate) struct Status {
     pub(crate) fsync: Fsync,
     /// The last record appended.
     pub(crate) appended: Position,
+    /// The last record that survives the death of this process.
+    pub(crate) written: Position,
     /// The last record that survives a power cut.
     pub(crate) durable: Position,
     /// Bytes in memory that wait for the disk.
@@ -256,11 +267,11 @@ impl Journal {
                 "a crash left a torn tail; it was cut"
             );
         }
-        let shared = Arc::new(Shared::new(config, contents.last, observer));
+        let shared = Arc::new(Shared::new(config, log, observer));
         shared.log_bytes.store(contents.log_bytes, Ordering::Relaxed);
         shared.snapshot_bytes.store(contents.snapshot_bytes, Ordering::Relaxed);
-        let writer = Writer::spawn(log, shared.clone(), config)
-            .map_err(io_error("start a thread for", disk.path()))?;
+        let writer =
+            Writer::spawn(shared.clone()).map_err(io_error("start a thread for", disk.path()))?;
         let journal = Self {
             shared,
             disk,
@@ -347,6 +358,17 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
+    /// Hands all appended records to the kernel, on this thread; call it before replies leave. After an error, or
+    /// behind a rotation, the writer's thread does it later: [`Event::Written`] reports it.
+    pub(crate) fn write_out(&self) {
+        self.shared.write_out();
+    }
+
+    /// The last record that survives the death of this process.
+    pub(crate) fn written(&self) -> Position {
+        self.shared.written()
+    }
+
     /// The last record that survives a power cut.
     pub(crate) fn durable(&self) -> Position {
         self.shared.durable()
@@ -363,6 +385,7 @@ impl Watch {
             state: self.shared.state(),
             fsync: self.shared.fsync(),
             appended: self.shared.appended(),
+            written: self.shared.written(),
             durable: self.shared.durable(),
             memory: self.shared.memory(),
             log_bytes: self.shared.log_bytes.load(Ordering::Relaxed),

@@ -184,7 +184,7 @@ impl Server {
         let busy_ms = config.busy_threshold.as_millis() as u64;
         counters.busy_threshold_ms.store(busy_ms, Ordering::Relaxed);
         let always = config.dir.is_some() && config.journal.fsync == Fsync::Always;
-        counters.holds_replies.store(always, Ordering::Relaxed);
+        counters.waits_for_sync.store(always, Ordering::Relaxed);
         let polls: Vec<Poll> =
             (0..config.io_threads.max(1)).map(|_| Poll::new()).collect::<io::Result<_>>()?;
         let loop_queues = loop_queues(&polls)?;

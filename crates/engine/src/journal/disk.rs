@@ -35,23 +35,24 @@ pub(crate) trait Disk: fmt::Debug + Send + Sync {
     fn lock(&self) -> Result<Lock, LockError>;
 }
 
-/// An open file, read and written at explicit offsets.
-pub(crate) trait DiskFile: fmt::Debug + Send {
+/// An open file, read and written at explicit offsets. Threads may write while another one syncs: a sync covers the
+/// writes that ended before it began.
+pub(crate) trait DiskFile: fmt::Debug + Send + Sync {
     /// Reads some bytes; a short read is allowed, 0 means end of file.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
     /// Writes some bytes; a short write is allowed.
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<usize>;
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<usize>;
     /// Truncates the file to a length.
-    fn truncate(&mut self, length: u64) -> io::Result<()>;
+    fn truncate(&self, length: u64) -> io::Result<()>;
     /// Makes the file's bytes and length survive a power cut (`fdatasync`).
-    fn sync(&mut self) -> io::Result<()>;
+    fn sync(&self) -> io::Result<()>;
     /// The file's length in bytes.
     fn length(&self) -> io::Result<u64>;
 }
 
 impl dyn DiskFile {
     /// Writes all bytes; after an error the bytes at and after `offset` are undefined.
-    pub(super) fn write_all_at(&mut self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn write_all_at(&self, mut offset: u64, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.write_at(offset, bytes) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -208,15 +209,15 @@ impl DiskFile for RealFile {
         FileExt::read_at(&self.0, into, offset)
     }
 
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
         FileExt::write_at(&self.0, bytes, offset)
     }
 
-    fn truncate(&mut self, length: u64) -> io::Result<()> {
+    fn truncate(&self, length: u64) -> io::Result<()> {
         self.0.set_len(length)
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
     }
 

@@ -1,6 +1,8 @@
 //! The log on disk: segments, their sync and rotation, and recovery from a failed fsync. No threads here.
 //!
-//! [`Log`] belongs to the writer's thread (`writer.rs`), which alone writes segments and the manifest.
+//! [`Log`] is behind the lock of [`Output`](super::output::Output). Any thread may write chunks. Only the
+//! writer's thread (`writer.rs`) syncs, rotates and replaces the manifest. A sync is in two halves, so that the
+//! lock is free while the disk works: chunks written between the halves belong to the next sync.
 //! Every operation can fail and be called again: it then continues where it stopped.
 //!
 //! ```text
@@ -66,6 +68,14 @@ pub(super) enum LogError {
     Fatal(String),
 }
 
+/// A sync of the open segment between its two halves.
+#[derive(Debug)]
+pub(super) struct Sync {
+    pub(super) file: Arc<dyn DiskFile>,
+    end: u64,
+    written: u64,
+}
+
 /// Whether bytes stay in memory once they are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copies {
@@ -81,7 +91,7 @@ pub(super) struct Log {
     disk: Arc<dyn Disk>,
     manifest: Manifest,
     numbers: Arc<AtomicU64>,
-    file: Box<dyn DiskFile>,
+    file: Arc<dyn DiskFile>,
     header: FileHeader,
     end: u64,
     durable_end: u64,
@@ -91,8 +101,14 @@ pub(super) struct Log {
     watermark: u64,
     unsynced: Vec<Chunk>,
     unsynced_bytes: usize,
-    copies_missing: bool,
+    /// The number of chunks in `unsynced` that a running sync covers.
+    syncing: usize,
+    /// The last record that was written without keeping a copy.
+    uncopied: u64,
     suspect: Option<String>,
+    /// Whether the last attempt to replace the manifest had an unknown result. The next process may then find a
+    /// manifest that seals the open segment, so nothing may be written to it before another attempt has succeeded.
+    manifest_unknown: bool,
     /// Files of failed attempts; removed after the next install.
     leftover_files: Vec<String>,
 }
@@ -109,12 +125,12 @@ impl Log {
     ) -> Self {
         let (durable_end, written, durable) = (end, last, last);
         let (unsynced, leftover_files, watermark) = (Vec::new(), Vec::new(), 0);
-        let (unsynced_bytes, copies_missing, suspect) = (0, false, None);
+        let (unsynced_bytes, syncing, uncopied, suspect) = (0, 0, 0, None);
         Self {
             disk,
             manifest,
             numbers,
-            file,
+            file: file.into(),
             header,
             end,
             durable_end,
@@ -123,10 +139,17 @@ impl Log {
             watermark,
             unsynced,
             unsynced_bytes,
-            copies_missing,
+            syncing,
+            uncopied,
             suspect,
+            manifest_unknown: false,
             leftover_files,
         }
+    }
+
+    /// The last record that the kernel has: it survives the death of this process.
+    pub(super) fn written(&self) -> u64 {
+        self.written
     }
 
     /// The last record known to survive a power cut.
@@ -180,40 +203,64 @@ impl Log {
         Ok(())
     }
 
-    /// Takes a chunk that [`Self::write`] has written; returns its buffer if no copy is needed.
+    /// Takes a chunk that [`Self::write`] has written; returns its buffer if it is no longer needed.
+    ///
+    /// Chunks of one round of an event loop are small: they are joined, so that a copy takes no more memory than
+    /// its bytes.
     pub(super) fn retain(&mut self, chunk: Chunk, copies: Copies) -> Option<Chunk> {
-        match copies {
-            Copies::Keep => {
-                self.unsynced_bytes += chunk.bytes.len();
-                self.unsynced.push(chunk);
-                None
-            }
-            Copies::Drop => {
-                self.copies_missing = true;
-                Some(chunk)
-            }
+        if copies == Copies::Drop {
+            self.uncopied = chunk.last;
+            return Some(chunk);
         }
+        self.unsynced_bytes += chunk.bytes.len();
+        if self.unsynced.len() > self.syncing
+            && let Some(open) = self.unsynced.last_mut()
+            && open.bytes.len() + chunk.bytes.len() <= open.bytes.capacity()
+        {
+            open.bytes.extend_from_slice(&chunk.bytes);
+            open.last = chunk.last;
+            return Some(chunk);
+        }
+        self.unsynced.push(chunk);
+        None
     }
 
-    /// Makes all whole chunks durable; returns chunks whose copies are no longer needed.
-    pub(super) fn sync(&mut self) -> Result<Vec<Chunk>, LogError> {
-        if self.suspect.is_none() {
-            // Not `is_dirty`: marks must be synced too, because a sealed segment must be complete.
-            if self.end == self.durable_end {
-                return Ok(Vec::new());
-            }
-            match self.file.sync() {
-                Ok(()) => {
-                    self.durable = self.written;
-                    self.durable_end = self.end;
-                    self.copies_missing = false;
-                    self.unsynced_bytes = 0;
-                    return Ok(std::mem::take(&mut self.unsynced));
-                }
-                Err(error) => self.suspect = Some(self.sentence("sync", &error)),
-            }
+    /// The first half of a sync; the caller syncs the file and calls [`Self::end_sync`]. `None`: nothing to sync.
+    pub(super) fn begin_sync(&mut self) -> Option<Sync> {
+        // Not `is_dirty`: marks must be synced too, because a sealed segment must be complete.
+        if self.suspect.is_some() || self.end == self.durable_end {
+            return None;
         }
-        self.rewrite_unsynced()
+        self.syncing = self.unsynced.len();
+        Some(Sync { file: self.file.clone(), end: self.end, written: self.written })
+    }
+
+    /// The second half of a sync; returns chunks whose copies are no longer needed.
+    pub(super) fn end_sync(&mut self, sync: &Sync, synced: io::Result<()>) -> Vec<Chunk> {
+        let covered = std::mem::take(&mut self.syncing);
+        if let Err(error) = synced {
+            self.suspect = Some(self.sentence("sync", &error));
+            return Vec::new();
+        }
+        self.durable = sync.written;
+        self.durable_end = sync.end;
+        let done: Vec<Chunk> = self.unsynced.drain(..covered).collect();
+        self.unsynced_bytes -= done.iter().map(|chunk| chunk.bytes.len()).sum::<usize>();
+        done
+    }
+
+    /// Makes all whole chunks durable, without a pause in which others could write; returns chunks whose copies
+    /// are no longer needed.
+    pub(super) fn sync(&mut self) -> Result<Vec<Chunk>, LogError> {
+        let mut done = Vec::new();
+        if let Some(sync) = self.begin_sync() {
+            let synced = sync.file.sync();
+            done = self.end_sync(&sync, synced);
+        }
+        if self.is_suspect() {
+            done.extend(self.rewrite_unsynced()?);
+        }
+        Ok(done)
     }
 
     /// Whether the last sync of the open segment failed, so that [`Self::sync`] must run before the
@@ -222,15 +269,16 @@ impl Log {
         self.suspect.is_some()
     }
 
-    fn rewrite_unsynced(&mut self) -> Result<Vec<Chunk>, LogError> {
+    /// Moves all records after the last successful sync to a new segment, after a failed one.
+    pub(super) fn rewrite_unsynced(&mut self) -> Result<Vec<Chunk>, LogError> {
         let reason = self.suspect.clone().unwrap_or_default();
-        if self.copies_missing {
+        if self.uncopied > self.durable {
             return Err(LogError::Fatal(format!(
                 "{reason}; records after {} may be lost, because fsync policy never keeps no copies",
                 self.durable
             )));
         }
-        let (mut file, header) = self
+        let (file, header) = self
             .new_segment(self.durable)
             .map_err(|e| LogError::Retry(format!("{reason}; {e}")))?;
         let mut end = FILE_HEADER as u64;
@@ -269,7 +317,7 @@ impl Log {
         if self.end == FILE_HEADER as u64 {
             return Ok(synced);
         }
-        let started = self.new_segment(self.written).map_err(LogError::Declined);
+        let started = self.new_segment(self.written).map_err(|reason| self.declined(reason));
         let outcome =
             started.and_then(|(file, header)| match self.switch(file, header, self.end) {
                 Ok(()) => {
@@ -278,7 +326,7 @@ impl Log {
                     Ok(())
                 }
                 Err(InstallError::Unchanged(e)) => {
-                    Err(LogError::Declined(format!("cannot write the manifest: {e}")))
+                    Err(self.declined(format!("cannot write the manifest: {e}")))
                 }
                 Err(InstallError::Unknown(e)) => {
                     Err(LogError::Retry(format!("cannot replace the manifest: {e}")))
@@ -301,11 +349,12 @@ impl Log {
             return Err(LogError::Declined("no segment begins where the snapshot ends".to_owned()));
         }
         match next.install(&*self.disk) {
-            Ok(()) => {}
+            Ok(()) => self.manifest_unknown = false,
             Err(InstallError::Unchanged(e)) => {
-                return Err(LogError::Declined(format!("cannot write the manifest: {e}")));
+                return Err(self.declined(format!("cannot write the manifest: {e}")));
             }
             Err(InstallError::Unknown(e)) => {
+                self.manifest_unknown = true;
                 return Err(LogError::Retry(format!("cannot replace the manifest: {e}")));
             }
         }
@@ -344,7 +393,7 @@ impl Log {
         let name = Kind::Log.file_name(number);
         let header = FileHeader::new(Kind::Log, number, base);
         let make = || {
-            let mut file = self.disk.create(&name)?;
+            let file = self.disk.create(&name)?;
             file.write_all_at(0, &header.encode())?;
             file.sync()?;
             self.disk.sync_dir()?;
@@ -374,17 +423,27 @@ impl Log {
             match error {
                 InstallError::Unchanged(_) => drop(self.disk.remove(&name)),
                 // The manifest on disk may name the new segment.
-                InstallError::Unknown(_) => self.leftover_files.push(name),
+                InstallError::Unknown(_) => {
+                    self.manifest_unknown = true;
+                    self.leftover_files.push(name);
+                }
             }
             return Err(error);
         }
+        self.manifest_unknown = false;
         self.manifest = next;
-        self.file = file;
+        self.file = file.into();
         self.header = header;
         for name in self.leftover_files.drain(..) {
             let _ = self.disk.remove(&name);
         }
         Ok(())
+    }
+
+    /// The error of a rotation or installation that did not happen: it need not be repeated, unless an earlier attempt
+    /// may have happened.
+    fn declined(&self, reason: String) -> LogError {
+        if self.manifest_unknown { LogError::Retry(reason) } else { LogError::Declined(reason) }
     }
 
     fn sentence(&self, verb: &str, error: &io::Error) -> String {

@@ -160,7 +160,7 @@ impl Manifest {
     pub(super) fn install(&self, disk: &dyn Disk) -> Result<(), InstallError> {
         let text = self.encode();
         let prepare = || {
-            let mut file = disk.create(MANIFEST_TEMP)?;
+            let file = disk.create(MANIFEST_TEMP)?;
             file.write_all_at(0, text.as_bytes())?;
             file.sync()
         };

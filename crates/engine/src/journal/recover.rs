@@ -213,7 +213,7 @@ impl Scan {
         rewrite_limit: u64,
     ) -> Result<(Log, Contents), Error> {
         let contents = self.contents;
-        let (Some((mut file, header)), Some((_, end))) = (self.open, self.stopped) else {
+        let (Some((file, header)), Some((_, end))) = (self.open, self.stopped) else {
             let what = "it names no open segment".to_owned();
             return Err(
                 Damage { dir: disk.path(), file: MANIFEST.to_owned(), offset: 0, what }.into()
@@ -258,7 +258,7 @@ pub(super) fn manifest_or_first(disk: &dyn Disk) -> Result<Manifest, Error> {
     refuse_lost_manifest(disk)?;
     let header = FileHeader::new(Kind::Log, 1, 0);
     let make = || {
-        let mut file = disk.create(&Kind::Log.file_name(1))?;
+        let file = disk.create(&Kind::Log.file_name(1))?;
         file.write_all_at(0, &header.encode())?;
         file.sync()?;
         disk.sync_dir()

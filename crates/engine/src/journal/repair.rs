@@ -264,7 +264,7 @@ fn follow(
 fn empty_segment(disk: &dyn Disk, base: u64) -> Result<SegmentEntry, Error> {
     let number = free_number(disk)?;
     let make = || {
-        let mut file = disk.create(&Kind::Log.file_name(number))?;
+        let file = disk.create(&Kind::Log.file_name(number))?;
         file.write_all_at(0, &FileHeader::new(Kind::Log, number, base).encode())?;
         file.sync()?;
         disk.sync_dir()
@@ -320,7 +320,7 @@ fn length(disk: &dyn Disk, name: &str) -> Result<u64, Error> {
 
 fn copy(disk: &dyn Disk, from: &str, to: &str) -> io::Result<()> {
     let from = disk.open(from)?;
-    let mut to = disk.create(to)?;
+    let to = disk.create(to)?;
     let mut piece = vec![0; 1 << 20];
     let mut at = 0;
     loop {

@@ -1,14 +1,16 @@
 //! State shared by the appender, the writer's thread and threads that read the status.
 //!
-//! The appender copies a record into `tail` under a short lock. The writer takes the whole queue at once
-//! (a swap, no copy) and works without the lock. The queue keeps its order: a rotation stays between the
+//! The appender copies a record into `tail` under a short lock. Whoever writes takes the whole queue at once
+//! (a swap, no copy) and works without that lock. The queue keeps its order: a rotation stays between the
 //! records before and after it.
 //!
 //! ```text
-//!  append ──▶ tail ──full──▶ queue: [chunk][chunk][rotate][chunk][install] ──▶ writer
-//!                                                                               │
-//!  observer, watch ◀── durable, state ◀─────────────────────────────────────────┘
+//!  append ──▶ tail ──full──▶ queue: [chunk][chunk][rotate][chunk][install] ──▶ output (output.rs)
+//!                                                                               │ by an event loop's thread at the
+//!  observer, watch ◀── written, durable, state ◀────────────────────────────────┘ end of its round, or the writer's
 //! ```
+//!
+//! Lock order: `output` before `inner`. The observer may be called with `output` held, never with `inner`.
 //!
 //! `memory` counts every byte from its append until its copy is no longer needed (synced; or written,
 //! under policy never). At the limit [`State`] says `Busy`. An append is never refused for it, because
@@ -30,20 +32,24 @@ use super::{
     Error, Event, Fsync, Position, State,
     frame::{FRAME_HEADER, push_record},
     handoff::Handoff,
-    log::Chunk,
+    log::{Chunk, Log},
+    output::Output,
 };
 
 use self::queue::Inner;
 
-pub(super) use self::queue::{Batch, Wait, Work};
+pub(super) use self::queue::{Calls, Wait, Work};
 
 /// A tail of this size is closed and queued; a larger buffer would be reallocated too often.
 const CHUNK: usize = 256 << 10;
-/// Under policies that hold no reply back, the writer collects records for this time before it
-/// writes.
-const LINGER: Duration = Duration::from_millis(5);
+/// Under policies other than `always`, the writer leaves records for this time to the event loops, which write
+/// before they reply. Only records that no reply depends on, such as expiry, stay that long.
+const LINGER: Duration = Duration::from_millis(20);
 /// With this many bytes queued, it writes at once.
 const LINGER_BYTES: usize = 256 << 10;
+/// How long an event loop waits for the output: another loop's write takes microseconds. Past it, the replies are
+/// held and the loop goes on.
+const OUTPUT_PATIENCE: Duration = Duration::from_millis(1);
 /// The number of buffers kept for reuse.
 const SPARE: usize = 16;
 
@@ -51,7 +57,13 @@ const SPARE: usize = 16;
 pub(super) struct Shared {
     inner: Mutex<Inner>,
     wake: Condvar,
+    /// The log; `parking_lot`, because its lock can be waited for with a time limit.
+    pub(super) output: parking_lot::Mutex<Output>,
+    appended: AtomicU64,
+    written: AtomicU64,
     durable: AtomicU64,
+    /// The number of unsynced bytes at which a sync is due.
+    pub(super) sync_bytes: usize,
     memory: AtomicUsize,
     memory_limit: usize,
     stall_limit: Duration,
@@ -65,6 +77,7 @@ pub(super) struct Shared {
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
+            .field("written", &self.written)
             .field("durable", &self.durable)
             .field("memory", &self.memory)
             .finish_non_exhaustive()
@@ -72,14 +85,15 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    pub(super) fn new(
-        config: &super::Config,
-        last: u64,
-        observer: Option<super::Observer>,
-    ) -> Self {
+    pub(super) fn new(config: &super::Config, log: Log, observer: Option<super::Observer>) -> Self {
+        let last = log.durable();
         Self {
             inner: Mutex::new(Inner::new(config.fsync, last)),
             wake: Condvar::new(),
+            output: parking_lot::Mutex::new(Output::new(log)),
+            appended: AtomicU64::new(last),
+            written: AtomicU64::new(last),
+            sync_bytes: config.memory_limit / 4,
             durable: AtomicU64::new(last),
             memory: AtomicUsize::new(0),
             memory_limit: config.memory_limit,
@@ -113,6 +127,7 @@ impl Shared {
         }
         let sequence = inner.last;
         push_record(&mut inner.tail, sequence, record);
+        self.appended.store(sequence, Ordering::Release);
         let size = FRAME_HEADER + record.len();
         inner.queued += size;
         let before = self.memory.fetch_add(size, Ordering::Relaxed);
@@ -139,6 +154,8 @@ impl Shared {
         }
         inner.close_tail();
         inner.queue.push_back(work);
+        // Replies that depend on records after a rotation wait for it.
+        inner.called = true;
         self.wake.notify_one();
         Some(Position(inner.last))
     }
@@ -172,7 +189,7 @@ impl Shared {
     }
 
     pub(super) fn appended(&self) -> Position {
-        Position(self.lock().last)
+        Position(self.appended.load(Ordering::Acquire))
     }
 
     #[cfg(test)]
@@ -209,14 +226,45 @@ impl Shared {
         Position(self.durable.load(Ordering::Acquire))
     }
 
+    pub(super) fn written(&self) -> Position {
+        Position(self.written.load(Ordering::Acquire))
+    }
+
     pub(super) fn memory(&self) -> usize {
         self.memory.load(Ordering::Relaxed)
     }
 
+    // ---- used by event loops
+
+    /// Hands all appended records to the kernel, on this thread. If the output is taken or has earlier work, the
+    /// writer's thread does it, and [`Event::Written`] tells.
+    pub(super) fn write_out(&self) {
+        if self.written() >= self.appended() {
+            return;
+        }
+        let Some(mut output) = self.output.try_lock_for(OUTPUT_PATIENCE) else {
+            return self.call_writer();
+        };
+        let done = output.write_for_loop(self);
+        drop(output);
+        self.set_written(done.written);
+        if let Some(state) = done.state {
+            self.set_state(state);
+        }
+        if done.calls_writer {
+            self.call_writer();
+        }
+    }
+
+    fn call_writer(&self) {
+        self.lock().called = true;
+        self.wake.notify_one();
+    }
+
     // ---- used by the writer
 
-    /// Waits until `deadline`, or until there is something to do, and takes the queue.
-    pub(super) fn take(&self, deadline: Option<Instant>, wait: Wait) -> Batch {
+    /// Waits until `deadline`, or until there is something to do.
+    pub(super) fn wait(&self, deadline: Option<Instant>, wait: Wait) -> Calls {
         let mut inner = self.lock();
         let mut lingering: Option<Instant> = None;
         loop {
@@ -225,7 +273,8 @@ impl Shared {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
-            let urgent = inner.stop || (wait == Wait::ForWork && inner.sync_wanted);
+            let called = inner.sync_wanted || inner.called;
+            let urgent = inner.stop || (wait == Wait::ForWork && called);
             if urgent || until.is_some_and(|until| until <= now) {
                 break;
             }
@@ -252,14 +301,17 @@ impl Shared {
             };
         }
         inner.wake_at = usize::MAX;
+        inner.called = false;
+        let sync_wanted = std::mem::take(&mut inner.sync_wanted);
+        Calls { sync_wanted, stop: inner.stop }
+    }
+
+    /// Takes the queue, for the holder of the output's lock; also returns the policy in force.
+    pub(super) fn take(&self) -> (VecDeque<Work>, Fsync) {
+        let mut inner = self.lock();
         inner.close_tail();
         inner.queued = 0;
-        Batch {
-            work: std::mem::take(&mut inner.queue),
-            fsync: inner.fsync,
-            sync_wanted: std::mem::take(&mut inner.sync_wanted),
-            stop: inner.stop,
-        }
+        (std::mem::take(&mut inner.queue), inner.fsync)
     }
 
     /// Frees the memory of chunks whose copies are no longer needed, and reuses their buffers.
@@ -269,6 +321,11 @@ impl Shared {
         if before >= self.memory_limit && before - bytes < self.memory_limit {
             self.notify(Event::Room);
         }
+        self.recycle(chunks);
+    }
+
+    /// Reuses the buffers of chunks.
+    pub(super) fn recycle(&self, chunks: Vec<Chunk>) {
         let mut buffers: Vec<Vec<u8>> = chunks.into_iter().map(|chunk| chunk.bytes).collect();
         let mut inner = self.lock();
         inner.progress = Instant::now();
@@ -283,6 +340,13 @@ impl Shared {
         // Other buffers are freed after the lock is released, so that an append does not wait for
         // it.
         drop(inner);
+    }
+
+    /// Reports that the kernel has the records up to a sequence.
+    pub(super) fn set_written(&self, sequence: u64) {
+        if self.written.fetch_max(sequence, Ordering::AcqRel) < sequence {
+            self.notify(Event::Written(Position(sequence)));
+        }
     }
 
     /// Reports that records are durable up to a sequence.

@@ -74,7 +74,7 @@ impl SnapshotFile {
     /// Creates the snapshot file of all records up to a sequence.
     pub(super) fn create(disk: &dyn Disk, entry: SnapshotEntry) -> io::Result<Self> {
         let header = FileHeader::new(Kind::Snapshot, entry.number, entry.upto);
-        let mut file = disk.create(&Kind::Snapshot.file_name(entry.number))?;
+        let file = disk.create(&Kind::Snapshot.file_name(entry.number))?;
         file.write_all_at(0, &header.encode())?;
         Ok(Self { file, header, blocks: 0, end: FILE_HEADER as u64, synced: 0, frame: Vec::new() })
     }

@@ -12,6 +12,7 @@ mod faulty_disk;
 mod fuzz;
 mod kill;
 mod speed;
+mod written;
 
 use std::{sync::Arc, time::Duration};
 

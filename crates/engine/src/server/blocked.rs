@@ -170,8 +170,8 @@ impl Executor {
         }
         if let Some(session) = self.sessions.get(&client) {
             let to = session.address.slot;
-            let (bytes, position) = (reply.take().freeze(), self.position);
-            let message = LoopMessage::Send { to, bytes, position, kind: SendKind::Unblock };
+            let (bytes, depends_on) = (reply.take().freeze(), self.message_depends_on());
+            let message = LoopMessage::Send { to, bytes, depends_on, kind: SendKind::Unblock };
             session.address.loop_queue.push(message, self.lock_holder);
         }
         true

@@ -2,7 +2,11 @@
 //!
 //! An idle connection keeps no buffers. Input is read into a buffer of the event loop; only an
 //! incomplete request is kept here. Output is kept here only if the socket is full, or if the reply
-//! depends on records that the journal has not synced yet (`appendfsync always`).
+//! depends on records that are not safe yet: written to the kernel, or synced under `appendfsync always`.
+//!
+//! A write that the disk refuses (full, failing) has happened in memory and is not recorded. Its reply is neither a
+//! success nor a failure, so it is held while the journal retries. After [`HELD_LIMIT`] the connection is closed: the
+//! client learns, as after a crash, that the outcome is unknown. Later writes are refused with `MISCONF`.
 //!
 //! ```text
 //!              command blocks                     reply or timeout
@@ -15,6 +19,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
 use mio::event::Source;
@@ -24,7 +29,10 @@ use mio::{Interest, Registry, Token};
 use super::event_loop::PAUSE_BYTES;
 use super::loop_queue::ClientId;
 use super::request::{AuthState, Reader};
-use super::shared::DependsOn;
+use super::shared::{DependsOn, Refusal};
+
+/// How long replies to a client's own writes are held while the journal refuses writes.
+const HELD_LIMIT: Duration = Duration::from_secs(5);
 
 /// A TCP or unix stream.
 #[derive(Debug)]
@@ -134,9 +142,11 @@ pub(super) struct Connection {
     pub(super) ready: Readiness,
     /// Bytes that the socket has not accepted yet.
     output: BytesMut,
-    /// Replies that wait until the journal has synced the records they depend on.
+    /// Replies that wait until the records they depend on are safe.
     held: VecDeque<(DependsOn, Bytes)>,
     held_bytes: usize,
+    /// Since when replies are held while the journal refuses writes.
+    refused_since: Option<Instant>,
     /// Whether the socket is registered for write readiness.
     watches_writable: bool,
 }
@@ -156,6 +166,7 @@ impl Connection {
             output: BytesMut::new(),
             held: VecDeque::new(),
             held_bytes: 0,
+            refused_since: None,
             watches_writable: false,
         }
     }
@@ -170,15 +181,25 @@ impl Connection {
         self.output.len() + self.held_bytes
     }
 
-    /// Whether some replies wait for the journal.
+    /// Whether some replies wait for the journal, and not for the socket.
     pub(super) fn awaits_journal(&self) -> bool {
-        !self.held.is_empty()
+        !self.held.is_empty() && self.output.is_empty()
     }
 
     /// Queues a reply that waits for the journal.
     pub(super) fn hold(&mut self, depends_on: DependsOn, bytes: Bytes) {
         self.held_bytes += bytes.len();
         self.held.push_back((depends_on, bytes));
+    }
+
+    /// Whether held replies have waited too long for a journal that refuses writes; call it after [`Self::flush`].
+    pub(super) fn gives_up(&mut self, refusal: Refusal) -> bool {
+        if self.held.is_empty() || refusal == Refusal::None {
+            self.refused_since = None;
+            return false;
+        }
+        let since = *self.refused_since.get_or_insert_with(Instant::now);
+        refusal == Refusal::Permanent || since.elapsed() >= HELD_LIMIT
     }
 
     /// Sends bytes; keeps those that the socket does not accept.

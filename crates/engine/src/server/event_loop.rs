@@ -1,10 +1,14 @@
 //! An event loop: a thread that reads requests, runs them under the executor's lock, and replies.
 //!
 //! ```text
-//!   poll ─▶ ready sockets ─▶ for each: read ─▶ run its requests (executor's lock) ─▶ write ─┐
-//!     ▲                                                                                    │
-//!     └── timers ◀── messages from other loops and from commands ◀─────────────────────────┘
+//!   poll ─▶ ready sockets ─▶ for each: read ─▶ run its requests (executor's lock) ─▶ hold replies ─┐
+//!     ▲                                                                                           │
+//!     └── timers ◀── messages from loops and commands ◀── send replies ◀── write records (journal)◀┘
 //! ```
+//!
+//! One such turn is a *round*. A reply leaves only when the records that it depends on are safe: the records of a
+//! round are handed to the kernel in one write, then the replies of the round are sent. A reply that depends on no
+//! new record is sent at once.
 //!
 //! A loop's state is behind a lock, which the loop's thread releases while it serves one connection.
 //! That connection is then *in use*; all others can be served by another thread. So when a script runs
@@ -31,8 +35,10 @@ use bytes::{Bytes, BytesMut};
 use mio::{Registry, Token};
 
 use self::serve::Served;
+use super::connection::Connection;
 use super::loop_queue::LoopQueue;
 use super::shared::{DependsOn, ExecutorGuard, Shared};
+use crate::journal::Position;
 use crate::reply::{Protocol, Reply};
 
 pub(super) use self::loop_state::{Listener, LoopState};
@@ -75,6 +81,10 @@ pub(super) struct EventLoop {
     args: Vec<Bytes>,
     /// The journal positions that the replies in `reply` depend on.
     depends_on: DependsOn,
+    /// Slots of connections with replies that wait for the end of this round.
+    held: Vec<usize>,
+    /// The last safe record when connections that wait for the journal were tried last.
+    checked_safe: Position,
 }
 
 type State<'a> = MutexGuard<'a, LoopState>;
@@ -98,6 +108,8 @@ impl EventLoop {
             reply: Reply::new(Protocol::Resp2),
             args: Vec::new(),
             depends_on: DependsOn::default(),
+            held: Vec::new(),
+            checked_safe: Position::default(),
         }
     }
 
@@ -124,7 +136,12 @@ impl EventLoop {
         if !state.ready.is_empty() || !self.loop_queue.is_empty() || shared.is_stopping() {
             return Some(Duration::ZERO);
         }
-        let journal = self.loop_queue.has_awaiting().then_some(JOURNAL_PAUSE);
+        let awaiting = self.loop_queue.has_awaiting();
+        if awaiting && shared.safe() > self.checked_safe {
+            // The journal's message may have come before the connection was noted.
+            return Some(Duration::ZERO);
+        }
+        let journal = awaiting.then_some(JOURNAL_PAUSE);
         let accept = state.accept_pending.then_some(ACCEPT_PAUSE);
         [journal, accept].into_iter().flatten().min()
     }
@@ -154,35 +171,78 @@ impl EventLoop {
         }
     }
 
-    /// Accepts connections, handles messages, and serves each ready connection once.
+    /// One round: accepts connections, handles messages, serves each ready connection once, makes the records safe
+    /// and sends the replies.
     fn work<'s>(&mut self, shared: &'s Shared, mut state: State<'s>) -> State<'s> {
         if state.accept_pending {
             self.accept(&mut state);
         }
         self.take_messages(&mut state);
+        self.take_awaiting(&mut state);
         for _ in 0..state.ready.len() {
             // The script has ended: the loop's own thread does the rest.
             if self.driver == Driver::Watchdog && !shared.is_busy() {
-                return state;
+                break;
             }
             let Some(index) = state.ready.pop_front() else { break };
             let Some(mut connection) = state.take(index) else { continue };
             drop(state);
             let served = self.serve(&mut connection, index);
-            match served {
-                Served::Close => {
-                    self.close_connection(*connection);
-                    state = self.enter(shared);
-                    state.release(index);
-                }
-                Served::KeepOpen => {
-                    state = self.enter(shared);
-                    state.give_back(index, connection);
-                }
-            }
+            state = self.put_back(shared, index, connection, served);
         }
+        state = self.end_round(shared, state);
         self.take_messages(&mut state);
         state
+    }
+
+    /// Hands the round's records to the kernel, then sends the replies that waited for that.
+    fn end_round<'s>(&mut self, shared: &'s Shared, mut state: State<'s>) -> State<'s> {
+        if self.held.is_empty() {
+            return state;
+        }
+        drop(state);
+        shared.write_out();
+        self.checked_safe = shared.safe();
+        let mut held = std::mem::take(&mut self.held);
+        state = self.enter(shared);
+        for index in held.drain(..) {
+            let Some(mut connection) = state.take(index) else { continue };
+            drop(state);
+            let served = self.send_held(&mut connection, index).unwrap_or(Served::Close);
+            state = self.put_back(shared, index, connection, served);
+        }
+        self.held = held;
+        state
+    }
+
+    /// Notes that a connection holds replies until the end of the round.
+    fn note_held(&mut self, index: usize) {
+        if self.held.last() != Some(&index) {
+            self.held.push(index);
+        }
+    }
+
+    /// Gives a connection back to its slot, or closes it.
+    fn put_back<'s>(
+        &self,
+        shared: &'s Shared,
+        index: usize,
+        connection: Box<Connection>,
+        served: Served,
+    ) -> State<'s> {
+        match served {
+            Served::Close => {
+                self.close_connection(*connection);
+                let mut state = self.enter(shared);
+                state.release(index);
+                state
+            }
+            Served::KeepOpen => {
+                let mut state = self.enter(shared);
+                state.give_back(index, connection);
+                state
+            }
+        }
     }
 
     /// Locks the executor. `None` while a script runs too long, and always for the watchdog: it

@@ -10,7 +10,8 @@
 //!                 └▶ settle: effects → journal · blocked clients served · messages sent to loops
 //! ```
 //!
-//! The executor must not block: sockets belong to the event loops, the disk to the journal's threads.
+//! The executor must not block: sockets belong to the event loops, and records reach the kernel without the
+//! executor's lock, before the replies leave (`event_loop.rs`).
 
 mod connection_commands;
 
@@ -27,7 +28,7 @@ use super::pubsub::Pubsub;
 use super::request::AuthState;
 use super::session::{ReplyMode, Session, Sessions};
 use super::settings::Settings;
-use super::shared::Counters;
+use super::shared::{Counters, DependsOn};
 use super::slowlog::Slowlog;
 use super::stats::Stats;
 use crate::command::{self, BLOCKING, CONNECTION, Command, NOT_QUEUED, WRITE};
@@ -80,6 +81,8 @@ pub(super) struct Executor {
     pub(super) on_shutdown: Option<OnShutdown>,
     /// The position of the last appended record.
     pub(super) position: Position,
+    /// The position when the last command was settled.
+    settled: Position,
     /// The event loop whose thread holds the lock.
     pub(super) lock_holder: Option<usize>,
     /// Whether commands may block; they may not inside a transaction.
@@ -111,6 +114,7 @@ impl Executor {
             compactor: Compactor::default(),
             on_shutdown: None,
             position,
+            settled: position,
             lock_holder: None,
             blocking: Blocking::Allowed,
             lost: None,
@@ -302,6 +306,15 @@ impl Executor {
             self.serve_ready();
         }
         self.post_messages();
+        self.settled = self.position;
+    }
+
+    /// The records that a message of the command being settled depends on. A message of a command that wrote counts as
+    /// its write: it is never sent unrecorded. Any other message may reveal earlier records, as a read may.
+    pub(super) fn message_depends_on(&self) -> DependsOn {
+        let wrote = self.position > self.settled;
+        let written = if wrote { self.position } else { Position::default() };
+        DependsOn { written, seen: self.position }
     }
 
     /// Appends all effects since the last call to the journal, as one record.

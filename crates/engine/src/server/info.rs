@@ -149,6 +149,7 @@ impl Executor {
         };
         line("journal_fsync", &policy);
         line("journal_appended", &status.appended.0);
+        line("journal_written", &status.written.0);
         line("journal_durable", &status.durable.0);
         line("journal_syncs", &status.syncs);
         if let Some(reason) = status.state.reason() {

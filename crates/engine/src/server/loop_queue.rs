@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mio::Waker;
 
 use super::connection::Stream;
-use crate::journal::Position;
+use super::shared::DependsOn;
 
 /// A client's id, never reused; `CLIENT ID` returns it.
 pub(super) type ClientId = u64;
@@ -20,8 +20,8 @@ pub(super) type ClientId = u64;
 pub(super) enum LoopMessage {
     /// A new connection that this loop owns from now on.
     Connected(Stream),
-    /// Bytes for a client, sent once the journal is durable up to `position`.
-    Send { to: Slot, bytes: Bytes, position: Position, kind: SendKind },
+    /// Bytes for a client, sent once the records that they depend on are safe.
+    Send { to: Slot, bytes: Bytes, depends_on: DependsOn, kind: SendKind },
     /// A request to disconnect the client.
     Close { to: Slot },
 }

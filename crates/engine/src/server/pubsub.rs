@@ -215,6 +215,7 @@ impl Executor {
             return;
         }
         let bytes = std::mem::take(&mut self.pubsub.outgoing_bytes);
+        let depends_on = self.message_depends_on();
         for (client, _) in bytes.iter().filter(|(_, bytes)| **bytes > MAX_MESSAGE_BYTES) {
             if let Some(session) = self.sessions.get(client) {
                 tracing::warn!(client, "a subscriber was disconnected: too many messages at once");
@@ -227,8 +228,8 @@ impl Executor {
                 continue;
             }
             let bytes = message.encode(session.protocol);
-            let (to, position) = (session.address.slot, self.position);
-            let message = LoopMessage::Send { to, bytes, position, kind: SendKind::PubSub };
+            let to = session.address.slot;
+            let message = LoopMessage::Send { to, bytes, depends_on, kind: SendKind::PubSub };
             session.address.loop_queue.push(message, self.lock_holder);
         }
     }

@@ -163,7 +163,7 @@ impl Executor {
                 if make {
                     journal.set_fsync(fsync);
                     self.settings.fsync = Some(fsync);
-                    self.counters.holds_replies.store(fsync == Fsync::Always, Relaxed);
+                    self.counters.waits_for_sync.store(fsync == Fsync::Always, Relaxed);
                 }
             }
             // Values that tools set before a test or benchmark and that already hold here.

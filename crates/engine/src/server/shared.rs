@@ -25,8 +25,8 @@ pub(super) struct Counters {
     pub(super) rejected: AtomicU64,
     /// After this many milliseconds of one script, other clients are answered `BUSY`.
     pub(super) busy_threshold_ms: AtomicU64,
-    /// Whether replies wait until the journal has synced (`appendfsync always`).
-    pub(super) holds_replies: AtomicBool,
+    /// Whether replies wait until the journal has synced (`appendfsync always`), not only written.
+    pub(super) waits_for_sync: AtomicBool,
     /// Whether the journal is being closed and rightly refuses writes.
     pub(super) closing: AtomicBool,
     disconnected: Mutex<Vec<ClientId>>,
@@ -51,14 +51,24 @@ impl Counters {
 
 /// The journal positions that a reply depends on.
 ///
-/// Normally both must be durable before the reply is sent. While the journal refuses writes, reads
-/// go on: then only the client's own writes hold its replies back.
+/// Normally both must be safe before the reply is sent: durable under `always`, else written to the kernel. While the
+/// journal refuses writes, reads go on: then only the client's own writes hold its replies back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct DependsOn {
     /// The last record that the client itself has written.
     pub(super) written: Position,
     /// The last record that the reply may reveal.
     pub(super) seen: Position,
+}
+
+/// Whether the journal refuses writes, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    None,
+    /// The writer retries; held replies may still leave.
+    Temporary,
+    /// Held replies will never leave.
+    Permanent,
 }
 
 /// The locked executor.
@@ -121,25 +131,42 @@ impl Shared {
         self.last_client.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The last record that survives a power cut.
-    pub(super) fn durable(&self) -> Position {
-        self.journal.as_ref().map_or(Position(u64::MAX), journal::Watch::durable)
+    /// The last record that is safe by the journal's policy: replies may reveal it.
+    pub(super) fn safe(&self) -> Position {
+        match &self.journal {
+            None => Position(u64::MAX),
+            Some(journal) if self.waits_for_sync() => journal.durable(),
+            Some(journal) => journal.written(),
+        }
     }
 
-    /// Whether a reply must wait for the journal.
-    pub(super) fn must_hold(&self, depends_on: DependsOn) -> bool {
-        self.counters.holds_replies.load(Ordering::Relaxed) && !self.may_send(depends_on)
+    fn waits_for_sync(&self) -> bool {
+        self.counters.waits_for_sync.load(Ordering::Relaxed)
     }
 
-    /// Whether the records that a reply depends on are durable, or will not be while reads go on.
+    /// Makes records safe before replies leave: hands them to the kernel, on this thread. Under `always` the journal's
+    /// own thread writes and syncs.
+    pub(super) fn write_out(&self) {
+        if let Some(journal) = &self.journal
+            && !self.waits_for_sync()
+        {
+            journal.write_out();
+        }
+    }
+
+    /// Whether the records that a reply depends on are safe, or will not be while reads go on.
     pub(super) fn may_send(&self, depends_on: DependsOn) -> bool {
-        let durable = self.durable();
-        depends_on.seen <= durable || (depends_on.written <= durable && self.refuses_writes())
+        let safe = self.safe();
+        depends_on.seen <= safe || (depends_on.written <= safe && self.refusal() != Refusal::None)
     }
 
-    fn refuses_writes(&self) -> bool {
-        let state = self.journal.as_ref().map(journal::Watch::state);
-        matches!(state, Some(journal::State::Refusing(_) | journal::State::Failed(_)))
+    /// Whether the journal refuses writes.
+    pub(super) fn refusal(&self) -> Refusal {
+        match self.journal.as_ref().map(journal::Watch::state) {
+            None | Some(journal::State::Ready | journal::State::Busy) => Refusal::None,
+            Some(journal::State::Refusing(_)) => Refusal::Temporary,
+            Some(journal::State::Failed(_)) => Refusal::Permanent,
+        }
     }
 
     /// Locks the executor for a thread of loop `index`. `None` while a script runs too long, and

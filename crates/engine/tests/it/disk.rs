@@ -46,32 +46,62 @@ impl SmallDisk {
     }
 }
 
+/// A write that tells others: a message, and an entry for a client that waits.
+const TELLING: &str = "redis.call('set', 'k' .. ARGV[1], ARGV[2]) redis.call('publish', 'told', ARGV[1]) \
+                       redis.call('xadd', 'entries', '*', 'n', ARGV[1])";
+
 /// Writes until the disk is full; returns the number of acknowledged writes.
-fn fill(client: &mut Wire, policy: &str, value: &str) -> (u64, String) {
-    // Under always, a reply that waits for a full disk does not come. All other replies come, even
-    // on a busy machine.
-    let patience = Duration::from_secs(if policy == "always" { 4 } else { 60 });
-    client.stream.set_read_timeout(Some(patience)).unwrap();
+///
+/// The last write has happened in memory and cannot be recorded. It is not acknowledged, and its connection is closed
+/// after a few seconds.
+fn fill(client: &mut Wire, value: &str) -> u64 {
     for n in 0.. {
-        match client.try_call(&["set", &format!("k{n}"), value]) {
-            Ok(Value::Error(text)) => return (n, text),
+        match client.try_call(&["eval", TELLING, "0", &n.to_string(), value]) {
+            Ok(Value::Error(text)) => panic!("write {n} is answered {text}"),
             Ok(_) => {}
-            Err(error) => return (n, error.to_string()),
+            Err(error) => {
+                assert!(!is_timeout(&error), "the reply to write {n} is held for ever");
+                return n;
+            }
         }
     }
     unreachable!("the disk is not endless")
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+}
+
+/// The last write that a client is told of before its connection is closed.
+fn last_told(mut client: Wire, mut next: impl FnMut(&mut Wire) -> std::io::Result<Value>) -> u64 {
+    let mut last = 0;
+    while let Ok(told) = next(&mut client) {
+        last = told.text().rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(last);
+    }
+    last
 }
 
 fn full_disk(policy: &str) {
     let disk = SmallDisk::start(policy, 16, 10);
     let mut client = disk.server.connect();
     let value = "v".repeat(20_000);
-    let (acknowledged, told) = fill(&mut client, policy, &value);
-    println!("{policy}: {acknowledged} writes, then {told}");
-    if policy != "always" {
-        assert!(told.starts_with("MISCONF Errors writing to the journal: "), "{told}");
-        assert!(told.contains("No space left on device"), "{told}");
-    }
+    let (mut subscriber, waiting) = (disk.server.connect(), disk.server.connect());
+    subscriber.say("subscribe told");
+    let subscriber = thread::spawn(|| last_told(subscriber, Wire::read));
+    let wait = ["xread", "block", "1000", "streams", "entries", "$"];
+    let waiting = thread::spawn(move || last_told(waiting, |wire| wire.try_call(&wait)));
+    let acknowledged = fill(&mut client, &value);
+    println!("{policy}: {acknowledged} writes");
+    // Another process finds every acknowledged write in a copy of what the kernel has, while the disk is full.
+    let found = |keys: u64| {
+        let copy = tempfile::tempdir().unwrap();
+        copy_files(&disk.data(), copy.path());
+        let found = Running::start(Config { dir: Some(copy.path().into()), ..Config::default() });
+        let mut client = found.connect();
+        let whole = |n| client.call(&["strlen", &format!("k{n}")]).int() == 20_000;
+        ((0..keys).all(whole), client.say("get after") != Value::Nil)
+    };
+    assert!(found(acknowledged).0, "an acknowledged write is not recorded");
     // Other clients get the error too, and may read.
     let mut other = disk.server.connect();
     other.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -79,8 +109,9 @@ fn full_disk(policy: &str) {
         let text = reply.text();
         assert!(text.contains("MISCONF Errors writing to the journal: "), "{text}");
     };
-    eventually("writes are refused", || matches!(other.say("incr n"), Value::Error(_)));
-    misconf(other.say("set x 1"));
+    let refused = other.say("set x 1").text();
+    assert!(refused.contains("No space left on device"), "{refused}");
+    misconf(other.say("incr n"));
     assert_eq!(other.say("get k0").text(), value);
     assert_eq!(other.call(&["eval", "return #redis.call('get', 'k0')", "0"]).int(), 20_000);
     misconf(other.call(&["eval", "return redis.call('set', 'x', 1)", "0"]));
@@ -99,21 +130,12 @@ fn full_disk(policy: &str) {
     for n in 0..acknowledged {
         assert_eq!(again.call(&["strlen", &format!("k{n}")]).int(), 20_000, "k{n}");
     }
-    // Acknowledged writes are on disk, or soon will be: another process finds them in a copy.
-    let found = || {
-        let copy = tempfile::tempdir().unwrap();
-        copy_files(&disk.data(), copy.path());
-        let found = Running::start(Config { dir: Some(copy.path().into()), ..Config::default() });
-        let mut client = found.connect();
-        let whole = |n| client.call(&["strlen", &format!("k{n}")]).int() == 20_000;
-        (0..acknowledged).all(whole) && client.say("get after") != Value::Nil
-    };
-    if policy == "always" {
-        assert!(found());
-    } else {
-        eventually("all of it is on the disk", found);
-    }
+    // The write that was not acknowledged is recorded now, too.
+    assert_eq!(found(acknowledged + 1), (true, true));
     disk.server.stop();
+    // Nobody was told of it before; the connections of those who should have been were closed.
+    assert_eq!(subscriber.join().unwrap(), acknowledged - 1, "the last message");
+    assert!((1..acknowledged).contains(&waiting.join().unwrap()), "the last entry");
 }
 
 fn copy_files(from: &Path, to: &Path) {
@@ -133,6 +155,11 @@ fn a_full_disk_refuses_writes_serves_reads_and_is_got_over_under_everysec() {
 #[test]
 fn a_full_disk_refuses_writes_serves_reads_and_is_got_over_under_always() {
     full_disk("always");
+}
+
+#[test]
+fn a_full_disk_refuses_writes_serves_reads_and_is_got_over_under_never() {
+    full_disk("never");
 }
 
 #[test]

@@ -2,10 +2,12 @@
 //! their order.
 
 use std::collections::HashSet;
+use std::io::Write;
+use std::net::Shutdown;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stampede_engine::Config;
+use stampede_engine::{Config, Fsync, JournalConfig};
 
 use crate::wire::{Running, Value, from_env, request};
 
@@ -28,7 +30,6 @@ fn counters_are_exact_however_many_clients_count() {
                         client.say("rpush list x");
                     }
                     // And many at once.
-                    use std::io::Write;
                     client.stream.write_all(&request(&["incr", "all"]).repeat(1000)).unwrap();
                     let seen: HashSet<i64> =
                         (0..1000).map(|_| client.read().unwrap().int()).collect();
@@ -47,32 +48,67 @@ fn counters_are_exact_however_many_clients_count() {
 fn no_wake_up_is_lost_between_loops() {
     let rounds = from_env("STAMPEDE_ROUNDS", 12_000);
     for io_threads in [4, 1] {
-        let server = server(io_threads);
-        let (pairs, began) = (6, Instant::now());
-        let players: Vec<_> = (0..pairs * 2)
-            .map(|n| {
-                let (pair, first) = (n / 2, n % 2 == 0);
-                let mut client = server.connect();
-                thread::spawn(move || {
-                    let (ping, pong) = (format!("ping:{pair}"), format!("pong:{pair}"));
-                    let (to, from) = if first { (ping, pong) } else { (pong, ping) };
-                    for round in 0..rounds / pairs {
-                        let round = round.to_string();
-                        if first {
-                            client.call(&["lpush", &to, &round]);
-                        }
-                        let got = client.call(&["blpop", &from, "30"]);
-                        assert_eq!(got.text(), format!("{from} {round}"), "a wake-up was lost");
-                        if !first {
-                            client.call(&["lpush", &to, &round]);
-                        }
-                    }
-                })
-            })
-            .collect();
-        players.into_iter().for_each(|player| player.join().unwrap());
-        println!("{io_threads} loops: {rounds} rounds in {:?}", began.elapsed());
+        play(&server(io_threads), io_threads, rounds);
     }
+}
+
+#[test]
+fn no_wake_up_is_lost_while_replies_wait_for_the_journal() {
+    for (fsync, rounds) in [(Fsync::EverySec, 6_000), (Fsync::Never, 6_000), (Fsync::Always, 120)] {
+        for io_threads in [4, 1] {
+            let (server, _dir) = with_journal(fsync, io_threads);
+            play(&server, io_threads, rounds);
+        }
+    }
+}
+
+#[test]
+fn a_client_that_closes_its_writing_half_gets_its_replies() {
+    for fsync in [Fsync::EverySec, Fsync::Never, Fsync::Always] {
+        let (server, _dir) = with_journal(fsync, 2);
+        for n in 1..=50 {
+            let mut client = server.connect();
+            client.stream.write_all(&request(&["incr", "n"])).unwrap();
+            client.stream.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(client.read().unwrap().int(), n, "{fsync:?}");
+            assert!(client.is_closed_by_the_server());
+        }
+    }
+}
+
+fn with_journal(fsync: Fsync, io_threads: usize) -> (Running, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JournalConfig { fsync, ..JournalConfig::default() };
+    let config = Config { dir: Some(dir.path().into()), journal, io_threads, ..Config::default() };
+    (Running::start(config), dir)
+}
+
+/// Pairs of clients that pass numbers to each other with blocking commands.
+fn play(server: &Running, io_threads: usize, rounds: u64) {
+    let (pairs, began) = (6, Instant::now());
+    let players: Vec<_> = (0..pairs * 2)
+        .map(|n| {
+            let (pair, first) = (n / 2, n % 2 == 0);
+            let mut client = server.connect();
+            thread::spawn(move || {
+                let (ping, pong) = (format!("ping:{pair}"), format!("pong:{pair}"));
+                let (to, from) = if first { (ping, pong) } else { (pong, ping) };
+                for round in 0..rounds / pairs {
+                    let round = round.to_string();
+                    if first {
+                        client.call(&["lpush", &to, &round]);
+                    }
+                    let got = client.call(&["blpop", &from, "30"]);
+                    assert_eq!(got.text(), format!("{from} {round}"), "a wake-up was lost");
+                    if !first {
+                        client.call(&["lpush", &to, &round]);
+                    }
+                }
+            })
+        })
+        .collect();
+    players.into_iter().for_each(|player| player.join().unwrap());
+    println!("{io_threads} loops: {rounds} rounds in {:?}", began.elapsed());
 }
 
 #[test]
@@ -129,7 +165,6 @@ fn a_client_that_sends_without_pause_keeps_nobody_waiting() {
             .map(|_| {
                 let mut client = server.connect();
                 thread::spawn(move || {
-                    use std::io::Write;
                     let batch = request(&["rpush", "flood", "x"]).repeat(500);
                     while Instant::now() < until {
                         client.stream.write_all(&batch).unwrap();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
+mod adds;
 mod crashes;
 mod differential;
 mod disk;

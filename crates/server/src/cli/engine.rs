@@ -82,10 +82,10 @@ pub(crate) struct EngineRun {
 pub(crate) enum FsyncArg {
     /// Before they are answered: no acknowledged write is ever lost
     Always,
-    /// Within a second: a power cut loses at most one second, a crash of the process a few milliseconds
+    /// Within a second: a power cut loses at most one second, a crash of the process nothing
     #[default]
     Everysec,
-    /// When the operating system decides
+    /// When the operating system decides: a crash of the process loses nothing
     Never,
 }
 

@@ -21,11 +21,9 @@ pub(in crate::journal) enum Wait {
     ForRetry,
 }
 
-/// The work and requests that the writer took from the queue.
+/// The requests that ended the writer's wait.
 #[derive(Debug)]
-pub(in crate::journal) struct Batch {
-    pub(in crate::journal) work: VecDeque<Work>,
-    pub(in crate::journal) fsync: Fsync,
+pub(in crate::journal) struct Calls {
     pub(in crate::journal) sync_wanted: bool,
     pub(in crate::journal) stop: bool,
 }
@@ -40,6 +38,8 @@ pub(super) struct Inner {
     pub(super) last: u64,
     pub(super) fsync: Fsync,
     pub(super) sync_wanted: bool,
+    /// Whether an event loop has left something to the writer.
+    pub(super) called: bool,
     pub(super) stop: bool,
     /// The writer sleeps until this many bytes are queued.
     pub(super) wake_at: usize,
@@ -59,6 +59,7 @@ impl Inner {
             last,
             fsync,
             sync_wanted: false,
+            called: false,
             stop: false,
             wake_at: usize::MAX,
             state: State::Ready,

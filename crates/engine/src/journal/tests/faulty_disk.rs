@@ -51,6 +51,10 @@ struct DiskState {
     dead: bool,
     sync_fails: bool,
     closed_gate: bool,
+    /// Whether syncs hang; writes do not.
+    slow_syncs: bool,
+    /// The number of syncs that hang now.
+    hanging_syncs: usize,
     capacity: Option<usize>,
     rng: fastrand::Rng,
 }
@@ -161,6 +165,8 @@ impl FaultyDisk {
             dead: false,
             sync_fails: false,
             closed_gate: false,
+            slow_syncs: false,
+            hanging_syncs: 0,
             capacity: None,
             rng: fastrand::Rng::with_seed(seed),
         };
@@ -202,6 +208,17 @@ impl FaultyDisk {
         self.gate.notify_all();
     }
 
+    /// Makes syncs of files hang, or go on; writes are not affected.
+    pub(super) fn hold_syncs(&self, hold: bool) {
+        self.state().slow_syncs = hold;
+        self.gate.notify_all();
+    }
+
+    /// Whether a sync hangs now.
+    pub(super) fn is_syncing(&self) -> bool {
+        self.state().hanging_syncs > 0
+    }
+
     /// Limits the bytes that fit on the disk.
     pub(super) fn set_capacity(&self, bytes: Option<usize>) {
         self.state().capacity = bytes;
@@ -234,6 +251,7 @@ impl FaultyDisk {
         state.names = names.clone();
         state.durable_names = names;
         (state.dead, state.sync_fails, state.rng) = (false, false, rng);
+        state.slow_syncs = false;
         state.faults.clear();
         Self { state: Arc::new(Mutex::new(state)), gate: Arc::default() }
     }
@@ -244,7 +262,7 @@ impl FaultyDisk {
         let mut old = self.state();
         old.dead = true;
         let mut state = old.clone();
-        (state.dead, state.sync_fails) = (false, false);
+        (state.dead, state.sync_fails, state.slow_syncs) = (false, false, false);
         state.faults.clear();
         Self { state: Arc::new(Mutex::new(state)), gate: Arc::default() }
     }

@@ -1,18 +1,21 @@
 //! Handling messages from other threads: new connections, pub/sub messages, replies to blocked
-//! clients.
+//! clients; and connections that waited for the journal.
 
 use super::loop_state::SlotState;
 use super::{EventLoop, MAX_MESSAGE_BYTES, State};
-use crate::journal::Position;
 use crate::server::connection::RunState;
 use crate::server::loop_queue::{LoopMessage, SendKind};
-use crate::server::shared::DependsOn;
 
 impl EventLoop {
     pub(super) fn take_messages(&self, state: &mut State<'_>) {
         for message in self.loop_queue.take() {
             self.deliver(state, message);
         }
+    }
+
+    /// Makes connections that waited for the journal ready, so that they are tried again.
+    pub(super) fn take_awaiting(&mut self, state: &mut State<'_>) {
+        self.checked_safe = self.shared.safe();
         for index in self.loop_queue.take_awaiting() {
             match state.slots.get_mut(index) {
                 Some(SlotState::Idle(connection)) => {
@@ -34,7 +37,7 @@ impl EventLoop {
         match (message, slot) {
             (LoopMessage::Connected(stream), _) => self.add_connection(state, stream),
             (
-                LoopMessage::Send { to, bytes, position, kind },
+                LoopMessage::Send { to, bytes, depends_on, kind },
                 Some(SlotState::Idle(connection)),
             ) if connection.client == to.client => {
                 let too_much = connection.pending() + bytes.len() > MAX_MESSAGE_BYTES;
@@ -48,11 +51,7 @@ impl EventLoop {
                     connection.input.clear();
                     connection.run_state = RunState::Blocked;
                 } else {
-                    // A reply to a blocked client depends on its own write; a pub/sub message on
-                    // what it reports.
-                    let written = if kind == SendKind::Unblock { position } else { Position(0) };
-                    let depends_on = DependsOn { written, seen: position };
-                    if self.shared.must_hold(depends_on) {
+                    if !self.shared.may_send(depends_on) {
                         connection.hold(depends_on, bytes);
                     } else if connection.send(&bytes).is_err() {
                         connection.ready.read_closed = true;

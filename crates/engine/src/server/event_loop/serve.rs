@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   flush output ─▶ run_requests ─▶ read ─▶ run_requests ─▶ … ─▶ until no request, blocked or closed
-//!                     └▶ run_buffer (executor's lock) ─▶ send
+//!                     └▶ run_buffer (executor's lock) ─▶ send, or hold until the end of the round
 //! ```
 
 use std::io;
@@ -52,9 +52,11 @@ impl EventLoop {
     fn try_serve(&mut self, connection: &mut Connection, index: usize) -> io::Result<Served> {
         if std::mem::take(&mut connection.ready.writable) {
             connection.flush(|depends_on| self.shared.may_send(depends_on))?;
-            if connection.awaits_journal() {
-                self.loop_queue.await_journal(index);
-            }
+        }
+        // Also replies that the loop's own thread has held before it began a script that runs too long: the watchdog
+        // sends them.
+        if connection.awaits_journal() {
+            self.note_held(index);
         }
         if connection.run_state == RunState::Closing {
             return self.close_when_sent(connection, index);
@@ -64,6 +66,8 @@ impl EventLoop {
         while served == Served::KeepOpen && connection.has_more() && reads < READS_AT_ONCE {
             reads += 1;
             match connection.stream.read(&mut self.read) {
+                // The client may have closed only its writing half: replies of this round still leave.
+                Ok(0) if connection.awaits_journal() => served = Served::Close,
                 Ok(0) => return Ok(Served::Close),
                 Ok(count) => {
                     // A short read has emptied the socket, and the kernel reports later input. Only
@@ -103,9 +107,10 @@ impl EventLoop {
         Ok(Served::KeepOpen)
     }
 
-    /// Closes a connection once all output is sent, or the peer has closed.
+    /// Closes a connection once all output is sent, or the peer has closed and nothing waits for the journal.
     fn close_when_sent(&self, connection: &mut Connection, index: usize) -> io::Result<Served> {
-        if connection.pending() == 0 || connection.ready.read_closed {
+        let gone = connection.ready.read_closed && !connection.awaits_journal();
+        if connection.pending() == 0 || gone {
             return Ok(Served::Close);
         }
         connection.watch_writable(&self.registry, token(index))?;
@@ -223,16 +228,43 @@ impl EventLoop {
         Stop::OutputFull
     }
 
-    /// Sends the replies, or queues them until the journal has synced.
+    /// Sends held replies whose records are safe now; the others wait for the journal.
+    pub(super) fn send_held(
+        &self,
+        connection: &mut Connection,
+        index: usize,
+    ) -> io::Result<Served> {
+        connection.flush(|depends_on| self.shared.may_send(depends_on))?;
+        if connection.gives_up(self.shared.refusal()) {
+            tracing::warn!(
+                client = connection.client,
+                "a connection was closed: its writes are not recorded, because the journal refuses writes"
+            );
+            return Ok(Served::Close);
+        }
+        if connection.awaits_journal() {
+            self.loop_queue.await_journal(index);
+        } else if connection.run_state == RunState::Running && !connection.input.is_empty() {
+            // Requests that may have waited for the output to become smaller.
+            connection.ready.writable = true;
+        }
+        if connection.run_state == RunState::Closing {
+            return self.close_when_sent(connection, index);
+        }
+        connection.watch_writable(&self.registry, token(index))?;
+        Ok(Served::KeepOpen)
+    }
+
+    /// Sends the replies, or holds them until the round's records are safe.
     fn send(&mut self, connection: &mut Connection, index: usize) -> io::Result<()> {
         self.args.clear();
         let depends_on = std::mem::take(&mut self.depends_on);
         if self.reply.is_empty() {
             return Ok(());
         }
-        if self.shared.must_hold(depends_on) {
+        if !self.shared.may_send(depends_on) {
             connection.hold(depends_on, self.reply.take().freeze());
-            self.loop_queue.await_journal(index);
+            self.note_held(index);
             return Ok(());
         }
         let sent = connection.send(self.reply.as_bytes());

@@ -22,7 +22,7 @@ impl DiskFile for FaultyFile {
         Ok(n)
     }
 
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
         let mut guard = self.disk.pass();
         let state = &mut *guard;
         let last = state.step()?;
@@ -46,7 +46,7 @@ impl DiskFile for FaultyFile {
         if last { Err(io::Error::other("the power went off")) } else { Ok(n) }
     }
 
-    fn truncate(&mut self, length: u64) -> io::Result<()> {
+    fn truncate(&self, length: u64) -> io::Result<()> {
         let mut state = self.disk.pass();
         let last = state.step()?;
         let content = state.files.get_mut(&self.file).unwrap();
@@ -55,14 +55,21 @@ impl DiskFile for FaultyFile {
         if last { Err(io::Error::other("the power went off")) } else { Ok(()) }
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         let mut guard = self.disk.pass();
+        guard.hanging_syncs += 1;
+        let covered = guard.files[&self.file].pending.len();
+        guard = self.disk.gate.wait_while(guard, |state| state.slow_syncs && !state.dead).unwrap();
+        guard.hanging_syncs -= 1;
         let state = &mut *guard;
         let stepped = state.step();
         let content = state.files.get_mut(&self.file).unwrap();
         match stepped {
             Ok(false) if !state.sync_fails => {
+                // What was written since the sync began is not covered by it.
+                let later = content.pending.split_off(covered.min(content.pending.len()));
                 content.sync();
+                content.pending = later;
                 Ok(())
             }
             Ok(true) => Err(io::Error::other("the power went off")),
