@@ -79,70 +79,80 @@ fn assert_told_once(app: &App, before: usize, what: &str) {
     assert!((1..=8).contains(&told), "{told} times: {log}");
 }
 
+/// A server on a full disk, whose workers have tried to make an ordered batch.
+struct Outage {
+    disk: SmallDisk,
+    redis: Redis,
+    app: App,
+    batch: String,
+    /// Lines of the log before the disk was full.
+    before: usize,
+}
+
+impl Outage {
+    /// `setting` is given the path of something on the disk; Redis and everything else are elsewhere.
+    async fn begin(megabytes: u64, setting: &str, scheme: &str, name: &str) -> Self {
+        let (disk, redis) = (SmallDisk::mount(megabytes).await, Redis::start().await);
+        let place = format!("{scheme}{}", disk.path().join(name).display());
+        let settings = [(setting, place.as_str()), ("REDIS_URL", &redis.url())];
+        let app = App::start_on(&disk, STAMPEDE, &settings).await;
+        let batch = held_order(&app).await;
+        let before = app.log().lines().count();
+        disk.fill();
+        resume(&app).await;
+        started_times(&app, &redis, &batch, 3).await;
+        Self { disk, redis, app, batch, before }
+    }
+
+    /// Kills a worker and waits for more attempts: the worker that takes its place waits with the others.
+    async fn go_on_with_another_worker(&self) {
+        let workers = self.app.workers();
+        kill(workers[0]);
+        eventually(PATIENCE, || async {
+            let now = self.app.workers();
+            (now.len() == 2 && !now.contains(&workers[0])).then_some(())
+        })
+        .await;
+        started_times(&self.app, &self.redis, &self.batch, 6).await;
+        let log = self.app.log();
+        assert!(!log.contains("crash-looping"), "{log}");
+    }
+}
+
 #[tokio::test]
 async fn a_full_disk_under_the_database_fails_no_ticket() {
-    let (disk, redis) = (SmallDisk::mount(16).await, Redis::start().await);
-    let database = format!("sqlite:{}", disk.path().join("stampede.db").display());
-    let app =
-        App::start_on(&disk, STAMPEDE, &[("DATABASE_URL", &database), ("REDIS_URL", &redis.url())])
-            .await;
-    let batch = held_order(&app).await;
-    let before = app.log().lines().count();
-    disk.fill();
-    resume(&app).await;
-    started_times(&app, &redis, &batch, 3).await;
+    let outage = Outage::begin(16, "DATABASE_URL", "sqlite:", "stampede.db").await;
+    let (app, batch) = (&outage.app, &outage.batch);
     // Readers are served, and others are told.
     let state = app.admin().get(&format!("/api/batches/{batch}")).await.expect(200);
     assert_eq!((&state["completed"], &state["failed"]), (&json!(0), &json!(0)), "{state}");
-    let (status, ready) = readiness(&app).await;
+    let (status, ready) = readiness(app).await;
     assert_eq!((status, &ready["database"]), (503, &json!("down")), "{ready}");
     assert!(text(&ready["databaseReason"]).contains("is full"), "{ready}");
     let event = json!({ "name": "Late", "location": "Main Hall", "currency": "EUR" });
     app.admin().post("/api/events", &event).await.expect(503);
-    // A worker that starts now waits with the others.
-    let workers = app.workers();
-    kill(workers[0]);
-    eventually(PATIENCE, || async {
-        let replaced = app.workers().len() == 2 && !app.workers().contains(&workers[0]);
-        replaced.then_some(())
-    })
-    .await;
-    started_times(&app, &redis, &batch, 6).await;
-    let log = app.log();
-    assert!(!log.contains("crash-looping"), "{log}");
-    assert_told_once(&app, before, "cannot write to the database");
+    outage.go_on_with_another_worker().await;
+    assert_told_once(app, outage.before, "cannot write to the database");
 
-    disk.make_room();
-    assert_all_made(&app, &batch).await;
-    let (status, ready) = readiness(&app).await;
+    outage.disk.make_room();
+    assert_all_made(app, batch).await;
+    let (status, ready) = readiness(app).await;
     assert_eq!((status, &ready["database"]), (200, &json!("up")), "{ready}");
     assert!(app.log().contains("over: cannot write to the database"), "{}", app.log());
 }
 
 #[tokio::test]
 async fn a_full_disk_under_the_files_fails_no_ticket() {
-    let (disk, redis) = (SmallDisk::mount(32).await, Redis::start().await);
-    let public = disk.path().join("public").display().to_string();
-    let app =
-        App::start_on(&disk, STAMPEDE, &[("PUBLIC_PATH", &public), ("REDIS_URL", &redis.url())])
-            .await;
-    let batch = held_order(&app).await;
-    let before = app.log().lines().count();
-    disk.fill();
-    resume(&app).await;
-    started_times(&app, &redis, &batch, 3).await;
-    let (status, ready) = readiness(&app).await;
+    let outage = Outage::begin(32, "PUBLIC_PATH", "", "public").await;
+    let (status, ready) = readiness(&outage.app).await;
     // A node with the API still takes orders.
     assert_eq!((status, &ready["files"]), (200, &json!("down")), "{ready}");
     let reason = text(&ready["filesReason"]);
     assert!(reason.contains("No space left") && !reason.contains('/'), "{ready}");
-    let workers = app.workers();
-    kill(workers[0]);
-    started_times(&app, &redis, &batch, 6).await;
-    assert!(!app.log().contains("crash-looping"), "{}", app.log());
-    assert_told_once(&app, before, "cannot write PDFs");
-    disk.make_room();
-    assert_all_made(&app, &batch).await;
+    outage.go_on_with_another_worker().await;
+    assert_told_once(&outage.app, outage.before, "cannot write PDFs");
+    outage.disk.make_room();
+    assert_all_made(&outage.app, &outage.batch).await;
 }
 
 /// Database, PDFs and the engine's journal are on the disk that is full.
