@@ -7,6 +7,7 @@ use stampede_press::Press;
 use stampede_store::Store;
 use stampede_ticketing::Ticketing;
 
+use crate::storage_check::StorageCheck;
 use crate::turns::Turns;
 
 /// What a request may ask for at most.
@@ -23,6 +24,8 @@ pub struct App {
     pub ticketing: Ticketing,
     /// Records.
     pub store: Store,
+    /// The last check of whether records and PDFs can be written.
+    pub storage: StorageCheck,
     /// Redis.
     pub broker: Broker,
     /// The templates of events.

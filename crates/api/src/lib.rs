@@ -14,6 +14,7 @@ mod refusals;
 mod room;
 mod router;
 mod routes;
+mod storage_check;
 mod turns;
 mod unknown;
 
@@ -24,4 +25,5 @@ pub use room::Route;
 pub use router::{router, routes};
 pub use routes::health::Vitals;
 pub use routes::templates::previews::preview_values;
+pub use storage_check::StorageCheck;
 pub use turns::Turns;

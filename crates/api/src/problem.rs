@@ -136,40 +136,6 @@ impl std::fmt::Display for Problem {
     }
 }
 
-impl From<stampede_store::Error> for Problem {
-    fn from(error: stampede_store::Error) -> Self {
-        Self::from(&error)
-    }
-}
-
-impl From<&stampede_store::Error> for Problem {
-    fn from(error: &stampede_store::Error) -> Self {
-        if error.is_outage() {
-            tracing::warn!(%error, "request refused");
-            Self::unavailable("the database")
-        } else {
-            Self::internal(error)
-        }
-    }
-}
-
-impl From<stampede_press::Error> for Problem {
-    fn from(error: stampede_press::Error) -> Self {
-        use stampede_press::Error;
-        if let Some(diagnostics) = error.diagnostics() {
-            return Self::template(&diagnostics);
-        }
-        match error {
-            Error::Store(error) => Self::from(&*error),
-            Error::Unavailable(_) => {
-                tracing::error!(%error, "request refused");
-                Self::unavailable("the compiler of templates")
-            }
-            _ => Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
-        }
-    }
-}
-
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let title = self.status.canonical_reason().unwrap_or("Error");

@@ -1,4 +1,7 @@
-//! What ticketing refuses, as problems.
+//! Errors of the rooms below, as problems: the one place that makes answers of them.
+//!
+//! Errors of the store and of the press become errors of ticketing first, which sorts them by what the caller
+//! can do.
 
 use http::StatusCode;
 use serde_json::json;
@@ -21,6 +24,18 @@ impl From<Error> for Problem {
             Error::Unprintable(reason) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, reason),
             Error::Internal(cause) => Self::internal(&cause),
         }
+    }
+}
+
+impl From<stampede_store::Error> for Problem {
+    fn from(error: stampede_store::Error) -> Self {
+        Self::from(Error::from(error))
+    }
+}
+
+impl From<stampede_press::Error> for Problem {
+    fn from(error: stampede_press::Error) -> Self {
+        Self::from(Error::from(error))
     }
 }
 

@@ -137,8 +137,20 @@ pub struct JobList {
 
 impl JobList {
     /// The list with one more kind.
+    ///
+    /// # Panics
+    ///
+    /// If the queue has a kind of that name already: jobs would be given to the first of the two, and the second
+    /// would never run. The list is written by hand, so the program does not start.
     #[must_use]
     pub fn with<W: Work>(mut self, env: W::Env) -> Self {
+        let is_known = self.names().any(|known| known == (W::QUEUE, W::NAME));
+        assert!(
+            !is_known,
+            "the list of jobs has {:?} of queue {:?} twice; remove one, or give it another NAME",
+            W::NAME,
+            W::QUEUE
+        );
         self.kinds.push(Arc::new(Bound::<W> { env }));
         self
     }
@@ -345,8 +357,14 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "the list of jobs has \"count\" of queue \"numbers\" twice")]
+    fn a_kind_that_is_on_the_list_already_is_refused() {
+        let _ = JobList::default().with::<Count>(()).with::<Count>(());
+    }
+
+    #[test]
     fn a_list_says_which_queues_are_served_and_with_how_many_slots() {
-        let list = JobList::default().with::<Count>(()).with::<Count>(());
+        let list = JobList::default().with::<Count>(());
         assert_eq!(list.queues(), ["numbers"]);
         assert_eq!((list.slots("numbers", 8), list.slots("numbers", 1)), (4, 1));
         assert_eq!(list.handler("numbers").policy("count").retry.attempts, 4);

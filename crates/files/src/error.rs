@@ -1,5 +1,6 @@
 //! Errors of files.
 
+use std::io;
 use std::path::Path;
 
 /// Why an operation failed.
@@ -24,6 +25,38 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns whether the storage is the problem, not the request; the same call may succeed later.
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Unusable { .. } | Self::Storage(_))
+    }
+
+    /// Returns whether the storage has no room left.
+    pub fn is_full(&self) -> bool {
+        let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+        self.system_error().is_some_and(|error| full.contains(&error.kind()))
+    }
+
+    /// The reason without paths, for people who must not learn them.
+    pub fn reason(&self) -> String {
+        match (self.system_error(), self) {
+            (Some(error), _) => error.to_string(),
+            (None, Self::Unusable { reason, .. }) => reason.clone(),
+            (None, _) => "the storage refused it".to_owned(),
+        }
+    }
+
+    /// The error of the system at the end of the chain of causes.
+    fn system_error(&self) -> Option<&io::Error> {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<io::Error>() {
+                return Some(error);
+            }
+            cause = error.source();
+        }
+        None
+    }
+
     /// The error for a folder that cannot be used.
     pub(crate) fn unusable_folder(root: &Path, reason: impl ToString) -> Self {
         Self::Unusable {

@@ -10,6 +10,9 @@ use object_store::{ObjectStore, ObjectStoreExt, PutPayload};
 use crate::name::key;
 use crate::{Address, Config, Durability, Error, PublicBase};
 
+/// Size of the file that a probe writes: a storage with less room than for a PDF cannot be used.
+const PROBE_BYTES: usize = 64 << 10;
+
 /// Files in a storage. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Files {
@@ -18,7 +21,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Opens a folder and proves that it can be written to.
+    /// Opens a folder and proves that it can be written to. A folder on a full disk is opened too: its files can
+    /// be read, and there may be room again before the first file is written.
     pub async fn open(config: &Config) -> Result<Self, Error> {
         let unusable = |reason: &dyn Display| Error::unusable_folder(&config.root, reason);
         tokio::fs::create_dir_all(&config.root).await.map_err(|e| unusable(&e))?;
@@ -27,8 +31,10 @@ impl Files {
             .map_err(|e| unusable(&e))?
             .with_fsync(config.durability == Durability::SyncEach);
         let files = Self::on(Arc::new(storage), PublicBase::Folder(root));
-        files.probe().await.map_err(|e| unusable(&e))?;
-        Ok(files)
+        match files.probe().await {
+            Err(error) if !error.is_full() => Err(unusable(&error)),
+            _ => Ok(files),
+        }
     }
 
     /// Files in any storage, whose public addresses begin with `base`. The storage must replace objects
@@ -42,7 +48,7 @@ impl Files {
         // Other processes may probe the same storage, with the same process id in other containers.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let name = format!(".probe-{}-{now}", std::process::id());
-        self.put(&name, b"probe".to_vec()).await?;
+        self.put(&name, vec![b'.'; PROBE_BYTES]).await?;
         let read = self.get(&name).await;
         self.delete(&name).await?;
         read.map(drop)

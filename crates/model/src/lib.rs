@@ -12,6 +12,7 @@ mod event;
 mod id;
 mod lang;
 mod money;
+mod printable;
 mod template;
 mod text;
 mod ticket;
@@ -25,6 +26,7 @@ pub use event::{Branding, Event, EventDetails, HexColor, time_zone};
 pub use id::{BatchId, ErrorId, EventId, KeyId, ParseIdError, TemplateId, TicketId};
 pub use lang::Lang;
 pub use money::{Currency, Money, MoneyError};
+pub use printable::Printable;
 pub use template::{
     FilesError, MAIN_FILE, Template, TemplateChoice, TemplateFiles, TemplateRevision,
 };

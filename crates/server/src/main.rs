@@ -6,6 +6,9 @@
 // This crate prints for the person at the terminal.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+#[macro_use]
+mod terminal;
+
 mod admin_key;
 mod cli;
 mod commands;
@@ -17,7 +20,11 @@ mod sample;
 mod settings;
 mod ticket_secret;
 
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::panic::PanicHookInfo;
 use std::process::ExitCode;
+
+use stampede_model::Printable;
 
 use crate::cli::{Cli, Command, Example, Template};
 use crate::settings::{Given, Log, Mistake, Settings};
@@ -30,7 +37,7 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(stampede_template::sandbox::SUBCOMMAND) {
         stampede_template::sandbox_main();
     }
-    end_with_the_reader();
+    report_panics();
     let cli = Cli::read();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -45,16 +52,27 @@ fn main() -> ExitCode {
     code
 }
 
-/// Ends the process without a panic message when the reader closes the pipe (`stampede … | head`).
-fn end_with_the_reader() {
-    let others = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let message = panic.payload().downcast_ref::<String>();
-        if message.is_some_and(|text| text.starts_with("failed printing to stdout: Broken pipe")) {
+/// Reports a panic in one line, because its message may quote what people typed. Ends the process without a
+/// message when the reader closes the pipe (`stampede … | head`).
+fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let message = panic.payload_as_str().unwrap_or("no message");
+        if message.starts_with("failed printing to stdout: Broken pipe") {
             std::process::exit(0);
         }
-        others(panic);
+        eprintln!("{}", panic_line(panic, message));
+        let trace = Backtrace::capture();
+        if trace.status() == BacktraceStatus::Captured {
+            eprintln!("{trace}");
+        }
     }));
+}
+
+fn panic_line(panic: &PanicHookInfo<'_>, message: &str) -> String {
+    let thread = std::thread::current();
+    let thread = thread.name().unwrap_or("unnamed");
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    format!("thread {thread:?} panicked at {place}: {}", Printable::line(message))
 }
 
 async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
@@ -89,7 +107,7 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
     match result {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
-            eprintln!("stampede: {error:#}");
+            eprintln!("stampede: {}", Printable::line(format_args!("{error:#}")));
             Err(ExitCode::FAILURE)
         }
     }
@@ -102,7 +120,7 @@ fn settings(given: &Given) -> Result<Settings, ExitCode> {
 fn refuse(mistakes: &[Mistake]) -> ExitCode {
     eprintln!("stampede cannot start with these settings:");
     for mistake in mistakes {
-        eprintln!("  - {mistake}");
+        eprintln!("  - {}", Printable::line(mistake));
     }
     ExitCode::from(2)
 }

@@ -37,7 +37,7 @@ pub trait Backend:
     /// Brings the tables up to date; any number of processes may do so at the same time.
     async fn migrate(&self) -> Result<()>;
 
-    /// Succeeds if the database answers.
+    /// Succeeds if the database answers and accepts writes. The error's text names no address.
     async fn ping(&self) -> Result<()>;
 
     /// Waits for running operations, then closes all connections.

@@ -16,10 +16,12 @@ mod dialect;
 mod error;
 mod events;
 mod file;
+mod last_write;
 mod migrations;
 mod orders;
 mod page;
 mod pooled_connection;
+mod probe;
 mod rows;
 mod templates;
 mod ticket_keys;
@@ -29,11 +31,12 @@ mod transaction;
 
 use std::sync::Arc;
 
-use sqlx::AnyPool;
+use sqlx::{AnyConnection, AnyPool};
 use tokio::sync::Mutex;
 
 use crate::limits::Limits;
 use dialect::Dialect;
+use last_write::LastWrite;
 
 /// A SQLite or PostgreSQL database with the connections of this process.
 #[derive(Debug)]
@@ -44,6 +47,12 @@ pub(crate) struct Sql {
     /// lock of the file, for which only other processes then compete.
     writer_turn: Option<Arc<Mutex<()>>>,
     limits: Limits,
+    /// Tells whether the last write of this process failed because of an outage.
+    last_write: LastWrite,
+    /// A connection to SQLite that nobody uses. SQLite deletes the log and the index beside the database file
+    /// when the last connection is closed. On a full disk both could not be created again, and nobody could
+    /// read.
+    anchor: Mutex<Option<AnyConnection>>,
     /// The address for people: no password, no parameters.
     shown: Arc<str>,
 }

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use crate::client::Client;
 use crate::guarded::{Guarded, free_port};
+use crate::small_disk::SmallDisk;
 use crate::temp_dir;
 
 /// The admin key of every server under test.
@@ -23,6 +24,8 @@ pub struct App {
     server: Guarded,
     binary: PathBuf,
     settings: Vec<(String, String)>,
+    /// Words before the command line, such as those that enter a namespace.
+    before: Vec<String>,
     port: u16,
     folder: TempDir,
 }
@@ -31,6 +34,23 @@ impl App {
     /// Starts the binary on a free port and waits until it is ready. Without settings it uses the
     /// embedded engine and SQLite.
     pub async fn start(binary: impl Into<PathBuf>, settings: &[(&str, &str)]) -> Self {
+        Self::start_within(Vec::new(), binary, settings).await
+    }
+
+    /// Starts the binary as [`App::start`] does, in a place where it sees the small disk.
+    pub async fn start_on(
+        disk: &SmallDisk,
+        binary: impl Into<PathBuf>,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        Self::start_within(disk.enter(), binary, settings).await
+    }
+
+    async fn start_within(
+        before: Vec<String>,
+        binary: impl Into<PathBuf>,
+        settings: &[(&str, &str)],
+    ) -> Self {
         let (binary, folder) = (binary.into(), temp_dir());
         let mut settings: Vec<(String, String)> = settings
             .iter()
@@ -39,10 +59,10 @@ impl App {
         let mut reason = String::new();
         for _ in 0..PORTS {
             let port = free_port();
-            match launch(&binary, folder.path(), port, &settings).await {
+            match launch(&before, &binary, folder.path(), port, &settings).await {
                 Ok(server) => {
                     settings.sort();
-                    return Self { server, binary, settings, port, folder };
+                    return Self { server, binary, settings, before, port, folder };
                 }
                 // Somebody else took the port meanwhile, or the settings are wrong.
                 Err(log) => reason = log,
@@ -84,7 +104,9 @@ impl App {
             self.settings.retain(|(known, _)| known != name);
             self.settings.push(((*name).to_owned(), (*value).to_owned()));
         }
-        match launch(&self.binary, self.folder.path(), self.port, &self.settings).await {
+        let launched =
+            launch(&self.before, &self.binary, self.folder.path(), self.port, &self.settings);
+        match launched.await {
             Ok(server) => self.server = server,
             Err(log) => panic!("the server does not start again: {log}"),
         }
@@ -147,7 +169,10 @@ impl App {
 
     /// Runs another command of the binary with the server's settings; returns success and output.
     pub fn command(&self, arguments: &[&str]) -> (bool, String) {
-        let output = std::process::Command::new(&self.binary)
+        let binary = self.binary.display().to_string();
+        let words: Vec<&String> = self.before.iter().chain([&binary]).collect();
+        let output = std::process::Command::new(words[0])
+            .args(&words[1..])
             .args(arguments)
             .env_clear()
             .envs(environment(self.folder.path(), self.port, &self.settings))
@@ -173,13 +198,15 @@ pub fn kill(pid: u32) {
 }
 
 async fn launch(
+    before: &[String],
     binary: &Path,
     folder: &Path,
     port: u16,
     settings: &[(String, String)],
 ) -> Result<Guarded, String> {
     // `env` replaces itself by the server, so the process id stays.
-    let mut command = vec!["env".to_owned(), "-i".to_owned()];
+    let mut command = before.to_vec();
+    command.extend(["env".to_owned(), "-i".to_owned()]);
     command.extend(
         environment(folder, port, settings).iter().map(|(name, value)| format!("{name}={value}")),
     );

@@ -16,6 +16,7 @@ mod process;
 mod proxy;
 mod redis;
 mod sentinel;
+mod small_disk;
 
 pub use app::{ADMIN_KEY, App, kill};
 pub use client::{Answer, Client, send};
@@ -29,6 +30,7 @@ pub use proxy::Proxy;
 pub use redis::Redis;
 pub use rustix::process::Signal;
 pub use sentinel::Sentinel;
+pub use small_disk::SmallDisk;
 pub use tempfile::TempDir;
 
 /// Makes a temporary folder that is removed when the value is dropped.

@@ -64,6 +64,10 @@ impl From<stampede_press::Error> for Error {
 
 impl From<stampede_files::Error> for Error {
     fn from(error: stampede_files::Error) -> Self {
-        Self::internal(error)
+        if error.is_outage() {
+            Self::Unavailable { what: "the storage of PDFs", cause: error.to_string() }
+        } else {
+            Self::internal(error)
+        }
     }
 }

@@ -5,12 +5,14 @@
 //! because the completion names the version of the ticket it has seen.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use stampede_model::{Pdf, Ticket, TicketDocument, TicketId, TicketStatus, Timestamp};
 use stampede_store::{Completion, Failure};
 
 use crate::completions::{Finished, Recorded};
+use crate::outages::{Outage, Outages};
 use crate::{Ticketing, test_hooks};
 
 /// Pause of a ticket while the database or the disk is away. It costs no attempt.
@@ -69,8 +71,10 @@ impl Ticketing {
     /// `Err`: ended early, in the way that the value says.
     async fn try_generate(&self, ticket_id: TicketId) -> Result<Generated, Generated> {
         let shared = &*self.shared;
+        let outages = &shared.outages;
         let mut steps = Steps::start();
-        let row = shared.reader.read(ticket_id).await.map_err(|error| unstored(&error))?;
+        let row = shared.reader.read(ticket_id).await;
+        let row = row.map_err(|error| unstored(&outages.reading, &error))?;
         let Some((ticket, event)) = row else { return Ok(Generated::Skipped("deleted")) };
         if ticket.status == TicketStatus::Void {
             return Ok(Generated::Skipped("void"));
@@ -78,9 +82,12 @@ impl Ticketing {
         test_hooks::slow_down().await;
         steps.done("load");
 
-        let token = shared.store.token(&ticket).await.map_err(|error| unstored(&error))?;
+        let token = shared.store.token(&ticket).await;
+        let token = token.map_err(|error| unstored(&outages.reading, &error))?;
         let document = TicketDocument::new(&event, &ticket, &token);
-        let template = shared.press.ready(&event).await.map_err(|error| unprinted(&error))?;
+        let template = shared.press.ready(&event).await;
+        let template = template.map_err(|error| unprinted(outages, &error))?;
+        outages.reading.works();
         let fingerprint = document.fingerprint(template.revision()).into_string();
         if ticket.status == TicketStatus::Completed && self.has_file(&ticket, &fingerprint).await {
             return Ok(Generated::Skipped("made before"));
@@ -88,7 +95,8 @@ impl Ticketing {
         steps.done("template");
 
         let bytes = shared.press.pdf(&template, &document).await;
-        let bytes = bytes.map_err(|error| unprinted(&error))?;
+        let bytes = bytes.map_err(|error| unprinted(outages, &error))?;
+        outages.compiler.works();
         steps.done("render");
 
         let path = Ticket::pdf_path(ticket_id);
@@ -96,9 +104,9 @@ impl Ticketing {
         let pdf = Pdf::of(fingerprint, &bytes);
         if let Err(error) = shared.files.put(&path, bytes).await {
             // A full disk or a lost mount: tickets wait for the operator, they do not fail.
-            tracing::error!(ticket = %ticket_id, %error, retry_in = ?OUTAGE_PAUSE, "cannot write a PDF");
-            return Ok(Generated::Later(OUTAGE_PAUSE));
+            return Ok(later(&outages.files, &error));
         }
+        outages.files.works();
         steps.done("put");
 
         let completion = Completion {
@@ -111,7 +119,9 @@ impl Ticketing {
         let finished =
             Finished { completion, batch_id: ticket.batch_id, pdf_path: pdf_path.clone() };
         let recorded = shared.completions.commit(finished).await;
-        match recorded.map_err(|error| unstored(&error))? {
+        let recorded = recorded.map_err(|error| unstored(&outages.recording, &error))?;
+        outages.recording.works();
+        match recorded {
             Recorded::Now => {}
             Recorded::Not if self.is_recorded(ticket_id, &pdf).await => {}
             Recorded::Not => {
@@ -160,30 +170,25 @@ impl Ticketing {
 }
 
 /// A ticket was not printed: an outage costs no attempt, a mistake of template or ticket does.
-fn unprinted(error: &stampede_press::Error) -> Generated {
+fn unprinted(outages: &Outages, error: &stampede_press::Error) -> Generated {
     match error {
-        stampede_press::Error::Store(error) => unstored(error),
-        stampede_press::Error::Unavailable(_) => {
-            tracing::warn!(%error, retry_in = ?OUTAGE_PAUSE, "cannot print");
-            Generated::Later(OUTAGE_PAUSE)
-        }
+        stampede_press::Error::Store(error) => unstored(&outages.reading, error),
+        stampede_press::Error::Unavailable(_) => later(&outages.compiler, error),
         _ => Generated::NotMade(error.to_string()),
     }
 }
 
 /// The store failed: an outage costs no attempt.
-fn unstored(error: &stampede_store::Error) -> Generated {
+fn unstored(outage: &Outage, error: &stampede_store::Error) -> Generated {
     use stampede_store::Error;
     match error {
-        Error::Unavailable(_) => {
-            tracing::warn!(%error, retry_in = ?OUTAGE_PAUSE, "the database is away");
-            Generated::Later(OUTAGE_PAUSE)
-        }
-        // Such as the wrong secret for ticket keys: tickets wait for the operator, they do not fail.
-        Error::Unusable(_) => {
-            tracing::error!(%error, retry_in = ?OUTAGE_PAUSE, "an operator has to act");
-            Generated::Later(OUTAGE_PAUSE)
-        }
+        // Also the wrong secret for ticket keys, or a changed password: tickets wait for the operator.
+        Error::Unavailable(_) | Error::Unusable(_) => later(outage, error),
         Error::Corrupt(_) | Error::Refused(_) => Generated::NotMade(error.to_string()),
     }
+}
+
+fn later(outage: &Outage, cause: &dyn Display) -> Generated {
+    outage.postponed(cause);
+    Generated::Later(OUTAGE_PAUSE)
 }

@@ -16,6 +16,7 @@
 //! | `download.rs`, `download/` | one PDF; a batch as ZIP or merged PDF |
 //! | `preflight.rs` | warnings before tickets are ordered or edited |
 //! | `reconcile.rs` | pending tickets that have no job get one |
+//! | `outages.rs` | what is logged while tickets wait |
 //! | `announce.rs`, `announce/` | channels and `batch:{id}` in Redis |
 //! | `batch_status.rs`, `read.rs`, `verify.rs` | questions |
 //!
@@ -34,6 +35,7 @@ mod error;
 mod generate;
 mod groups;
 pub mod jobs;
+mod outages;
 mod place;
 mod preflight;
 mod read;

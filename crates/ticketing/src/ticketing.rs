@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use crate::announce::Announcer;
 use crate::completions::Completions;
 use crate::jobs::generate_ticket::GenerateTicket;
+use crate::outages::Outages;
 use crate::tasks::Tasks;
 use crate::ticket_reader::TicketReader;
 
@@ -66,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) reader: TicketReader,
     pub(crate) completions: Completions,
     pub(crate) announcer: Announcer,
+    pub(crate) outages: Outages,
     /// Free places for downloads of whole batches.
     pub(crate) downloads: Arc<Semaphore>,
     /// Orders that are being placed, downloads that are being written, files that are being deleted.
@@ -94,6 +96,7 @@ impl Ticketing {
             reader,
             completions,
             announcer,
+            outages: Outages::default(),
             downloads: Arc::new(Semaphore::new(limits.downloads)),
             limits,
             requests: Tasks::default(),
@@ -112,6 +115,11 @@ impl Ticketing {
         self.shared.groups.end().await;
         // Last, because the others announce until their end.
         self.shared.announcing.end().await;
+    }
+
+    /// Proves that PDFs can be written; the reason why not names no path.
+    pub async fn probe_files(&self) -> Result<(), String> {
+        self.shared.files.probe().await.map_err(|error| error.reason())
     }
 
     /// What may be asked for at most.

@@ -13,11 +13,13 @@ use stampede_broker::{Broker, ConnectionState};
 use stampede_cluster::NodeHandle;
 use stampede_model::Role;
 use stampede_store::Store;
+use stampede_ticketing::Ticketing;
 use stampede_wire::cluster::{Health, Readiness, UpOrDown};
 
 use crate::app::App;
 use crate::auth;
 use crate::problem::Problem;
+use crate::storage_check::StorageCheck;
 
 /// A dependency that does not answer within this time is down.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -27,6 +29,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Vitals {
     /// Records.
     pub store: Store,
+    /// Orders and tickets, with the storage of PDFs.
+    pub ticketing: Ticketing,
+    /// The last check of both.
+    pub storage: StorageCheck,
     /// Redis.
     pub broker: Broker,
     /// This node.
@@ -35,7 +41,13 @@ pub struct Vitals {
 
 impl FromRef<App> for Vitals {
     fn from_ref(app: &App) -> Self {
-        Self { store: app.store.clone(), broker: app.broker.clone(), node: app.node.clone() }
+        Self {
+            store: app.store.clone(),
+            ticketing: app.ticketing.clone(),
+            storage: app.storage.clone(),
+            broker: app.broker.clone(),
+            node: app.node.clone(),
+        }
     }
 }
 
@@ -79,15 +91,16 @@ async fn ready_to_work(State(vitals): State<Vitals>) -> (StatusCode, Json<Readin
 }
 
 async fn readiness(vitals: &Vitals, workers: Option<usize>) -> (StatusCode, Json<Readiness>) {
-    let (store, redis) = tokio::join!(
-        tokio::time::timeout(PATIENCE, vitals.store.ping()),
+    let (storage, redis) = tokio::join!(
+        vitals.storage.state(&vitals.store, &vitals.ticketing, PATIENCE),
         tokio::time::timeout(PATIENCE, vitals.broker.ping()),
     );
     let state = vitals.broker.connection_state();
     // A Redis that answers but accepts no writes counts as down.
     let redis = matches!(redis, Ok(Ok(()))) && state == ConnectionState::Connected;
-    let store = matches!(store, Ok(Ok(())));
-    let (status, overall) = if store && redis && workers != Some(0) {
+    // A node with the API takes orders and serves the PDFs that are there, even if no others can be written.
+    let works = workers.is_none_or(|running| running > 0 && storage.files.is_ok());
+    let (status, overall) = if storage.database.is_ok() && redis && works {
         (StatusCode::OK, "ready")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready")
@@ -98,11 +111,14 @@ async fn readiness(vitals: &Vitals, workers: Option<usize>) -> (StatusCode, Json
     };
     let body = Readiness {
         status: overall.to_owned(),
-        database: store.into(),
+        database: storage.database.is_ok().into(),
         redis: redis.into(),
+        files: Some(storage.files.is_ok().into()),
         workers: workers.map(|running| UpOrDown::from(running > 0)),
         redis_down_seconds,
         redis_reason,
+        database_reason: storage.database.err(),
+        files_reason: storage.files.err(),
     };
     (status, Json(body))
 }

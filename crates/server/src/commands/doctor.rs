@@ -46,13 +46,16 @@ async fn database(settings: &Settings) -> Result<String> {
         return Ok("SQLite; the first start will make the file".to_owned());
     }
     let store = connect::store(settings).await?;
-    let drifted = store.drifted_batches().await?;
+    let answered = store.ping().await;
+    let drifted = store.drifted_batches().await;
     store.close().await;
+    answered?;
+    let drifted = drifted?;
     if !drifted.is_empty() {
         bail!("the counters of {} batches do not match their tickets: {drifted:?}", drifted.len());
     }
     let kind = settings.database_url.split(':').next().unwrap_or_default();
-    Ok(format!("{kind} answers, and the counters of all batches are right"))
+    Ok(format!("{kind} answers and accepts writes, and the counters of all batches are right"))
 }
 
 async fn ticket_keys(settings: &Settings) -> Result<String> {
@@ -108,7 +111,7 @@ fn journal(settings: &Settings) -> Result<String> {
 }
 
 async fn files(settings: &Settings) -> Result<String> {
-    connect::files(settings).await?;
+    connect::files(settings).await?.probe().await?;
     Ok(format!("{} can be written to", settings.public_path.display()))
 }
 

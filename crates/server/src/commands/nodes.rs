@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use stampede_client::Client;
-use stampede_model::Role;
+use stampede_model::{Printable, Role};
 
 use self::outcome::{NodeOutcome, Unfinished, Wish};
 use crate::cli::{Nodes, NodesCommand, Patience};
@@ -82,7 +82,7 @@ async fn send(
     }
     let tell = |node: &str, text: &str| {
         if !options.json {
-            println!("{node}: {text}");
+            println!("{}: {}", Printable::line(node), Printable::line(text));
         }
     };
     let timeout = Duration::from_secs(patience.timeout);

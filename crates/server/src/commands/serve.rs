@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use stampede_api::{App, Limits, Turns, Vitals};
+use stampede_api::{App, Limits, StorageCheck, Turns, Vitals};
 use stampede_broker::{Broker, JobList};
 use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
 use stampede_model::{MAIN_FILE, TemplateFiles};
@@ -78,7 +78,13 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     if !settings.fleet.roles.api {
         let health = ground.listener.as_ref().map(TcpListener::local_addr).transpose()?;
         if let Some(listener) = ground.listener {
-            let vitals = Vitals { store: store.clone(), broker: ground.broker, node: handle };
+            let vitals = Vitals {
+                store: store.clone(),
+                ticketing: ticketing.clone(),
+                storage: StorageCheck::default(),
+                broker: ground.broker,
+                node: handle,
+            };
             parts.spawn(stampede_api::run_health(listener, vitals, stop.clone()));
         }
         parts.spawn(stop_ticketing(ticketing, stop.clone()));
@@ -90,6 +96,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         let app = App {
             ticketing: ground.ticketing,
             store: store.clone(),
+            storage: StorageCheck::default(),
             broker: ground.broker,
             press: ground.press,
             turns: Turns::default(),

@@ -1,5 +1,7 @@
 //! Tables for the terminal: columns as wide as their widest cell.
 
+use stampede_model::Printable;
+
 /// Rows under a head.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
@@ -11,9 +13,8 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, cells: Vec<String>) {
-        // Control characters of a payload must not move the cursor.
-        let clean = |cell: String| cell.chars().filter(|c| !c.is_control()).collect();
-        self.rows.push(cells.into_iter().map(clean).collect());
+        // A line break of a payload must not make a row, nor another control character move the cursor.
+        self.rows.push(cells.iter().map(|cell| Printable::line(cell).to_string()).collect());
     }
 
     /// Prints the table, or the sentence `empty` when there is no row.
@@ -58,9 +59,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_right_and_control_characters_nowhere() {
+    fn numbers_stand_right_and_control_characters_are_escaped() {
         let mut table = Table::new(["queue", "waiting"]);
-        table.row(vec!["tick\u{1b}[2Jets".into(), "5".into()]);
-        assert_eq!(table.text(), "QUEUE       WAITING\ntick[2Jets        5\n");
+        table.row(vec!["a\u{1b}[2J\nb\u{202e}".into(), "5".into()]);
+        let wanted = "QUEUE                 WAITING\na\\u001b[2J\\nb\\u202e        5\n";
+        assert_eq!(table.text(), wanted);
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
-use stampede_model::{Claims, KeyRing, Refusal, Token};
+use stampede_model::{Claims, KeyRing, Printable, Refusal, Token};
 use stampede_store::{Error, Store, Verdict};
 use stampede_ticketing::verification;
 use stampede_wire::ticketing::verification::{Verification, VerifiedEvent};
@@ -141,7 +141,7 @@ impl Report {
                     told_by(Verification::new(None, Some(claims), Some(event), None), "keys")
                 },
                 lines: vec![
-                    ("Event", format!("{} ({})", printable(&ring.event_name), claims.event)),
+                    ("Event", format!("{} ({})", ring.event_name, claims.event)),
                     ("Number", number(&claims)),
                     ("Signed by", signed_by(&claims)),
                 ],
@@ -162,7 +162,7 @@ impl Report {
             Some(refusal) => println!("NOT GENUINE: {refusal} ({})", refusal.as_str()),
         }
         for (name, value) in &self.lines {
-            println!("  {name:<10} {value}");
+            println!("  {name:<10} {}", Printable::line(value));
         }
         if let Some(caveat) = self.caveat {
             println!("  {caveat}.");
@@ -181,9 +181,4 @@ fn number(claims: &Claims) -> String {
 
 fn signed_by(claims: &Claims) -> String {
     format!("key {}, generation {}", claims.key, claims.generation)
-}
-
-/// The text without control characters: a key file of a stranger must not control the terminal.
-fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(200).collect()
 }

@@ -71,3 +71,38 @@ async fn a_template_edited_while_the_server_runs_changes_nothing_until_its_resta
     assert_eq!(pdf.status, 200, "{}", pdf.body);
     assert!(pdf_text(&pdf.bytes).contains("first edition"));
 }
+
+/// A mistake whose message looks like two lines of the log, and clears the terminal.
+const FORGER: &str = r#"
+#let t = json("ticket.json")
+#if t.seat == "BROKEN" { panic("no seat\n2026-01-01T00:00:00.000000Z  INFO forged line\u{1b}[2J") }
+#t.name
+"#;
+
+#[tokio::test]
+async fn a_mistake_of_a_template_writes_no_line_of_its_own_into_the_log() {
+    let folder = temp_dir();
+    let template = folder.path().join("ticket.typ");
+    std::fs::write(&template, FORGER).unwrap();
+    let template = template.display().to_string();
+    let app = start(&[("TICKET_TEMPLATE", &template), ("LOG_LEVEL", "debug")]).await;
+    let event = create_event(&app).await;
+    let holders = json!([{ "name": "Bob", "seat": "BROKEN" }]);
+    let order = app.order(json!({ "target": event, "holders": holders })).await;
+    let batch = batch_ended(&app, &text(&order["batchId"])).await;
+    assert_eq!(batch["failed"], 1, "{batch}");
+    let log = app.log();
+    assert!(log.contains("forged line"), "the mistake is told: {log}");
+    let forged = log.lines().find(|line| line.starts_with("2026-01-01T00:00:00"));
+    assert_eq!(forged, None, "{log}");
+    assert!(!log.contains('\u{1b}'), "{log}");
+    // Tables and errors of the command line show the same mistake.
+    for command in [
+        &["queues", "dead-letters", "tickets"][..],
+        &["queues", "jobs", "tickets", "--state", "failed"],
+    ] {
+        let (_, told) = app.command(command);
+        let forged = told.lines().any(|line| line.starts_with("2026-01-01T00:00:00"));
+        assert!(!forged && !told.contains('\u{1b}'), "{told}");
+    }
+}

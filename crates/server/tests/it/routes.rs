@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::json;
 use stampede_api::{Right, Route};
-use stampede_testkit::{Client, send};
+use stampede_testkit::{Client, Redis, send};
 
 use crate::access::client;
 use crate::start;
@@ -77,6 +77,73 @@ async fn an_unknown_action_is_answered_with_the_known_ones() {
     }
     let problem = admin.post("/api/queues/mials/pause", &json!({})).await.expect(404);
     assert_eq!(problem["error"], "Queue not found: mials; did you mean mails?");
+}
+
+/// Verbs that are none, or none of this route; some of them are a known verb in disguise.
+const UNKNOWN: [&str; 9] = [
+    "purgee",
+    "PURGE",
+    "purge%20",
+    "%70urge%00",
+    "delete",
+    "obliterate!",
+    "*",
+    "remove",
+    "%70urge",
+];
+
+/// Bodies that the destructive verbs accept.
+fn bodies() -> [serde_json::Value; 4] {
+    [
+        json!({}),
+        json!({ "all": true }),
+        json!({ "ids": ["1"] }),
+        json!({ "confirm": "mails", "force": true }),
+    ]
+}
+
+#[tokio::test]
+async fn an_unknown_verb_does_nothing() {
+    let redis = Redis::start().await;
+    let app = start(&[("WORKER_MODE", "api"), ("REDIS_URL", &redis.url())]).await;
+    let admin = app.admin();
+    for id in ["1", "2"] {
+        let job = json!({ "name": "send", "id": id });
+        admin.post("/api/queues/mails/jobs", &job).await.expect(200);
+    }
+    // A job that failed, with its letter.
+    redis.cli(&["HSET", "bull:mails-dlq:1", "name", "send", "data", "{}", "timestamp", "1"]);
+    redis.cli(&["LPUSH", "bull:mails-dlq:wait", "1"]);
+    let dump = || {
+        let keys = redis.cli(&["KEYS", "bull:mails*"]);
+        let mut keys: Vec<&str> = keys.lines().collect();
+        keys.sort_unstable();
+        let dumped = |key: &&str| format!("{key} {}", redis.cli(&["DUMP", key]));
+        keys.iter().map(dumped).collect::<Vec<String>>()
+    };
+    let before = dump();
+    assert!(before.len() >= 5, "{before:?}");
+    let routes = stampede_api::routes();
+    let routes = routes.iter().filter(|route| route.path.contains("{action}"));
+    let mut tried = 0;
+    for route in routes {
+        let path = route.path.replace("{name}", "mails").replace("{id}", "1");
+        for verb in UNKNOWN {
+            for body in bodies() {
+                let path = path.replace("{action}", verb);
+                let answer = admin.post(&path, &body).await;
+                assert_eq!(answer.status, 404, "{path} {body}: {}", answer.body);
+                tried += 1;
+            }
+        }
+    }
+    assert_eq!(tried, 3 * UNKNOWN.len() * bodies().len(), "three routes have verbs");
+    for action in ["scale_sideways", "RESTART", "restart ", "", "purge"] {
+        let command = json!({ "action": action });
+        let problem = admin.post("/api/nodes/all/commands", &command).await.expect(422);
+        assert!(problem["error"].as_str().unwrap().contains("scale_up"), "{problem}");
+    }
+    assert_eq!(dump(), before, "nothing was changed");
 }
 
 /// The rows of the tables in docs/http.md: method and path, and who may call it.

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
 use sqlx::migrate::MigrateError;
 use sqlx::{AnyConnection, AssertSqlSafe, ConnectOptions, Connection};
+use tokio::sync::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -16,6 +17,7 @@ use super::address::Address;
 use super::dialect::Dialect;
 use super::error::{self, is_contention};
 use super::file::{make_file, make_folder};
+use super::last_write::LastWrite;
 use super::migrations::{POSTGRES_MIGRATIONS, SQLITE_MIGRATIONS};
 use crate::limits::Limits;
 use crate::{Backend, Durability, Error, Result};
@@ -33,7 +35,7 @@ impl Sql {
         let address = Address::parse(url)?;
         make_place(&address).await?;
         // The pool would answer every failure with "timed out"; the first connection tells why.
-        first_connection(&address.options, address.dialect)
+        let anchor = first_connection(&address.options, address.dialect)
             .await
             .map_err(|error| error::connecting(&address.shown, error))?;
 
@@ -67,6 +69,8 @@ impl Sql {
             dialect: address.dialect,
             writer_turn: (address.dialect == Dialect::Sqlite).then(Arc::default),
             limits,
+            last_write: LastWrite::default(),
+            anchor: Mutex::new(anchor),
             shown: address.shown.into(),
         })
     }
@@ -90,21 +94,14 @@ impl Backend for Sql {
     }
 
     async fn ping(&self) -> Result<()> {
-        let question = async {
-            let mut connection = self.connection().await?;
-            let answer = sqlx::query("SELECT 1").execute(&mut *connection).await;
-            connection.give_back();
-            answer.map(|_| ())
-        };
-        let limit = CONNECT_TIMEOUT.min(self.limits.read);
-        let answer = timeout(limit, question).await.unwrap_or_else(|_| Err(silent(limit)));
-        answer.map_err(|error| {
-            Error::Unavailable(format!("the database {} does not answer: {error}", self.shown))
-        })
+        self.probe(CONNECT_TIMEOUT.min(self.limits.read)).await
     }
 
     async fn close(&self) {
         self.pool.close().await;
+        if let Some(anchor) = self.anchor.lock().await.take() {
+            anchor.close().await.ok();
+        }
     }
 }
 
@@ -133,16 +130,21 @@ async fn make_place(address: &Address) -> Result<()> {
     spawn_blocking(make).await.unwrap_or_else(|error| Err(Error::Unavailable(error.to_string())))
 }
 
-/// Connects once, to report why if that fails, and turns on SQLite's write-ahead log.
-async fn first_connection(options: &AnyConnectOptions, dialect: Dialect) -> sqlx::Result<()> {
+/// Connects once, to report why if that fails, and turns on SQLite's write-ahead log. The connection to SQLite
+/// is kept as the anchor.
+async fn first_connection(
+    options: &AnyConnectOptions,
+    dialect: Dialect,
+) -> sqlx::Result<Option<AnyConnection>> {
     let give_up = Instant::now() + CONNECT_TIMEOUT;
     let attempt = || async {
         let mut connection = options.connect().await?;
         if dialect == Dialect::Sqlite {
             // The file keeps this setting. With it, readers never wait for a writer.
             sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut connection).await?;
+            return Ok(Some(connection));
         }
-        connection.close().await
+        connection.close().await.map(|()| None)
     };
     loop {
         match timeout(CONNECT_TIMEOUT, attempt()).await {
@@ -158,7 +160,7 @@ async fn first_connection(options: &AnyConnectOptions, dialect: Dialect) -> sqlx
 }
 
 /// The error for a database that does not answer.
-fn silent(limit: Duration) -> sqlx::Error {
+pub(super) fn silent(limit: Duration) -> sqlx::Error {
     let reason = format!("no answer within {limit:?}");
     sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, reason))
 }

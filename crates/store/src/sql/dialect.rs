@@ -48,6 +48,18 @@ impl Dialect {
         }
     }
 
+    /// Writes something that changes nothing, inside a transaction: its commit tells whether the database
+    /// accepts writes.
+    ///
+    /// SQLite writes the page of the file's header again. PostgreSQL gives the transaction a number, whose
+    /// commit it records.
+    pub(crate) fn touch(self) -> &'static str {
+        match self {
+            Self::Sqlite => "PRAGMA user_version = 0",
+            Self::Postgres => "SELECT txid_current()::text",
+        }
+    }
+
     /// A table with one row per object of a JSON array; its column is `value`.
     pub(crate) fn each_object(self, parameter: &str) -> String {
         match self {

@@ -1,8 +1,9 @@
 //! Connections of the pool, each given back in order or closed.
 //!
 //! A connection whose work was broken off, by its time limit or by a caller who dropped the future,
-//! never goes back to the pool: it is closed, and the database rolls back. A connection that is given
-//! back or taken out must answer a ping within a limit of its own.
+//! never goes back to the pool: it is closed, and the database rolls back. Neither does a connection whose
+//! read failed, or whose transaction did not surely end (`transaction.rs`). A connection that is given back
+//! or taken out must answer a ping within a limit of its own.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -43,7 +44,14 @@ impl PooledConnection {
         self.begin_with(dialect.begin(durability)).await
     }
 
-    /// Returns a connection whose work has ended, with success or an error.
+    /// Returns a connection after a read, or closes it if the read failed.
+    pub(super) fn give_back_after<T>(self, read: &sqlx::Result<T>) {
+        if read.is_ok() {
+            self.give_back();
+        }
+    }
+
+    /// Returns a connection that is not inside a transaction.
     pub(super) fn give_back(mut self) {
         if let Some(mut connection) = self.connection.take() {
             // The pool pings the connection first. Without a limit it would count a connection that does
@@ -106,7 +114,7 @@ impl Sql {
         let rows = within(limit, async {
             let mut connection = self.connection().await?;
             let rows = query.fetch_all(&mut *connection).await;
-            connection.give_back();
+            connection.give_back_after(&rows);
             rows
         });
         rows.await?.iter().map(read).collect::<sqlx::Result<_>>().map_err(error::driver)
@@ -121,7 +129,7 @@ impl Sql {
         let row = within(self.limits.read, async {
             let mut connection = self.connection().await?;
             let row = query.fetch_optional(&mut *connection).await;
-            connection.give_back();
+            connection.give_back_after(&row);
             row
         });
         row.await?.as_ref().map(read).transpose().map_err(error::driver)

@@ -4,6 +4,10 @@
 //! takes locks in the same order: an event, then tickets by id, then (in the trigger) batches by id. If
 //! it happens all the same, the database rolls one of the two back, and that one is retried here.
 //!
+//! A connection goes back to the pool only when its transaction has surely ended. SQLite ends a transaction
+//! by itself when a write fails (disk full, IO error). The driver does not notice: it counts the connection
+//! as inside a transaction, and every later `BEGIN` on it is refused. Such a connection is closed.
+//!
 //! [`in_transaction!`] is a macro because the future of an async closure that borrows cannot be shown to be
 //! `Send` yet, and these futures run on every thread of the runtime.
 
@@ -14,7 +18,7 @@ use tokio::sync::MutexGuard;
 use tokio::time::sleep;
 
 use super::Sql;
-use super::error::is_contention;
+use super::error::{is_contention, is_of_connection};
 
 /// How often a transaction is tried in all.
 const TRIES: u32 = 5;
@@ -40,9 +44,14 @@ macro_rules! in_transaction {
                     let mut transaction = connection.begin($sql.dialect, $durability).await?;
                     let $db: &mut sqlx::AnyConnection = &mut transaction;
                     let result = $crate::sql::transaction::attempt(async { $work }).await;
-                    let result = $crate::sql::transaction::end(transaction, result).await;
-                    connection.give_back();
-                    result
+                    match $crate::sql::transaction::end(transaction, result).await {
+                        $crate::sql::transaction::Ended::Surely(result) => {
+                            connection.give_back();
+                            result
+                        }
+                        // Dropping the connection closes it.
+                        $crate::sql::transaction::Ended::InDoubt(error) => Err(error),
+                    }
                 });
                 match result.await {
                     Err(error) if tries.are_left_after(&error).await => {}
@@ -50,7 +59,9 @@ macro_rules! in_transaction {
                 }
             }
         };
-        $crate::sql::pooled_connection::within($limit, work).await
+        let result = $crate::sql::pooled_connection::within($limit, work).await;
+        $sql.last_write.note(&result);
+        result
     }};
 }
 pub(super) use in_transaction;
@@ -77,18 +88,28 @@ impl Tries {
     }
 }
 
+/// The end of a transaction.
+pub(super) enum Ended<T> {
+    /// The transaction was committed or rolled back; its connection can be used again.
+    Surely(sqlx::Result<T>),
+    /// The commit or the rollback failed, or the connection itself is at fault. The connection may be inside a
+    /// transaction, or the driver may think so: it must be closed.
+    InDoubt(sqlx::Error),
+}
+
 /// Commits a transaction that succeeded and rolls back one that failed.
-pub(super) async fn end<T>(
-    transaction: Transaction<'_, Any>,
-    result: sqlx::Result<T>,
-) -> sqlx::Result<T> {
+pub(super) async fn end<T>(transaction: Transaction<'_, Any>, result: sqlx::Result<T>) -> Ended<T> {
     match result {
-        Ok(value) => transaction.commit().await.map(|()| value),
-        Err(error) => {
-            // The first error is the one to report; a lost connection rolls back by itself.
-            transaction.rollback().await.ok();
-            Err(error)
-        }
+        Ok(value) => match transaction.commit().await {
+            Ok(()) => Ended::Surely(Ok(value)),
+            Err(error) => Ended::InDoubt(error),
+        },
+        Err(error) if is_of_connection(&error) => Ended::InDoubt(error),
+        // The first error is the one to report.
+        Err(error) => match transaction.rollback().await {
+            Ok(()) => Ended::Surely(Err(error)),
+            Err(_) => Ended::InDoubt(error),
+        },
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod connect;
 mod durability;
+mod full_disk;
 mod old_records;
 mod processes;
 mod proxy;

@@ -49,10 +49,13 @@ pub enum ClusterReach {
 pub struct Readiness {
     /// `ready` or `not ready`.
     pub status: String,
-    /// The database answers.
+    /// The database answers and accepts writes.
     pub database: UpOrDown,
     /// Redis answers and accepts writes.
     pub redis: UpOrDown,
+    /// PDFs can be written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<UpOrDown>,
     /// A worker runs; only for nodes that only work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<UpOrDown>,
@@ -62,6 +65,12 @@ pub struct Readiness {
     /// Why Redis cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redis_reason: Option<String>,
+    /// Why the database cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database_reason: Option<String>,
+    /// Why PDFs cannot be written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_reason: Option<String>,
 }
 
 /// Whether a dependency answers.
@@ -103,6 +112,7 @@ mod tests {
         let not = json!({
             "status": "not ready", "database": "up", "redis": "down", "workers": "down",
             "redisDownSeconds": 3, "redisReason": "refused",
+            "files": "down", "filesReason": "no room", "databaseReason": "disk full",
         });
         let read: Readiness = serde_json::from_value(not.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), not);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use jiff::Timestamp;
+use stampede_model::Printable;
 use stampede_wire::queues::{
     Added, Breakers, BulkResult, Changed, Cleaned, DeadLetters, JobChanged, Jobs, Limits, Schedule,
     Schedules, Status,
@@ -53,7 +54,7 @@ fn nothing_found(command: &QueuesCommand) -> String {
 
 fn print_note(note: Option<&str>) {
     if let Some(note) = note {
-        println!("Note: {note}");
+        println!("Note: {}", Printable::line(note));
     }
 }
 
@@ -147,7 +148,7 @@ fn print_bulk(command: &QueuesCommand, done: &BulkResult) {
         );
     }
     for one in &done.failed {
-        println!("not {}: {}", one.id, one.error);
+        println!("not {}: {}", Printable::line(&one.id), Printable::line(&one.error));
     }
 }
 

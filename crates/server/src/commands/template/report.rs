@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use stampede_model::{Diagnostic, Severity, TemplateFiles};
+use stampede_model::{Diagnostic, Printable, Severity, TemplateFiles};
 use stampede_press::Warning;
 
 /// Most mistakes shown; the first is usually the cause of the others.
@@ -32,7 +32,7 @@ fn drawn(diagnostic: &Diagnostic, files: &TemplateFiles) -> String {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
-    let mut text = format!("{severity}: {}\n", diagnostic.message);
+    let mut text = format!("{severity}: {}\n", Printable::line(&diagnostic.message));
     let place = diagnostic.file.as_deref().zip(diagnostic.line);
     if let Some((file, line)) = place {
         let column = diagnostic.column.unwrap_or(1);
@@ -51,7 +51,7 @@ fn drawn(diagnostic: &Diagnostic, files: &TemplateFiles) -> String {
         }
     }
     for hint in &diagnostic.hints {
-        let _ = writeln!(text, "  hint: {hint}");
+        let _ = writeln!(text, "  hint: {}", Printable::line(hint));
     }
     text
 }
