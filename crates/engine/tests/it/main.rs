@@ -5,9 +5,14 @@
 mod crashes;
 mod differential;
 mod disk;
+mod documented;
+mod edges;
 mod generate;
 mod hostile;
+mod limits;
 mod loops;
+mod monitor;
+mod newer;
 mod process;
 mod redis;
 mod rules;
