@@ -6,8 +6,8 @@
 //! deterministic effect instead. Commands here know nothing of connections; commands that need one
 //! (`MULTI`, `SUBSCRIBE`, `CLIENT` …) are in `server/executor/connection_commands.rs`.
 //!
-//! Adding a command? Write the function in the file of its value type, add a row to `table.rs`, and a
-//! template to `tests/it/generate/templates.rs`.
+//! Adding a command? Write the function in the file of its value type, add a row to `table.rs`, a
+//! template to `tests/it/generate/templates.rs`, and its name to `docs/engine.md`.
 
 mod args;
 mod bitfield;
