@@ -6,10 +6,14 @@
 //! deterministic effect instead. Commands here know nothing of connections; commands that need one
 //! (`MULTI`, `SUBSCRIBE`, `CLIENT` …) are in `server/executor/connection_commands.rs`.
 //!
-//! Adding a command? Write the function in the file of its value type, add a row to `table.rs`, and a
-//! template to `tests/it/generate/templates.rs`.
+//! Adding a command? Write the function in the file of its value type, add a row to `table.rs`, a
+//! template to `tests/it/generate/templates.rs`, and its name to `docs/engine.md`.
 
 mod args;
+mod bitfield;
+mod bitmap;
+mod calls;
+mod dump_restore;
 mod expire;
 mod hash;
 mod key;
@@ -19,6 +23,7 @@ mod scan;
 mod server;
 mod set;
 mod set_algebra;
+mod sort;
 mod stream;
 mod stream_read;
 mod string;
@@ -32,6 +37,7 @@ mod zset_range;
 mod tests;
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use bytes::Bytes;
 
@@ -41,6 +47,7 @@ use crate::db::effects::{self, Malformed};
 use crate::error::{self, Result};
 use crate::reply::{Protocol, Reply};
 
+pub(crate) use calls::Calls;
 pub(crate) use table::COMMANDS;
 
 /// A row of the command table.
@@ -84,6 +91,8 @@ pub(crate) const WHILE_SUBSCRIBED: Flags = Flags(256);
 pub(crate) const NOT_QUEUED: Flags = Flags(512);
 /// The command consists of subcommands, named by the first argument.
 pub(crate) const SUBCOMMANDS: Flags = Flags(1024);
+/// The command is refused inside a transaction, which it aborts.
+pub(crate) const NO_MULTI: Flags = Flags(2048);
 
 impl Flags {
     /// The union of both.
@@ -147,18 +156,50 @@ pub(crate) fn knows(args: &[Bytes]) -> bool {
 /// Runs a command and writes its reply, unless it blocks (see [`Db::take_block_request`]).
 pub(crate) fn call(db: &mut Db, args: &[Bytes], reply: &mut Reply) {
     match check(args) {
-        Ok(command) => run(db, command, args, reply),
+        Ok(command) => {
+            run(db, command, args, reply);
+        }
         Err(error) => reply.error_bytes(error.text()),
     }
 }
 
+/// Whether a command was answered with an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was not.
+    Done,
+    /// It was.
+    Failed,
+}
+
 /// Runs a command that [`check`] has returned for these arguments.
-pub(crate) fn run(db: &mut Db, command: &Command, args: &[Bytes], reply: &mut Reply) {
-    let changes = db.begin_command();
-    if let Err(error) = (command.run)(db, args, reply) {
-        reply.error_bytes(error.text());
-    }
+///
+/// A panic is a mistake of the engine. A command that only reads has changed nothing: it is answered
+/// with an error, and the engine goes on. After the panic of a write the keyspace may hold half of
+/// it, so the panic goes on and stops the server; a restart has what the journal has.
+pub(crate) fn run(db: &mut Db, command: &Command, args: &[Bytes], reply: &mut Reply) -> Outcome {
+    let (changes, start, selected) = (db.begin_command(), reply.len(), db.selected());
+    let result = match catch_unwind(AssertUnwindSafe(|| (command.run)(db, args, reply))) {
+        Ok(result) => result,
+        Err(panic) => {
+            let name = command.name;
+            tracing::error!(command = name, "a command panicked; please report this mistake");
+            if command.flags.has(WRITE) {
+                resume_unwind(panic);
+            }
+            reply.truncate(start);
+            db.select(selected);
+            Err(error::INTERNAL)
+        }
+    };
     db.end_command(changes, args);
+    match result {
+        Ok(()) => Outcome::Done,
+        Err(error) => {
+            reply.error_bytes(error.text());
+            Outcome::Failed
+        }
+    }
 }
 
 /// Replays the effects of a record. The clock must be 0 and recording must be paused.
@@ -169,8 +210,13 @@ pub(crate) fn replay(db: &mut Db, record: &Bytes) -> std::result::Result<(), Mal
         if !db.select(index) {
             return Err(Malformed);
         }
-        call(db, &args, &mut reply);
+        apply(db, &args, &mut reply);
         reply.take();
     }
     Ok(())
+}
+
+/// Runs one command of a record or of a dump.
+pub(crate) fn apply(db: &mut Db, args: &[Bytes], reply: &mut Reply) {
+    call(db, args, reply);
 }

@@ -15,6 +15,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::sync::LazyLock;
 
 use crate::blob::Blob;
 use crate::chunks::Chunks;
@@ -49,13 +50,39 @@ pub(crate) struct Removed<V> {
 
 impl<V> Default for Dict<V> {
     fn default() -> Self {
-        let mut buckets = Chunks::default();
-        (0..MIN_BUCKETS).for_each(|_| buckets.push(NONE));
-        Self { slots: Chunks::default(), buckets, hasher: RandomState::new() }
+        Self::with_hasher(RandomState::new())
     }
 }
 
+/// The hash function of packed collections and of the tables that they become, so that a scan goes on
+/// where it was.
+static PACKED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// Visits one bucket of a packed collection of `len` keys as if it were a table, and returns the next
+/// cursor. `visit` gets a test for the keys of the bucket.
+pub(crate) fn scan_packed(
+    cursor: u64,
+    len: usize,
+    visit: impl FnOnce(&dyn Fn(&[u8]) -> bool),
+) -> u64 {
+    let bits = len.max(MIN_BUCKETS).next_power_of_two().ilog2();
+    let mask = (1_u32 << bits) - 1;
+    visit(&|key| (PACKED.hash_one(key) as u32 ^ cursor as u32) & mask == 0);
+    next_cursor(cursor, bits)
+}
+
 impl<V> Dict<V> {
+    /// An empty table that a packed collection becomes; see [`scan_packed`].
+    pub(crate) fn of_packed() -> Self {
+        Self::with_hasher(PACKED.clone())
+    }
+
+    fn with_hasher(hasher: RandomState) -> Self {
+        let mut buckets = Chunks::default();
+        (0..MIN_BUCKETS).for_each(|_| buckets.push(NONE));
+        Self { slots: Chunks::default(), buckets, hasher }
+    }
+
     /// The number of keys.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()

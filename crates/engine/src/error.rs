@@ -62,6 +62,8 @@ texts! {
     BAD_TIMEOUT = "ERR timeout is not a float or out of range";
     TIMEOUT_OUT_OF_RANGE = "ERR timeout is out of range";
     NEGATIVE_TIMEOUT = "ERR timeout is negative";
+    OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
+    INTERNAL = "ERR internal error: the command has failed, and nothing was changed";
     TIMEOUT_NOT_INTEGER = "ERR timeout is not an integer or out of range";
 }
 

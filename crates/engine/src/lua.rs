@@ -54,6 +54,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use self::commands::Declared;
 pub(crate) use self::host::{
     Access, Host, NOT_ALLOWED, UNKNOWN_COMMAND, WRITE_REFUSED, WRONG_ARITY,
 };
@@ -70,6 +71,15 @@ pub(crate) const BUSY: &str =
 
 /// The number of scripts cached by `EVAL`; scripts of `SCRIPT LOAD` are all kept.
 const MAX_EVALUATED: usize = 500;
+
+/// What happens to a script with declared flags that begins while memory is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OomRule {
+    /// It runs, and may write: `allow-oom` or `no-writes`.
+    Run,
+    /// It is refused.
+    Refuse,
+}
 
 /// The limits of one script.
 #[derive(Debug, Clone, Copy)]
@@ -123,8 +133,8 @@ pub(crate) struct Scripts {
 #[derive(Debug, Clone, Copy)]
 struct Cached {
     compiled: Compiled,
-    /// The access declared in the script's first line, if any.
-    access: Option<Access>,
+    /// The flags declared in the script's first line, if any.
+    declared: Option<Declared>,
     /// Whether `SCRIPT LOAD` cached it, so that it stays until `SCRIPT FLUSH`.
     loaded: bool,
 }
@@ -187,15 +197,29 @@ impl Scripts {
                 Err(error) => return reply.error(&error),
             },
         };
-        if call.access == Access::ReadOnly && script.access == Some(Access::Write) {
+        let declared = script.declared.map(|declared| declared.access);
+        if call.access == Access::ReadOnly && declared == Some(Access::Write) {
             return reply.error("ERR Can not execute a script with write flag using *_ro command.");
         }
         self.runs += 1;
-        let read_only = [Some(call.access), script.access].contains(&Some(Access::ReadOnly));
+        let read_only = [Some(call.access), declared].contains(&Some(Access::ReadOnly));
         let call =
             Call { access: if read_only { Access::ReadOnly } else { Access::Write }, ..call };
         let run = Run { call, number: self.runs, sha: &sha };
         self.vm.run(script.compiled, run, host, reply);
+    }
+
+    /// What the script of an `EVAL` or `EVALSHA` declares for a full memory; `None` if it declares no
+    /// flags, or is not known.
+    pub(crate) fn declares_oom(&self, args: &[Bytes]) -> Option<OomRule> {
+        let [name, script, ..] = args else { return None };
+        let declared = if name.to_ascii_lowercase().starts_with(b"evalsha") {
+            let sha = String::from_utf8_lossy(script).to_ascii_lowercase();
+            self.cache.get(&sha)?.declared
+        } else {
+            commands::shebang(script).ok()?.0
+        };
+        declared.map(|declared| declared.oom)
     }
 
     /// Compiles and caches a script; returns its SHA-1, or the error reply.
@@ -224,12 +248,12 @@ impl Scripts {
     }
 
     fn compile(&mut self, sha: &str, text: &[u8], limits: Limits) -> Result<Cached, String> {
-        let (access, body) = commands::shebang(text)?;
+        let (declared, body) = commands::shebang(text)?;
         let compiled = self
             .vm
             .compile(body, limits.memory)
             .map_err(|error| format!("ERR Error compiling script (new function): {error}"))?;
-        let script = Cached { compiled, access, loaded: false };
+        let script = Cached { compiled, declared, loaded: false };
         self.cache.insert(sha.to_owned(), script);
         Ok(script)
     }

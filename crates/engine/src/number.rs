@@ -67,6 +67,17 @@ pub(crate) fn parse_bound(text: &[u8]) -> Option<f64> {
     strtod(&text[start..]).filter(|value| !value.is_nan())
 }
 
+/// Parses the weight of an element for `SORT`: as [`parse_bound`], but no overflow and no underflow
+/// to zero.
+pub(crate) fn parse_sortable(text: &[u8]) -> Option<f64> {
+    let shown = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    let value = parse_bound(text)?;
+    let infinite = value.is_infinite() && !shown.iter().any(|byte| byte | 32 == b'i');
+    let vanished = value == 0.0 && has_nonzero_digit(shown);
+    // C's `strtod` reports numbers below the smallest normal one as out of range.
+    (!infinite && !vanished && !value.is_subnormal()).then_some(value)
+}
+
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 
-use crate::command::{self, NO_SCRIPT, WRITE};
+use crate::command::{self, Calls, NO_SCRIPT, WRITE};
 use crate::db::{Blocking, Db};
 use crate::lua::{self, Access};
 use crate::reply::Reply;
@@ -16,16 +16,22 @@ use crate::reply::Reply;
 #[derive(Debug)]
 pub(crate) struct ScriptHost<'a> {
     db: &'a mut Db,
+    calls: &'a mut Calls,
     access: Access,
     changes: u64,
 }
 
 impl<'a> ScriptHost<'a> {
     /// Wraps the keyspace for a script; commands may not block from now on.
-    pub(crate) fn new(db: &'a mut Db) -> Self {
+    pub(crate) fn new(db: &'a mut Db, calls: &'a mut Calls) -> Self {
         db.set_blocking(Blocking::Forbidden);
         let changes = db.changes();
-        Self { db, access: Access::Write, changes }
+        Self { db, calls, access: Access::Write, changes }
+    }
+
+    /// The selected database and the clock in microseconds.
+    pub(crate) fn place(&self) -> (usize, i64) {
+        (self.db.selected(), self.db.now_us())
     }
 
     /// The number of bytes of effects that have not been taken yet.
@@ -50,7 +56,10 @@ impl<'a> ScriptHost<'a> {
 impl lua::Host for ScriptHost<'_> {
     fn call(&mut self, args: &[Bytes], reply: &mut Reply) {
         match self.refuse(args) {
-            Ok(command) => command::run(self.db, command, args, reply),
+            Ok(command) => {
+                let outcome = command::run(self.db, command, args, reply);
+                self.calls.count(command, args, outcome);
+            }
             Err(text) => reply.error(text),
         }
     }
@@ -84,8 +93,8 @@ mod tests {
 
     #[test]
     fn a_script_runs_commands_and_is_told_what_it_may_not() {
-        let mut db = Db::new();
-        let mut host = ScriptHost::new(&mut db);
+        let (mut db, mut calls) = (Db::new(), Calls::default());
+        let mut host = ScriptHost::new(&mut db, &mut calls);
         assert_eq!(call(&mut host, "get k"), "$-1\r\n");
         assert!(!host.has_written());
         assert_eq!(call(&mut host, "set k v"), "+OK\r\n");

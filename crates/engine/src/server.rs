@@ -19,10 +19,12 @@
 //! - `request.rs` parses bytes into arguments · `connection.rs` one socket · `event_loop.rs` one thread ·
 //!   `loop_queue.rs` messages between threads · `watchdog.rs` answers while a script runs too long
 //! - `executor.rs` one command from check to effect · `transaction.rs` · `blocked.rs` · `pubsub.rs` ·
-//!   `scripting.rs` · `client_command.rs` · `settings.rs` · `info.rs` · `slowlog.rs`
+//!   `scripting.rs` · `client_command.rs` · `settings.rs` · `info.rs` · `slowlog.rs` · `monitor.rs` ·
+//!   `memory.rs` the limit `maxmemory` · `busy.rs` answers while a script runs too long
 //! - `compaction.rs` writes a new snapshot while the live keyspace serves clients
 
 mod blocked;
+mod busy;
 mod client_command;
 mod compaction;
 mod connection;
@@ -31,6 +33,8 @@ mod executor;
 mod info;
 mod listen;
 mod loop_queue;
+mod memory;
+mod monitor;
 mod pubsub;
 mod request;
 mod scripting;

@@ -85,10 +85,11 @@ impl Keyspace {
         self.reply.take().to_vec()
     }
 
-    /// Whether the value of a key has an ordered encoding.
+    /// Whether the value of a key has an ordered encoding in Redis 7.0 too, where a set is never a
+    /// list.
     pub fn is_ordered(&mut self, key: &[u8]) -> bool {
-        let encoding = self.db.value(key).map_or("", |value| value.encoding());
-        matches!(encoding, "listpack" | "intset")
+        let shape = self.db.value(key).map_or(("", ""), |one| (one.type_name(), one.encoding()));
+        matches!(shape, (_, "intset") | ("hash" | "zset", "listpack"))
     }
 
     /// A new keyspace, made by replaying all recorded effects; `None` if they are malformed.

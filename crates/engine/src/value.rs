@@ -2,6 +2,7 @@
 //!
 //! Adding a type? Add its file, a variant of [`Value`] with its arms below, and a file of commands.
 
+pub(crate) mod bitmap;
 pub(crate) mod hash;
 pub(crate) mod list;
 mod packed;

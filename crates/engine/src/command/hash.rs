@@ -189,7 +189,7 @@ pub(super) fn hrandfield(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Resu
 /// Picks up to `count` different fields, or `-count` fields with repetitions.
 fn pick(db: &mut Db, key: &[u8], count: i64) -> Result<Vec<(Blob, Blob)>> {
     let len = db.read::<Hash>(key)?.map_or(0, Hash::len);
-    let indexes = super::set::random_indexes(db, len, count);
+    let indexes = super::set::random_indexes(db, len, count)?;
     let hash = db.read::<Hash>(key)?;
     let pair = |index| hash.and_then(|hash| hash.at(index));
     Ok(indexes.into_iter().filter_map(pair).map(|(f, v)| (Blob::new(f), Blob::new(v))).collect())

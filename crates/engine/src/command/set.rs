@@ -7,12 +7,16 @@ use bytes::Bytes;
 use super::args::{count, signed_count};
 use crate::blob::Blob;
 use crate::db::Db;
-use crate::error::{Result, SYNTAX};
+use crate::error::{OUT_OF_RANGE, Result, SYNTAX};
 use crate::reply::Reply;
 use crate::value::Set;
 
+/// The maximum number of draws with repetitions.
+const MAX_DRAWS: usize = 1 << 20;
+
 pub(super) fn sadd(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     let set = db.create::<Set>(&args[1])?;
+    set.reserve(&args[2], args.len() - 2);
     let added = args[2..].iter().filter(|member| set.add(member)).count();
     if added > 0 {
         db.changed(&args[1]);
@@ -76,8 +80,10 @@ pub(super) fn smove(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
             set.remove(member);
         }
         db.changed_or_emptied(source);
-        db.create::<Set>(target)?.add(member);
-        db.changed(target);
+        // A target that has the member already does not change, and its watches stay valid.
+        if db.create::<Set>(target)?.add(member) {
+            db.changed(target);
+        }
     }
     reply.int(found.into());
     Ok(())
@@ -130,22 +136,28 @@ pub(super) fn srandmember(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Res
 
 fn pick(db: &mut Db, key: &[u8], count: i64) -> Result<Vec<Blob>> {
     let len = db.read::<Set>(key)?.map_or(0, Set::len);
-    let indexes = random_indexes(db, len, count);
+    let indexes = random_indexes(db, len, count)?;
     let set = db.read::<Set>(key)?;
     Ok(indexes.into_iter().filter_map(|index| set.map(|set| set.at(index))).collect())
 }
 
 /// Random indexes below `len`: up to `count` different ones, or `-count` with repetitions.
-pub(super) fn random_indexes(db: &mut Db, len: usize, count: i64) -> Vec<usize> {
-    let wanted = count.unsigned_abs() as usize;
+///
+/// Redis draws as often as it is asked, until its memory is full; here more than [`MAX_DRAWS`] is an
+/// error.
+pub(super) fn random_indexes(db: &mut Db, len: usize, count: i64) -> Result<Vec<usize>> {
+    let wanted = usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
     if len == 0 || wanted == 0 {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     if count < 0 {
-        return (0..wanted).map(|_| db.random_below(len)).collect();
+        if wanted > MAX_DRAWS {
+            return Err(OUT_OF_RANGE);
+        }
+        return Ok((0..wanted).map(|_| db.random_below(len)).collect());
     }
     if wanted >= len {
-        return (0..len).collect();
+        return Ok((0..len).collect());
     }
     // Floyd's algorithm: one draw per index, for any share of `len`.
     let (mut chosen, mut indexes) = (HashSet::new(), Vec::with_capacity(wanted));
@@ -155,5 +167,5 @@ pub(super) fn random_indexes(db: &mut Db, len: usize, count: i64) -> Vec<usize> 
         chosen.insert(index);
         indexes.push(index);
     }
-    indexes
+    Ok(indexes)
 }

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    BLOCKING, CONNECTION, Command, FAST, Flags, GROW, Keys, NO_AUTH, NO_SCRIPT, NOT_QUEUED, READ,
-    SUBCOMMANDS, WHILE_SUBSCRIBED, WRITE, expire, hash, key, list, list_move, scan, server, set,
-    set_algebra, stream, stream_read, string, zset, zset_algebra, zset_range,
+    BLOCKING, CONNECTION, Command, FAST, Flags, GROW, Keys, NO_AUTH, NO_MULTI, NO_SCRIPT,
+    NOT_QUEUED, READ, SUBCOMMANDS, WHILE_SUBSCRIBED, WRITE, bitfield, bitmap, dump_restore, expire,
+    hash, key, list, list_move, scan, server, set, set_algebra, sort, stream, stream_read, string,
+    zset, zset_algebra, zset_range,
 };
 
 /// The maximum length of a command name.
@@ -78,10 +79,19 @@ pub(crate) static COMMANDS: &[Command] = &[
     row("setrange", 4, WG, ONE, string::setrange),
     row("strlen", 2, RF, ONE, string::strlen),
     row("substr", 4, READ, ONE, string::getrange),
+    // Bitmaps
+    row("bitcount", -2, READ, ONE, bitmap::bitcount),
+    row("bitfield", -2, WG, ONE, bitfield::bitfield),
+    row("bitfield_ro", -2, RF, ONE, bitfield::bitfield_ro),
+    row("bitop", -4, WG, (2, -1, 1), bitmap::bitop),
+    row("bitpos", -3, READ, ONE, bitmap::bitpos),
+    row("getbit", 3, RF, ONE, bitmap::getbit),
+    row("setbit", 4, WG, ONE, bitmap::setbit),
     // Keys
     row("copy", -3, WG, TWO, key::copy),
     row("dbsize", 1, RF, NO_KEY, key::dbsize),
     row("del", -2, WRITE, ALL, key::del),
+    row("dump", 2, READ, ONE, dump_restore::dump),
     row("exists", -2, RF, ALL, key::exists),
     row("expire", -3, WF, ONE, expire::expire),
     row("expireat", -3, WF, ONE, expire::expireat),
@@ -99,7 +109,10 @@ pub(crate) static COMMANDS: &[Command] = &[
     row("randomkey", 1, READ, NO_KEY, key::randomkey),
     row("rename", 3, WRITE, TWO, key::rename),
     row("renamenx", 3, WF, TWO, key::renamenx),
+    row("restore", -4, WG, ONE, dump_restore::restore),
     row("scan", -2, READ, NO_KEY, scan::scan),
+    row("sort", -2, WG, ONE, sort::sort),
+    row("sort_ro", -2, READ, ONE, sort::sort_ro),
     row("touch", -2, RF, ALL, key::exists),
     row("ttl", 2, RF, ONE, expire::ttl),
     row("type", 2, RF, ONE, key::type_of),
@@ -185,7 +198,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     row("zrangebylex", -4, READ, ONE, zset_range::zrangebylex),
     row("zrangebyscore", -4, READ, ONE, zset_range::zrangebyscore),
     row("zrangestore", -5, WG, TWO, zset_range::zrangestore),
-    row("zrank", 3, RF, ONE, zset::zrank),
+    row("zrank", -3, RF, ONE, zset::zrank),
     row("zrem", -3, WF, ONE, zset::zrem),
     row("zremrangebylex", 4, WRITE, ONE, zset_range::zremrangebylex),
     row("zremrangebyrank", 4, WRITE, ONE, zset_range::zremrangebyrank),
@@ -193,7 +206,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     row("zrevrange", -4, READ, ONE, zset_range::zrevrange),
     row("zrevrangebylex", -4, READ, ONE, zset_range::zrevrangebylex),
     row("zrevrangebyscore", -4, READ, ONE, zset_range::zrevrangebyscore),
-    row("zrevrank", 3, RF, ONE, zset::zrevrank),
+    row("zrevrank", -3, RF, ONE, zset::zrevrank),
     row("zscan", -3, READ, ONE, scan::zscan),
     row("zscore", 3, RF, ONE, zset::zscore),
     row("zunion", -3, READ, NO_KEY, zset_algebra::zunion),
@@ -230,6 +243,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     row("hello", -1, CF.and(NO_AUTH), NO_KEY, server::connection),
     row("info", -1, CONNECTION, NO_KEY, server::connection),
     row("lastsave", 1, CONNECTION.and(FAST), NO_KEY, server::connection),
+    row("monitor", 1, C, NO_KEY, server::connection),
     row("multi", 1, CF.and(NOT_QUEUED), NO_KEY, server::connection),
     row("psubscribe", -2, CS, NO_KEY, server::connection),
     row("publish", 3, CONNECTION.and(FAST), NO_KEY, server::connection),
@@ -239,12 +253,13 @@ pub(crate) static COMMANDS: &[Command] = &[
     row("reset", 1, CF.and(NO_AUTH).and(WHILE_SUBSCRIBED).and(NOT_QUEUED), NO_KEY, server::connection),
     row("role", 1, CF, NO_KEY, server::connection),
     row("script", -2, C.and(SUBCOMMANDS), NO_KEY, server::connection),
-    row("shutdown", -1, C.and(NOT_QUEUED), NO_KEY, server::connection),
+    row("shutdown", -1, C.and(NO_MULTI), NO_KEY, server::connection),
     row("slowlog", -2, CONNECTION.and(SUBCOMMANDS), NO_KEY, server::connection),
     row("subscribe", -2, CS, NO_KEY, server::connection),
     row("unsubscribe", -1, CS, NO_KEY, server::connection),
     row("unwatch", 1, CF, NO_KEY, server::connection),
     row("wait", 3, C, NO_KEY, server::connection),
+    row("waitaof", 4, C, NO_KEY, server::connection),
     row("watch", -2, CF.and(NOT_QUEUED), ALL, server::connection),
 ];
 

@@ -6,7 +6,7 @@ use super::args::{count, float, is, signed_count};
 use super::list_move::{count_option, keys_and_rest, timeout_ms};
 use super::set::random_indexes;
 use crate::db::Db;
-use crate::error::{Error, OUT_OF_RANGE, Result, SCORE_NAN, SYNTAX};
+use crate::error::{Error, OUT_OF_RANGE, Result, SCORE_NAN, SYNTAX, arity};
 use crate::reply::{Protocol, Reply};
 use crate::value::ZSet;
 use crate::value::zset::Item;
@@ -182,9 +182,23 @@ fn rank(
     reply: &mut Reply,
     counted: impl Fn(usize, usize) -> usize,
 ) -> Result {
+    let with_score = match &args[3..] {
+        [] => false,
+        [word] if is(word, "WITHSCORE") => true,
+        [_] => return Err(SYNTAX),
+        _ => return Err(arity(&String::from_utf8_lossy(&args[0]).to_lowercase())),
+    };
     let zset = db.read::<ZSet>(&args[1])?;
-    match zset.and_then(|zset| Some(counted(zset.rank(&args[2])?, zset.len()))) {
-        Some(rank) => reply.int(rank as i64),
+    let found = zset
+        .and_then(|zset| Some((counted(zset.rank(&args[2])?, zset.len()), zset.score(&args[2])?)));
+    match found {
+        Some((rank, score)) if with_score => {
+            reply.array(2);
+            reply.int(rank as i64);
+            reply.double(score);
+        }
+        Some((rank, _)) => reply.int(rank as i64),
+        None if with_score => reply.nil_array(),
         None => reply.nil(),
     }
     Ok(())
@@ -347,7 +361,7 @@ pub(super) fn zrandmember(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Res
 
 fn pick(db: &mut Db, key: &[u8], count: i64) -> Result<Vec<Item>> {
     let len = db.read::<ZSet>(key)?.map_or(0, ZSet::len);
-    let indexes = random_indexes(db, len, count);
+    let indexes = random_indexes(db, len, count)?;
     let zset = db.read::<ZSet>(key)?;
     let item = |index| zset.and_then(|zset| zset.range(index..index + 1).next().cloned());
     Ok(indexes.into_iter().filter_map(item).collect())

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 
 use super::host::{Access, Host};
-use super::{Call, Limits, Scripts, Source};
+use super::{Call, Limits, OomRule, Scripts, Source};
 use crate::reply::Reply;
 
 impl Scripts {
@@ -127,11 +127,18 @@ fn is_canonical(text: &str) -> bool {
         || matches!(digits.as_bytes(), [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit))
 }
 
-/// Parses `#!lua flags=…` in the first line; returns the access it declares, if there is such a
-/// line, and the text to compile.
+/// The flags that a script declares in its first line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Declared {
+    pub(super) access: Access,
+    pub(super) oom: OomRule,
+}
+
+/// Parses `#!lua flags=…` in the first line; returns the flags it declares, if there is such a line,
+/// and the text to compile.
 ///
 /// The newline stays, so that line numbers refer to the whole text.
-pub(super) fn shebang(text: &[u8]) -> Result<(Option<Access>, &[u8]), String> {
+pub(super) fn shebang(text: &[u8]) -> Result<(Option<Declared>, &[u8]), String> {
     let Some(line) = text.strip_prefix(b"#!") else { return Ok((None, text)) };
     let Some(end) = line.iter().position(|byte| *byte == b'\n') else {
         return Err("ERR Invalid script shebang".to_owned());
@@ -142,7 +149,7 @@ pub(super) fn shebang(text: &[u8]) -> Result<(Option<Access>, &[u8]), String> {
     if engine != "lua" {
         return Err(format!("ERR Unexpected engine in script shebang: #!{engine}"));
     }
-    let mut access = Access::Write;
+    let (mut access, mut allows_oom) = (Access::Write, false);
     for word in words {
         let Some(flags) = word.strip_prefix("flags=") else {
             return Err(format!("ERR Unknown lua shebang option: {word}"));
@@ -150,12 +157,14 @@ pub(super) fn shebang(text: &[u8]) -> Result<(Option<Access>, &[u8]), String> {
         for flag in flags.split(',').filter(|flag| !flag.is_empty()) {
             match flag {
                 "no-writes" => access = Access::ReadOnly,
-                // These flags are about clusters, replicas and memory limits, which this server
-                // does not have.
-                "allow-oom" | "allow-stale" | "no-cluster" | "allow-cross-slot-keys" => {}
+                "allow-oom" => allows_oom = true,
+                // These flags are about clusters and replicas, which this server does not have.
+                "allow-stale" | "no-cluster" | "allow-cross-slot-keys" => {}
                 _ => return Err(format!("ERR Unexpected flag in script shebang: {flag}")),
             }
         }
     }
-    Ok((Some(access), &line[end..]))
+    let runs = allows_oom || access == Access::ReadOnly;
+    let oom = if runs { OomRule::Run } else { OomRule::Refuse };
+    Ok((Some(Declared { access, oom }), &line[end..]))
 }

@@ -17,9 +17,11 @@ use bytes::Bytes;
 
 use super::executor::Executor;
 use super::loop_queue::{ClientId, LoopMessage, SendKind};
+use super::session::ReplyMode;
 use crate::blob::Blob;
 use crate::command;
 use crate::db::{BlockRequest, Blocking};
+use crate::journal::{Journal, Position};
 use crate::number::parse_int;
 use crate::reply::{Protocol, Reply};
 
@@ -35,6 +37,8 @@ pub(super) struct BlockedCommand {
     deadline_ms: Option<i64>,
     /// The type of value that the command takes from.
     wants: &'static str,
+    /// The record whose sync the command waits for (`WAITAOF`), instead of a key.
+    until: Option<Position>,
 }
 
 /// The blocked clients, by key and by deadline.
@@ -42,6 +46,7 @@ pub(super) struct BlockedCommand {
 pub(super) struct BlockedClients {
     queues: HashMap<(usize, Blob), VecDeque<ClientId>>,
     deadlines: BTreeSet<(i64, ClientId)>,
+    syncs: BTreeSet<(Position, ClientId)>,
     clients: usize,
 }
 
@@ -49,6 +54,11 @@ impl BlockedClients {
     /// The number of blocked clients.
     pub(super) fn len(&self) -> usize {
         self.clients
+    }
+
+    /// Whether a client waits for a sync of the journal.
+    pub(super) fn waits_for_sync(&self) -> bool {
+        !self.syncs.is_empty()
     }
 
     /// The earliest deadline.
@@ -79,8 +89,49 @@ impl Executor {
         // Copied, because the arguments are slices of a network buffer that they would keep alive.
         let args: Vec<Bytes> = wait.args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
         let wants = wanted_type(&args[0]);
-        session.blocked =
-            Some(BlockedCommand { args, db, keys, deadline_ms: wait.deadline_ms, wants });
+        session.blocked = Some(BlockedCommand {
+            args,
+            db,
+            keys,
+            deadline_ms: wait.deadline_ms,
+            wants,
+            until: None,
+        });
+    }
+
+    /// Blocks a client until a record is synced; a timeout of 0 means none.
+    pub(super) fn block_until_synced(
+        &mut self,
+        client: ClientId,
+        until: Position,
+        timeout_ms: i64,
+    ) {
+        let Some(session) = self.sessions.get_mut(&client) else { return };
+        let deadline_ms = (timeout_ms > 0).then(|| self.db.now_ms().saturating_add(timeout_ms));
+        session.blocked = Some(BlockedCommand {
+            args: Vec::new(),
+            db: session.db,
+            keys: Vec::new(),
+            deadline_ms,
+            wants: "",
+            until: Some(until),
+        });
+        if let Some(deadline) = deadline_ms {
+            self.blocked.deadlines.insert((deadline, client));
+        }
+        self.blocked.syncs.insert((until, client));
+        self.blocked.clients += 1;
+    }
+
+    /// Replies to clients that waited for a sync which is done.
+    pub(super) fn serve_synced(&mut self) {
+        let Some(durable) = self.journal.as_ref().map(Journal::durable) else { return };
+        while let Some((until, client)) = self.blocked.syncs.first().copied()
+            && until <= durable
+        {
+            self.unblock_with(client, |reply| reply_synced(1, reply));
+            self.blocked.syncs.remove(&(until, client));
+        }
     }
 
     /// Unblocks a client without a reply; `false` if it was not blocked.
@@ -101,6 +152,9 @@ impl Executor {
         }
         if let Some(deadline) = blocked.deadline_ms {
             self.blocked.deadlines.remove(&(deadline, client));
+        }
+        if let Some(until) = blocked.until {
+            self.blocked.syncs.remove(&(until, client));
         }
         self.blocked.clients -= 1;
         true
@@ -145,10 +199,20 @@ impl Executor {
         while let Some((deadline, client)) = self.blocked.deadlines.first().copied()
             && deadline <= now_ms
         {
-            self.unblock_with(client, Reply::nil_array);
+            self.unblock_as_timed_out(client);
             // Also removes the deadline of a client that has disconnected; otherwise the loop would
             // not end.
             self.blocked.deadlines.remove(&(deadline, client));
+        }
+    }
+
+    /// Unblocks a client as if its time were up; `false` if it was not blocked.
+    pub(super) fn unblock_as_timed_out(&mut self, client: ClientId) -> bool {
+        let session = self.sessions.get(&client);
+        let until = session.and_then(|one| one.blocked.as_ref()).and_then(|one| one.until);
+        match until {
+            Some(_) => self.unblock_with(client, |reply| reply_synced(0, reply)),
+            None => self.unblock_with(client, Reply::nil_array),
         }
     }
 
@@ -168,7 +232,13 @@ impl Executor {
         if !self.unblock_client(client) {
             return false;
         }
-        if let Some(session) = self.sessions.get(&client) {
+        if let Some(session) = self.sessions.get_mut(&client) {
+            session.written = self.position;
+            // The client goes on in any case; `CLIENT REPLY` only drops the bytes.
+            if session.reply_mode != ReplyMode::On {
+                reply.truncate(0);
+                session.reply_mode = session.reply_mode.after_reply();
+            }
             let to = session.address.slot;
             let (bytes, depends_on) = (reply.take().freeze(), self.message_depends_on());
             let message = LoopMessage::Send { to, bytes, depends_on, kind: SendKind::Unblock };
@@ -176,6 +246,13 @@ impl Executor {
         }
         true
     }
+}
+
+/// The reply of `WAITAOF`: the number of local syncs, and of replicas that have synced.
+pub(super) fn reply_synced(local: i64, reply: &mut Reply) {
+    reply.array(2);
+    reply.int(local);
+    reply.int(0);
 }
 
 /// The blocked command restricted to the ready key; the other keys are not looked at, not even for

@@ -288,20 +288,19 @@ impl Executor {
                 return Err(Error::Fixed("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
             }
         };
-        let unblocked = self.unblock_with(id, |answer| {
-            if with_error {
-                answer.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
-            } else {
-                answer.nil_array();
-            }
-        });
+        let unblocked = if with_error {
+            let text = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+            self.unblock_with(id, |answer| answer.error(text))
+        } else {
+            self.unblock_as_timed_out(id)
+        };
         reply.int(unblocked.into());
         Ok(())
     }
 }
 
 /// Compares in constant time, so that timing does not reveal how much of the password matched.
-fn same(own: &[u8], given: &[u8]) -> bool {
+pub(super) fn same(own: &[u8], given: &[u8]) -> bool {
     let difference = own.iter().zip(given).fold(0, |all, (own, given)| all | (own ^ given));
     own.len() == given.len() && difference == 0
 }

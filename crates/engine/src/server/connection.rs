@@ -26,6 +26,7 @@ use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 
+use super::busy::Deferred;
 use super::event_loop::PAUSE_BYTES;
 use super::loop_queue::ClientId;
 use super::request::{AuthState, Reader};
@@ -137,8 +138,10 @@ pub(super) struct Connection {
     pub(super) auth_state: AuthState,
     /// Whether the executor has a session for this client.
     pub(super) has_session: bool,
-    /// Whether a command was answered with `BUSY`, which aborts an open transaction.
-    pub(super) got_busy: bool,
+    /// Whether the client is between `MULTI` and `EXEC`.
+    pub(super) in_transaction: bool,
+    /// Changes of the session that wait until a script has ended.
+    pub(super) deferred: Vec<Deferred>,
     pub(super) ready: Readiness,
     /// Bytes that the socket has not accepted yet.
     output: BytesMut,
@@ -161,7 +164,8 @@ impl Connection {
             run_state: RunState::Running,
             auth_state,
             has_session: false,
-            got_busy: false,
+            in_transaction: false,
+            deferred: Vec::new(),
             ready: Readiness::default(),
             output: BytesMut::new(),
             held: VecDeque::new(),

@@ -5,7 +5,7 @@
 //! Redis's checks in Redis's order:
 //!
 //! ```text
-//!   run ─▶ known? arity? password? subscriber? journal writable? ─▶ in MULTI: queue
+//!   run ─▶ known? arity? password? subscriber? memory? journal writable? ─▶ in MULTI: queue
 //!            └▶ call ─▶ keyspace command (crate::command)  or  connection command (connection_commands.rs)
 //!                 └▶ settle: effects → journal · blocked clients served · messages sent to loops
 //! ```
@@ -24,6 +24,8 @@ use super::OnShutdown;
 use super::blocked::BlockedClients;
 use super::compaction::Compactor;
 use super::loop_queue::{Address, ClientId, LoopMessage, LoopQueue, Slot};
+use super::memory::Memory;
+use super::monitor::Monitors;
 use super::pubsub::Pubsub;
 use super::request::AuthState;
 use super::session::{ReplyMode, Session, Sessions};
@@ -31,7 +33,7 @@ use super::settings::Settings;
 use super::shared::{Counters, DependsOn};
 use super::slowlog::Slowlog;
 use super::stats::Stats;
-use crate::command::{self, BLOCKING, CONNECTION, Command, NOT_QUEUED, WRITE};
+use crate::command::{self, BLOCKING, CONNECTION, Calls, Command, NOT_QUEUED, Outcome, WRITE};
 use crate::db::{Blocking, Db};
 use crate::journal::{self, Journal, Position};
 use crate::lua::Scripts;
@@ -41,6 +43,17 @@ use crate::reply::Reply;
 const EXPIRED_AT_ONCE: usize = 500;
 /// The interval of active expiry; between runs, lazy expiry hides expired keys.
 const EXPIRY_PERIOD: Duration = Duration::from_millis(100);
+/// The interval of checks for a sync that a client waits for (`WAITAOF`).
+const SYNC_PAUSE: Duration = Duration::from_millis(2);
+
+/// The state of a client that its event loop knows without the executor's lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// Whether the client is authenticated, or needs no password.
+    pub(super) auth_state: AuthState,
+    /// Whether the client is between `MULTI` and `EXEC`.
+    pub(super) in_transaction: bool,
+}
 
 /// The event loop's next action for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +89,11 @@ pub(super) struct Executor {
     pub(super) counters: Arc<Counters>,
     pub(super) slowlog: Slowlog,
     pub(super) stats: Stats,
+    pub(super) calls: Calls,
+    pub(super) memory: Memory,
+    pub(super) monitors: Monitors,
+    /// Whether memory was full when the running command began; scripts go by it.
+    pub(super) began_full: bool,
     pub(super) journal: Option<Journal>,
     pub(super) compactor: Compactor,
     pub(super) on_shutdown: Option<OnShutdown>,
@@ -110,6 +128,10 @@ impl Executor {
             stats: Stats::new(),
             settings,
             counters,
+            calls: Calls::default(),
+            memory: Memory::default(),
+            monitors: Monitors::default(),
+            began_full: false,
             journal,
             compactor: Compactor::default(),
             on_shutdown: None,
@@ -136,13 +158,15 @@ impl Executor {
         self.sessions.insert(slot.client, session);
     }
 
-    /// Whether the client is authenticated, or needs no password.
-    pub(super) fn auth_state(&self, client: ClientId) -> AuthState {
+    /// What the event loop must know of a client to answer it while a script runs too long.
+    pub(super) fn standing(&self, client: ClientId) -> Standing {
         let session = self.sessions.get(&client);
-        if session.is_some_and(|one| one.authenticated) {
-            AuthState::Authenticated
-        } else {
-            AuthState::Unauthenticated
+        Standing {
+            auth_state: match session.is_some_and(|one| one.authenticated) {
+                true => AuthState::Authenticated,
+                false => AuthState::Unauthenticated,
+            },
+            in_transaction: session.is_some_and(|one| one.transaction.is_some()),
         }
     }
 
@@ -151,6 +175,7 @@ impl Executor {
         self.unblock_client(client);
         self.unwatch(client);
         self.forget_subscriptions(client);
+        self.stop_monitoring(client);
         self.sessions.remove(&client);
     }
 
@@ -165,7 +190,7 @@ impl Executor {
         let Some(session) = self.sessions.get_mut(&client) else { return Next::Close };
         reply.set_protocol(session.protocol);
         session.active = Instant::now();
-        let start = reply.len();
+        let (start, before) = (reply.len(), self.position);
         self.set_clock();
         let next = self.dispatch(client, args, reply);
         if next == Next::Hold {
@@ -173,15 +198,17 @@ impl Executor {
         }
         self.stats.commands += 1;
         self.settle();
-        if let Some(session) = self.sessions.get_mut(&client)
-            && session.reply_mode != ReplyMode::On
-        {
-            reply.truncate(start);
-            session.reply_mode = match session.reply_mode {
-                ReplyMode::SkipNext => ReplyMode::Skip,
-                ReplyMode::Skip => ReplyMode::On,
-                mode => mode,
-            };
+        if let Some(session) = self.sessions.get_mut(&client) {
+            if self.position > before {
+                session.written = self.position;
+            }
+            // A blocked command has no reply yet; `unblock_with_reply` obeys the mode.
+            if session.reply_mode != ReplyMode::On && next != Next::Block {
+                if !is_confirmation(args, &reply.as_bytes()[start..]) {
+                    reply.truncate(start);
+                }
+                session.reply_mode = session.reply_mode.after_reply();
+            }
         }
         next
     }
@@ -198,6 +225,7 @@ impl Executor {
             Err(text) => {
                 session.mark_transaction_aborted();
                 session.note_refused(args);
+                self.count_rejected(args);
                 if args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"EXEC")) {
                     self.abort_transaction(client, &text, reply);
                 } else {
@@ -208,6 +236,10 @@ impl Executor {
         };
         session.note_command(command, args);
         let queues = session.transaction.is_some() && !command.flags.has(NOT_QUEUED);
+        self.began_full = self.memory.is_full();
+        if self.began_full && (queues || self.needs_memory(client, command)) {
+            return self.reject_for_memory(client, command, args, reply);
+        }
         if command.flags.has(WRITE) {
             match self.write_gate() {
                 WriteGate::Open => {}
@@ -217,6 +249,7 @@ impl Executor {
                     if let Some(session) = self.sessions.get_mut(&client) {
                         session.mark_transaction_aborted();
                     }
+                    self.count_rejected(args);
                     reply.error_bytes(reason.as_bytes());
                     return Next::Go;
                 }
@@ -229,6 +262,14 @@ impl Executor {
         self.call(client, command, args, reply)
     }
 
+    /// Counts a call that was refused; unknown commands are not counted.
+    pub(super) fn count_rejected(&mut self, args: &[Bytes]) {
+        let command = args.first().and_then(|name| command::find(name));
+        if let Some(counted) = command.and_then(|command| self.calls.of(command, args)) {
+            counted.rejected += 1;
+        }
+    }
+
     /// Runs a command that has passed all checks.
     pub(super) fn call(
         &mut self,
@@ -237,20 +278,36 @@ impl Executor {
         args: &[Bytes],
         reply: &mut Reply,
     ) -> Next {
-        let began = Instant::now();
+        let (began, start) = (Instant::now(), reply.len());
+        // A script is shown before its commands.
+        let is_script = || command.name.starts_with("eval");
+        if !self.monitors.is_empty() && is_script() {
+            self.show_to_monitors(client, command, args);
+        }
         let next = if command.flags.has(CONNECTION) {
-            self.connection_command(client, command, args, reply)
+            let next = self.connection_command(client, command, args, reply);
+            let failed = reply.as_bytes().get(start) == Some(&b'-');
+            let outcome = if failed { Outcome::Failed } else { Outcome::Done };
+            if next != Next::Hold {
+                self.calls.count(command, args, outcome);
+            }
+            next
         } else {
             self.keyspace_command(client, command, args, reply)
         };
+        if !self.monitors.is_empty() && !is_script() && next != Next::Hold {
+            self.show_to_monitors(client, command, args);
+        }
+        let spent = began.elapsed();
+        if let Some(counted) = self.calls.of(command, args) {
+            counted.spent += spent;
+        }
         // The commands inside `EXEC` are logged one by one.
-        if command.name != "exec" {
-            let spent = began.elapsed();
-            if self.slowlog.is_slow(spent)
-                && let Some(session) = self.sessions.get(&client)
-            {
-                self.slowlog.note(spent, args, &session.peer, &session.name);
-            }
+        if self.slowlog.is_slow(spent)
+            && command.name != "exec"
+            && let Some(session) = self.sessions.get(&client)
+        {
+            self.slowlog.note(spent, args, &session.peer, &session.name);
         }
         next
     }
@@ -271,7 +328,8 @@ impl Executor {
         }
         self.db.select(session.db);
         self.db.set_blocking(self.blocking);
-        command::run(&mut self.db, command, args, reply);
+        let outcome = command::run(&mut self.db, command, args, reply);
+        self.calls.count(command, args, outcome);
         session.db = self.db.selected();
         if command.flags.has(BLOCKING)
             && let Some(wait) = self.db.take_block_request()
@@ -306,6 +364,7 @@ impl Executor {
             self.serve_ready();
         }
         self.post_messages();
+        self.post_to_monitors();
         self.settled = self.position;
     }
 
@@ -346,6 +405,7 @@ impl Executor {
         if self.blocked.next_deadline_ms().is_some_and(|deadline| deadline <= now_ms) {
             self.time_out_blocked(now_ms);
         }
+        self.serve_synced();
         let now = Instant::now();
         if now >= self.next_expiry {
             self.next_expiry = now + EXPIRY_PERIOD;
@@ -360,8 +420,9 @@ impl Executor {
         self.settle();
         let wait = self.blocked.next_deadline_ms();
         let wait = wait.map(|deadline| Duration::from_millis((deadline - now_ms).max(0) as u64));
+        let sync = self.blocked.waits_for_sync().then_some(SYNC_PAUSE);
         let expiry = self.db.next_expiry().map(|_| self.next_expiry.saturating_duration_since(now));
-        [wait, expiry].into_iter().flatten().min()
+        [wait, sync, expiry].into_iter().flatten().min()
     }
 
     /// Whether `EXEC` is running commands.
@@ -373,6 +434,12 @@ impl Executor {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.db.set_time_us(now.as_micros() as i64);
     }
+}
+
+/// Whether a reply confirms a subscription: `CLIENT REPLY` does not hide these.
+fn is_confirmation(args: &[Bytes], reply: &[u8]) -> bool {
+    let name = args.first().map(|name| name.to_ascii_lowercase()).unwrap_or_default();
+    name.ends_with(b"subscribe") && matches!(reply.first(), Some(b'*' | b'>'))
 }
 
 fn misconf(reason: &str) -> String {

@@ -30,14 +30,34 @@ impl Executor {
     pub(super) fn info(&mut self, wanted: &[Bytes], reply: &mut Reply) {
         let is =
             |word: &str| wanted.iter().any(|given| given.eq_ignore_ascii_case(word.as_bytes()));
-        let all = wanted.is_empty() || is("all") || is("default") || is("everything");
+        let everything = is("all") || is("everything");
+        let all = wanted.is_empty() || is("default") || everything;
         let mut parts = Vec::new();
         for section in SECTIONS {
             if all || is(section) {
                 parts.push(self.section(section));
             }
         }
+        if everything || is("commandstats") {
+            parts.push(self.commandstats());
+        }
         reply.verbatim(&parts.join("\r\n"));
+    }
+
+    /// Calls by command; the time of a script's commands counts as the script's.
+    fn commandstats(&self) -> String {
+        let mut text = "# Commandstats\r\n".to_owned();
+        for (name, counted) in self.calls.iter() {
+            let (calls, micros) = (counted.calls, counted.spent.as_micros());
+            let each = if calls == 0 { 0.0 } else { micros as f64 / calls as f64 };
+            let (rejected, failed) = (counted.rejected, counted.failed);
+            let _ = write!(
+                text,
+                "cmdstat_{name}:calls={calls},usec={micros},usec_per_call={each:.2},\
+                 rejected_calls={rejected},failed_calls={failed}\r\n"
+            );
+        }
+        text
     }
 
     fn section(&self, section: &str) -> String {
@@ -84,8 +104,8 @@ impl Executor {
                 line("used_memory_lua", &self.scripts.memory());
                 line("used_memory_vm_total", &self.scripts.memory());
                 line("number_of_cached_scripts", &self.scripts.len());
-                line("maxmemory", &0);
-                line("maxmemory_human", &"0B");
+                line("maxmemory", &self.memory.limit());
+                line("maxmemory_human", &human(self.memory.limit()));
                 line("maxmemory_policy", &"noeviction");
                 line("mem_fragmentation_ratio", &"1.00");
                 line("mem_allocator", &"system");
@@ -157,7 +177,7 @@ impl Executor {
         }
     }
 
-    /// `DEBUG SLEEP`, if allowed: for tests of clients with a slow server.
+    /// `DEBUG SLEEP` and `DEBUG PANIC`, if allowed: for tests with a slow or a failing server.
     pub(super) fn debug_command(&mut self, args: &[Bytes], reply: &mut Reply) -> Result {
         if !self.settings.allow_debug {
             return Err(Error::Fixed(
@@ -171,6 +191,7 @@ impl Executor {
                 reply.ok();
                 Ok(())
             }
+            (b"PANIC", []) => panic!("DEBUG PANIC"),
             _ => Err(error::subcommand_syntax("debug", &args[1])),
         }
     }

@@ -4,9 +4,11 @@ use bytes::Bytes;
 
 use super::executor::{Executor, Next, WriteGate};
 use super::loop_queue::ClientId;
+use super::monitor::{self, Monitors};
 use super::pubsub::Pubsub;
-use crate::command::{self, WRITE};
-use crate::lua::{Access, Host, WRITE_REFUSED};
+use crate::command::{self, GROW, NO_SCRIPT, WRITE};
+use crate::error::OUT_OF_MEMORY;
+use crate::lua::{Access, Host, OomRule, WRITE_REFUSED};
 use crate::reply::Reply;
 use crate::script_host::ScriptHost;
 
@@ -18,12 +20,61 @@ struct ServerHost<'a> {
     keyspace: ScriptHost<'a>,
     pubsub: &'a mut Pubsub,
     access: Access,
+    monitors: &'a mut Monitors,
     /// The error reply for writes, while the journal refuses them.
     refusal: Option<String>,
+    /// Whether commands that may need memory are refused: memory was full when the script began, and
+    /// the script has called no write command yet. After a write, a refusal would leave half a
+    /// script.
+    full: bool,
+}
+
+impl ServerHost<'_> {
+    /// Whether a command must be refused because memory is full.
+    fn refuses_for_memory(&mut self, args: &[Bytes]) -> bool {
+        let Some(command) = command::check(args).ok().filter(|_| self.full) else { return false };
+        if command.flags.has(GROW) {
+            return true;
+        }
+        self.full = !command.flags.has(WRITE);
+        false
+    }
+
+    /// Shows a command to the monitors, unless scripts may not call it.
+    fn show_to_monitors(&mut self, args: &[Bytes]) {
+        if command::check(args).is_ok_and(|command| !command.flags.has(NO_SCRIPT)) {
+            self.monitors.note(self.keyspace.place(), monitor::SCRIPT, args);
+        }
+    }
 }
 
 impl Host for ServerHost<'_> {
     fn call(&mut self, args: &[Bytes], reply: &mut Reply) {
+        if self.full && self.refuses_for_memory(args) {
+            return reply.error_bytes(OUT_OF_MEMORY.text());
+        }
+        self.run(args, reply);
+        if !self.monitors.is_empty() {
+            self.show_to_monitors(args);
+        }
+    }
+
+    fn begin(&mut self, access: Access) {
+        self.access = access;
+        self.keyspace.begin(access);
+    }
+
+    fn has_written(&self) -> bool {
+        self.keyspace.has_written()
+    }
+
+    fn knows(&self, command: &[u8]) -> bool {
+        self.keyspace.knows(command)
+    }
+}
+
+impl ServerHost<'_> {
+    fn run(&mut self, args: &[Bytes], reply: &mut Reply) {
         match args {
             [name, _, _]
                 if name.eq_ignore_ascii_case(b"publish") && self.access == Access::ReadOnly =>
@@ -53,19 +104,6 @@ impl Host for ServerHost<'_> {
             }
         }
     }
-
-    fn begin(&mut self, access: Access) {
-        self.access = access;
-        self.keyspace.begin(access);
-    }
-
-    fn has_written(&self) -> bool {
-        self.keyspace.has_written()
-    }
-
-    fn knows(&self, command: &[u8]) -> bool {
-        self.keyspace.knows(command)
-    }
 }
 
 impl Executor {
@@ -78,11 +116,18 @@ impl Executor {
             WriteGate::Busy => return Next::Hold,
             WriteGate::Refused(reason) => Some(reason),
         };
+        let declared = if self.began_full { self.scripts.declares_oom(args) } else { None };
+        if declared == Some(OomRule::Refuse) {
+            reply.error_bytes(OUT_OF_MEMORY.text());
+            return Next::Go;
+        }
+        let full = self.began_full && declared.is_none();
         let Some(session) = self.sessions.get(&client) else { return Next::Close };
         self.db.select(session.db);
-        let keyspace = ScriptHost::new(&mut self.db);
-        let (pubsub, access) = (&mut self.pubsub, Access::Write);
-        let mut host = ServerHost { keyspace, pubsub, access, refusal };
+        let keyspace = ScriptHost::new(&mut self.db, &mut self.calls);
+        let (pubsub, monitors) = (&mut self.pubsub, &mut self.monitors);
+        let access = Access::Write;
+        let mut host = ServerHost { keyspace, pubsub, access, monitors, refusal, full };
         let limits = self.settings.script_limits();
         self.scripts.eval_command(&mut host, args, limits, reply);
         Next::Go

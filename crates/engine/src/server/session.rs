@@ -9,8 +9,11 @@ use bytes::Bytes;
 use super::blocked::BlockedCommand;
 use super::loop_queue::{Address, ClientId};
 use crate::blob::Blob;
-use crate::command::{self, Command, NO_AUTH, SUBCOMMANDS, WHILE_SUBSCRIBED};
+use crate::command::{
+    self, Command, NO_AUTH, NO_MULTI, READ, SUBCOMMANDS, WHILE_SUBSCRIBED, WRITE,
+};
 use crate::db::{Db, Watch};
+use crate::journal::Position;
 use crate::reply::Protocol;
 
 /// All sessions, by client id.
@@ -46,6 +49,17 @@ pub(super) enum ReplyMode {
     Skip,
 }
 
+impl ReplyMode {
+    /// The mode after a command that was answered, or whose reply was dropped.
+    pub(super) fn after_reply(self) -> Self {
+        match self {
+            Self::SkipNext => Self::Skip,
+            Self::Skip => Self::On,
+            mode => mode,
+        }
+    }
+}
+
 /// The commands queued between `MULTI` and `EXEC`.
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
@@ -72,6 +86,10 @@ pub(super) struct Session {
     pub(super) protocol: Protocol,
     pub(super) db: usize,
     pub(super) reply_mode: ReplyMode,
+    /// Whether the client sees all commands (`MONITOR`).
+    pub(super) monitors: bool,
+    /// The last record of the journal that the client has written.
+    pub(super) written: Position,
     last_command: &'static str,
     /// The subcommand of the last command, such as `|list` of `CLIENT LIST`.
     last_subcommand: String,
@@ -98,6 +116,8 @@ impl Session {
             protocol: Protocol::Resp2,
             db: 0,
             reply_mode: ReplyMode::On,
+            monitors: false,
+            written: Position(0),
             last_command: "NULL",
             last_subcommand: String::new(),
             transaction: None,
@@ -122,6 +142,14 @@ impl Session {
     pub(super) fn refusal(&self, command: &Command, args: &[Bytes]) -> Option<String> {
         if !self.authenticated && !command.flags.has(NO_AUTH) {
             return Some("NOAUTH Authentication required.".to_owned());
+        }
+        if self.transaction.is_some() && command.flags.has(NO_MULTI) {
+            return Some("ERR Command not allowed inside a transaction".to_owned());
+        }
+        let uses_keys = command.flags.has(READ) || command.flags.has(WRITE);
+        let may_write = command.name.starts_with("eval") || command.name == "publish";
+        if self.monitors && (uses_keys || may_write) {
+            return Some("ERR Replica can't interact with the keyspace".to_owned());
         }
         if self.is_subscriber() && !command.flags.has(WHILE_SUBSCRIBED) {
             return Some(format!(
@@ -172,6 +200,7 @@ impl Session {
     pub(super) fn describe(&self, db: &Db) -> String {
         let mut flags = String::new();
         for (flag, on) in [
+            ('O', self.monitors),
             ('P', self.subscriptions() > 0),
             ('x', self.transaction.is_some()),
             ('b', self.blocked.is_some()),

@@ -9,7 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::executor::Executor;
+use super::memory::parse_bytes;
 use super::request::MAX_BULK;
+use crate::command::Calls;
 use crate::error::{self, Error, Result};
 use crate::glob;
 use crate::journal::Fsync;
@@ -79,6 +81,7 @@ impl Executor {
                 self.stats.connections = 0;
                 self.counters.rejected.store(0, Relaxed);
                 self.stats.expired = 0;
+                self.calls = Calls::default();
                 reply.ok();
             }
             // `subcommands.rs` has checked the rest; only a `SET` with an incomplete pair gets
@@ -105,7 +108,7 @@ impl Executor {
             ("dir", settings.dir.clone()),
             ("lua-time-limit", busy),
             ("maxclients", self.counters.max_clients.load(Relaxed).to_string()),
-            ("maxmemory", "0".to_owned()),
+            ("maxmemory", self.memory.limit().to_string()),
             ("maxmemory-policy", "noeviction".to_owned()),
             ("notify-keyspace-events", String::new()),
             ("port", settings.port.to_string()),
@@ -168,8 +171,18 @@ impl Executor {
             }
             // Values that tools set before a test or benchmark and that already hold here.
             ("save" | "notify-keyspace-events", _) if value.is_empty() => {}
-            ("maxmemory" | "timeout", Some(0)) => {}
+            ("timeout", Some(0)) => {}
+            ("maxmemory", _) => {
+                let error = || refused(&name, "argument must be a memory value");
+                let limit = parse_bytes(value).ok_or_else(error)?;
+                if make {
+                    self.memory.set_limit(limit);
+                }
+            }
             ("maxmemory-policy", _) if value.eq_ignore_ascii_case(b"noeviction") => {}
+            ("maxmemory-policy", _) => {
+                return Err(refused(&name, "only noeviction: a queue must not lose jobs"));
+            }
             ("slowlog-max-len" | "maxclients" | "busy-reply-threshold" | "lua-time-limit", _) => {
                 return Err(not_a_number(&name));
             }

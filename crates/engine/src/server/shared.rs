@@ -5,17 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-
-use super::connection::Connection;
 use super::event_loop::{Driver, LoopState};
-use super::executor::{Executor, Next};
+use super::executor::Executor;
 use super::loop_queue::{ClientId, LoopQueue};
-use super::request::AuthState;
 use super::{OnFailure, OnShutdown};
 use crate::journal::{self, Position};
-use crate::lua::{BUSY, Interrupt};
-use crate::reply::Reply;
+use crate::lua::Interrupt;
 
 /// Counters used by both the loops and the executor.
 #[derive(Debug, Default)]
@@ -198,52 +193,5 @@ impl Shared {
         let threshold = self.counters.busy_threshold_ms.load(Ordering::Relaxed);
         let threshold = Duration::from_millis(threshold);
         self.interrupt.running_for().is_some_and(|spent| spent > threshold)
-    }
-
-    /// Answers a request while a script runs too long: few commands work, all others get `BUSY`.
-    pub(super) fn reply_busy(
-        &self,
-        connection: &mut Connection,
-        args: &[Bytes],
-        reply: &mut Reply,
-    ) -> Next {
-        let words: Vec<Vec<u8>> = args.iter().take(2).map(|arg| arg.to_ascii_lowercase()).collect();
-        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        match (words.as_slice(), &self.password) {
-            ([b"quit", ..], _) => {
-                reply.ok();
-                return Next::Close;
-            }
-            ([b"auth", user], Some(password)) if args.len() == 2 || args.len() == 3 => {
-                let known = args.len() == 2 || *user == b"default";
-                if known && args[args.len() - 1] == password.as_bytes() {
-                    // The session is created again as authenticated; an unauthenticated session has
-                    // no state to keep.
-                    connection.has_session = connection.auth_state == AuthState::Authenticated;
-                    connection.auth_state = AuthState::Authenticated;
-                    reply.ok();
-                } else {
-                    reply.error("WRONGPASS invalid username-password pair or user is disabled.");
-                }
-            }
-            _ if connection.auth_state == AuthState::Unauthenticated => {
-                reply.error("NOAUTH Authentication required.");
-            }
-            ([b"script", b"kill"], _) => match self.interrupt.kill() {
-                Ok(()) => reply.ok(),
-                Err(error) => reply.error(&error.to_string()),
-            },
-            ([b"shutdown", b"nosave"], _) if self.on_shutdown.is_some() => {
-                // The script cannot be stopped and holds the lock, so the process exits as
-                // requested.
-                tracing::error!("SHUTDOWN NOSAVE while a script runs: the process ends at once");
-                std::process::exit(1);
-            }
-            _ => {
-                connection.got_busy = true;
-                reply.error(BUSY);
-            }
-        }
-        Next::Go
     }
 }

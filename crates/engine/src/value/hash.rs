@@ -13,7 +13,7 @@
 
 use super::packed::{append, head_of, text_at};
 use crate::blob::Blob;
-use crate::dict::Dict;
+use crate::dict::{self, Dict};
 
 const MAX_PACKED: usize = 512;
 const MAX_PACKED_LEN: usize = 64;
@@ -142,13 +142,17 @@ impl Hash {
         }
     }
 
-    /// Visits some fields and returns the next cursor; small hashes are visited whole.
+    /// Visits some fields and returns the next cursor; hashes that Redis packs are visited whole.
     pub(crate) fn scan(&self, cursor: u64, mut visit: impl FnMut(&[u8], &[u8])) -> u64 {
         match &self.form {
-            Form::Packed { .. } => {
+            Form::Packed { .. } if self.redis_packed => {
                 self.iter().for_each(|(field, value)| visit(field, value));
                 0
             }
+            Form::Packed { count, .. } => dict::scan_packed(cursor, *count, |is_next| {
+                let fields = self.iter().filter(|(field, _)| is_next(field));
+                fields.for_each(|(field, value)| visit(field, value));
+            }),
             Form::Table(table) => table.scan(cursor, |field, value| visit(field, value)),
         }
     }
@@ -173,7 +177,7 @@ impl Hash {
         }
         let most = if self.redis_packed { MAX_PACKED } else { MAX_PACKED_LONG };
         if len > most && matches!(self.form, Form::Packed { .. }) {
-            let mut table = Dict::default();
+            let mut table = Dict::of_packed();
             for (field, value) in self.iter() {
                 table.insert(field, Blob::new(value));
             }
@@ -264,6 +268,35 @@ mod tests {
         assert_eq!(fields(&hash), ["name", "opts", "data"]);
         assert_eq!(hash.get(b"name"), Some(&[b'x'; 60][..]));
         assert_eq!(hash.encoding(), "listpack");
+    }
+
+    #[test]
+    fn a_scan_returns_a_few_fields_at_a_time_while_the_hash_becomes_a_table() {
+        let mut hash = Hash::default();
+        hash.set(b"long", &[b'x'; 100]);
+        for number in 0..24 {
+            hash.set(format!("f{number}").as_bytes(), b"v");
+        }
+        let (mut cursor, mut seen, mut steps, mut most) = (0, Vec::new(), 0, 0);
+        loop {
+            let before = seen.len();
+            cursor = hash.scan(cursor, |field, _| seen.push(field.to_vec()));
+            most = most.max(seen.len() - before);
+            if cursor == 0 {
+                break;
+            }
+            steps += 1;
+            // It grows beyond what stays packed here.
+            if steps < 30 {
+                hash.set(format!("new{steps}").as_bytes(), b"v");
+            }
+        }
+        let stayed = (0..24).map(|number| format!("f{number}").into_bytes());
+        for field in stayed.chain([b"long".to_vec()]) {
+            assert!(seen.contains(&field), "{}", field.escape_ascii());
+        }
+        assert!(steps > 10 && most < 12, "{steps} steps, at most {most} fields");
+        assert!(matches!(hash.form, Form::Table(_)));
     }
 
     #[test]

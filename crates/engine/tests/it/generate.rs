@@ -33,6 +33,22 @@ impl fmt::Display for Step {
     }
 }
 
+/// Integers at the edges of what a command may compute with.
+const EDGES: [&str; 12] = [
+    "9223372036854775807",
+    "9223372036854775806",
+    "-9223372036854775808",
+    "-9223372036854775807",
+    "4611686018427387904",
+    "-4611686018427387905",
+    "9223372036854775",
+    "-9223372036854776",
+    "4294967296",
+    "-4294967297",
+    "-2147483649",
+    "18446744073709551616",
+];
+
 const ODD: [&str; 14] = [
     "",
     "abc",
@@ -126,6 +142,11 @@ impl Generator {
                 args.insert(at.max(1).min(args.len()), doubled);
             }
             2 => args[at] = args[at].to_ascii_lowercase(),
+            // Redis draws as often as it is asked, for years.
+            _ if args[0].windows(4).any(|part| part.eq_ignore_ascii_case(b"RAND")) => {}
+            _ if at > 0 && self.below(2) == 0 => {
+                args[at] = self.pick(&EDGES).as_bytes().to_vec();
+            }
             _ if at > 0 => args[at] = self.pick(&ODD).as_bytes().to_vec(),
             _ => args.push(self.pick(&ODD).as_bytes().to_vec()),
         }
@@ -207,6 +228,7 @@ impl Generator {
             },
             b"i" => match self.below(12) {
                 0 => self.pick(&ODD).to_owned(),
+                2 => self.pick(&EDGES).to_owned(),
                 1 => self.pick(&["100", "-100", "4611686018427387904"]).to_owned(),
                 _ => (self.below(16) as i64 - 6).to_string(),
             },
@@ -217,6 +239,18 @@ impl Generator {
                 0 => self.pick(&["", "abc", "-1", "0", "1.5", "600"]).to_owned(),
                 _ => self.below(6).to_string(),
             },
+            // Counts of draws: large ones that Redis refuses too, or that are as many as there are.
+            b"manyof" => self.pick(&["9223372036854775807", "4611686018427387904", "-9223372036854775808", "-9223372036854775809", "1000"]).to_owned(),
+            b"bit" => match self.below(10) {
+                0 => self.pick(&["", "abc", "-1", "4294967296", "9223372036854775807", "#", "#1", "#9223372036854775807", "1.5"]).to_owned(),
+                1 => format!("#{}", self.below(20)),
+                _ => self.below(200).to_string(),
+            },
+            b"field" => match self.below(10) {
+                0 => self.pick(&["", "i", "u64", "i65", "i0", "x8", "u-1", "U8", "i64", "u63"]).to_owned(),
+                _ => format!("{}{}", self.pick(&["i", "u"]), 1 + self.below(63)),
+            },
+            b"sortable" => self.pick(&["l1", "l2", "lbig", "t1", "t2", "y1", "y2", "s1", "nosuch"]).to_owned(),
             b"offset" => self.pick(&["0", "1", "5", "20", "-1", "536870912", "abc"]).to_owned(),
             b"float" => match self.below(6) {
                 0 => self.pick(&ODD).to_owned(),

@@ -39,6 +39,8 @@ impl Server {
             .args(["redis-server", "--port", &port.to_string(), "--bind", "127.0.0.1"])
             .args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--hz", "500"])
             .current_dir(&folder)
+            // `SORT ALPHA` of Redis goes by the language of its environment; the engine by bytes.
+            .env("LC_ALL", "C")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -6,10 +6,14 @@
 //! | the `SCAN` family | equal after sorting, if both scans are complete | hash tables have no order, and cursors are private |
 //! | `BLMOVE`, `BRPOPLPUSH` | either kind of nil | Redis times out here; the keyspace alone cannot block |
 //! | `SPOP`, `SRANDMEMBER`, `HRANDFIELD`, `ZRANDMEMBER`, `RANDOMKEY` | same shape | random |
+//! | `DUMP` | same type | each has a format of its own |
+//! | `SORT` of sets with `BY nosort` | equal after sorting; same length with `LIMIT` | hash tables have no order |
 //! | `TTL`, `PTTL`, `EXPIRETIME`, `PEXPIRETIME` | within two seconds | the clocks are read at different times |
 //! | `LPOS … RANK -9223372036854775808` | anything | overflows in Redis 7.0; the engine answers as 7.2 does |
 //! | `TIME` | same shape | the clocks are read at different times |
+//! | `ZRANK`, `ZREVRANK` with more than two arguments | anything | 7.2 has `WITHSCORE`; `newer.rs` tests it |
 //! | `OBJECT ENCODING` of strings | any of the three | Redis keeps the encoding a string was created with |
+//! | `OBJECT ENCODING` of sets | a list for a table | from 7.2 on, small sets are lists; `newer.rs` tests it |
 //! | `OBJECT REFCOUNT/IDLETIME`, `MEMORY USAGE` | same type | implementation details |
 //! | `XINFO STREAM` | without `radix-tree-nodes` | implementation detail |
 
@@ -68,6 +72,10 @@ pub(crate) fn same(args: &[Vec<u8>], ours: &[u8], theirs: &[u8], ordered: Ordere
     if lowest && args[0].eq_ignore_ascii_case(b"LPOS") {
         return true;
     }
+    let ranks = args[0].eq_ignore_ascii_case(b"ZRANK") || args[0].eq_ignore_ascii_case(b"ZREVRANK");
+    if ranks && args.len() > 3 {
+        return true;
+    }
     let (ours, theirs) = (parse(ours), parse(theirs));
     if matches!(ours, Tree::Line(_)) || matches!(theirs, Tree::Line(_)) {
         return false;
@@ -89,15 +97,31 @@ pub(crate) fn same(args: &[Vec<u8>], ours: &[u8], theirs: &[u8], ordered: Ordere
         (b"SPOP" | b"SRANDMEMBER" | b"HRANDFIELD" | b"ZRANDMEMBER" | b"RANDOMKEY" | b"TIME", _) => {
             shape(&ours) == shape(&theirs)
         }
+        (b"DUMP", _) => shape(&ours) == shape(&theirs),
+        (b"SORT" | b"SORT_RO", _) if unordered_sort(args) => {
+            let part = args.iter().any(|arg| arg.eq_ignore_ascii_case(b"LIMIT"));
+            shape(&ours) == shape(&theirs) && (part || sorted(&ours, 1) == sorted(&theirs, 1))
+        }
         (b"TTL" | b"EXPIRETIME", _) => near(&ours, &theirs, 2),
         (b"PTTL" | b"PEXPIRETIME", _) => near(&ours, &theirs, 2000),
-        (b"OBJECT", b"ENCODING") => string_encoding(&ours) && string_encoding(&theirs),
+        (b"OBJECT", b"ENCODING") => {
+            let is = |tree: &Tree, word: &[u8]| matches!(tree, Tree::Bulk(text) if text == word);
+            let small_set =
+                is(&ours, b"listpack") && is(&theirs, b"hashtable") && !ordered(&args[2]);
+            small_set || string_encoding(&ours) && string_encoding(&theirs)
+        }
         (b"OBJECT", b"REFCOUNT" | b"IDLETIME") | (b"MEMORY", _) => {
             matches!((ours, theirs), (Tree::Int(_), Tree::Int(_)))
         }
         (b"XINFO", _) => without_nodes(ours) == without_nodes(theirs),
         _ => false,
     }
+}
+
+/// Whether `SORT` leaves the order open: a set in its own order.
+fn unordered_sort(args: &[Vec<u8>]) -> bool {
+    let has = |word: &[u8]| args.iter().any(|arg| arg.eq_ignore_ascii_case(word));
+    args[1].starts_with(b"t") && has(b"BY") && has(b"NOSORT")
 }
 
 fn from_start(args: &[Vec<u8>]) -> bool {

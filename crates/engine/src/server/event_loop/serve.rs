@@ -199,14 +199,15 @@ impl EventLoop {
             if !connection.has_session {
                 self.create_session(connection, index, executor);
             }
-            if std::mem::take(&mut connection.got_busy)
-                && let Some(session) = executor.sessions.get_mut(&connection.client)
-            {
-                session.mark_transaction_aborted();
+            if !connection.deferred.is_empty() {
+                let deferred = std::mem::take(&mut connection.deferred);
+                executor.apply_deferred(connection.client, deferred);
             }
             let before = executor.position;
             let next = executor.run(connection.client, &self.args, &mut self.reply);
-            connection.auth_state = executor.auth_state(connection.client);
+            let standing = executor.standing(connection.client);
+            connection.auth_state = standing.auth_state;
+            connection.in_transaction = standing.in_transaction;
             self.depends_on.seen = executor.position;
             if executor.position > before {
                 self.depends_on.written = executor.position;

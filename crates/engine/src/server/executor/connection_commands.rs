@@ -5,9 +5,14 @@ use bytes::Bytes;
 use super::{Executor, Next};
 use crate::blob::Blob;
 use crate::command::Command;
-use crate::db::Blocking;
-use crate::error::Result;
+use crate::db::{Blocking, Db};
+use crate::error::{
+    Error, NEGATIVE_TIMEOUT, NOT_INTEGER, NOT_POSITIVE, Result, SYNTAX, TIMEOUT_NOT_INTEGER,
+    TIMEOUT_OUT_OF_RANGE,
+};
+use crate::number::parse_int;
 use crate::reply::{Protocol, Reply};
+use crate::server::blocked::reply_synced;
 use crate::server::loop_queue::ClientId;
 use crate::server::pubsub::Kind;
 use crate::server::session::ReplyMode;
@@ -83,9 +88,10 @@ impl Executor {
                 reply.int(0);
                 reply.array(0);
             }
-            // There are no replicas to wait for.
-            "wait" => reply.int(0),
-            "shutdown" => return Ok(self.shutdown(reply)),
+            "wait" => wait(args, reply)?,
+            "waitaof" => return self.waitaof(client, args, reply),
+            "monitor" => self.monitor(client, reply)?,
+            "shutdown" => return self.shutdown(rest, reply),
             name => unreachable!("{name} is in the table, but nothing runs it"),
         }
         Ok(Next::Go)
@@ -96,6 +102,7 @@ impl Executor {
         self.end_transaction(client);
         self.unwatch(client);
         self.forget_subscriptions(client);
+        self.stop_monitoring(client);
         let authenticated = self.settings.password.is_none();
         if let Some(session) = self.sessions.get_mut(&client) {
             session.db = 0;
@@ -108,16 +115,76 @@ impl Executor {
         reply.status("RESET");
     }
 
-    fn shutdown(&mut self, reply: &mut Reply) -> Next {
+    fn shutdown(&mut self, words: &[Bytes], reply: &mut Reply) -> Result<Next> {
+        let is = |word: &str| words.iter().any(|given| given.eq_ignore_ascii_case(word.as_bytes()));
+        let known = ["SAVE", "NOSAVE", "NOW", "FORCE", "ABORT"];
+        let all_known = words
+            .iter()
+            .all(|given| known.iter().any(|word| given.eq_ignore_ascii_case(word.as_bytes())));
+        if !all_known || is("SAVE") && is("NOSAVE") || is("ABORT") && words.len() > 1 {
+            return Err(SYNTAX);
+        }
+        if is("ABORT") {
+            return Err(Error::Fixed("ERR No shutdown in progress."));
+        }
         match &self.on_shutdown {
             Some(stop) => {
                 stop();
-                Next::Close
+                Ok(Next::Close)
             }
             None => {
                 reply.error("ERR SHUTDOWN is not allowed: the engine is part of another program");
-                Next::Go
+                Ok(Next::Go)
             }
         }
     }
+
+    /// `WAITAOF`: waits until the client's own writes survive a power cut. There are no replicas to
+    /// wait for.
+    fn waitaof(&mut self, client: ClientId, args: &[Bytes], reply: &mut Reply) -> Result<Next> {
+        let local = parse_int(&args[1]).ok_or(NOT_INTEGER)?;
+        if !(0..=1).contains(&local) {
+            return Err(Error::Fixed("ERR value is out of range, value must between 0 and 1"));
+        }
+        parse_int(&args[2]).filter(|replicas| *replicas >= 0).ok_or(NOT_POSITIVE)?;
+        let timeout_ms = timeout(&self.db, &args[3])?;
+        let Some(session) = self.sessions.get(&client) else { return Ok(Next::Close) };
+        let written = session.written;
+        let Some(journal) = &self.journal else {
+            if local > 0 {
+                return Err(Error::Fixed(
+                    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+                ));
+            }
+            reply_synced(0, reply);
+            return Ok(Next::Go);
+        };
+        let synced = journal.durable() >= written;
+        if synced || local == 0 || self.in_transaction() {
+            reply_synced(synced.into(), reply);
+            return Ok(Next::Go);
+        }
+        self.block_until_synced(client, written, timeout_ms);
+        Ok(Next::Block)
+    }
+}
+
+/// `WAIT`: there are no replicas to wait for.
+fn wait(args: &[Bytes], reply: &mut Reply) -> Result {
+    parse_int(&args[1]).ok_or(NOT_INTEGER)?;
+    let timeout = parse_int(&args[2]).ok_or(TIMEOUT_NOT_INTEGER)?;
+    if timeout < 0 {
+        return Err(NEGATIVE_TIMEOUT);
+    }
+    reply.int(0);
+    Ok(())
+}
+
+/// A timeout in milliseconds; 0 means none.
+fn timeout(db: &Db, arg: &[u8]) -> Result<i64> {
+    let ms = parse_int(arg).ok_or(TIMEOUT_NOT_INTEGER)?;
+    if ms < 0 {
+        return Err(NEGATIVE_TIMEOUT);
+    }
+    ms.checked_add(db.now_ms()).map(|_| ms).ok_or(TIMEOUT_OUT_OF_RANGE)
 }

@@ -10,7 +10,15 @@ pub(crate) const TEMPLATES: &[&str] = &[
     "MGET <k>+", "MSET (<s> <v>)+", "MSETNX (<s> <v>)+", "APPEND <s> <v>", "STRLEN <s>",
     "INCR <s>", "DECR <s>", "INCRBY <s> <i>", "DECRBY <s> <i>", "INCRBYFLOAT <s> <float>", "INCRBYFLOAT <s> <float>",
     "GETRANGE <s> <i> <i>", "SUBSTR <s> <i> <i>", "SETRANGE <s> <offset> <v>",
+    // Bitmaps
+    "SETBIT <s> <bit> {0|1|<n>}", "SETBIT <s> <bit> 1", "GETBIT <s> <bit>", "GETBIT <s> <i>", "BITCOUNT <s>", "BITCOUNT <s> <i> <i> [{BIT|BYTE|NIBBLE}]", "BITCOUNT <s> <i>",
+    "BITPOS <s> {0|1|2|<i>}", "BITPOS <s> {0|1} <i> [<i>]", "BITPOS <s> {0|1} <i> <i> [{BIT|BYTE|NIBBLE}]", "BITOP {AND|OR|XOR|NOT|NAND} <s> <s>+", "BITOP {AND|OR|XOR} <s> <s> <s>", "BITOP NOT <s> <s>",
+    "BITFIELD <s> ({GET|NOPE} <field> <bit>)+", "BITFIELD <s> [OVERFLOW {WRAP|SAT|FAIL|NOPE}] {SET|INCRBY} <field> <bit> <i> [GET <field> <bit>]", "BITFIELD <s> OVERFLOW {WRAP|SAT|FAIL} {SET|INCRBY} {i5|u5|i8|u8} {0|3|#1} <i> OVERFLOW SAT INCRBY i64 #0 <i>",
+    "BITFIELD <s>", "BITFIELD <s> GET <field> <bit>", "BITFIELD_RO <s> GET <field> <bit> [GET u8 0]", "BITFIELD_RO <s> SET u8 0 1",
     // Keys
+    "DUMP <k>", "RESTORE <k> <ms> <v> [REPLACE] [ABSTTL] [{IDLETIME <i>|FREQ <i>}]", "RESTORE nosuch <n> <v> [{NOPE|REPLACE}]",
+    "SORT <sortable> [LIMIT <i> <i>] [{ASC|DESC}]", "SORT <sortable> ALPHA [LIMIT <i> <i>] [{ASC|DESC}]", "SORT <sortable> BY nosort [DESC] [LIMIT <i> <i>]", "SORT <sortable> BY {s*|h1->*|*} [LIMIT <i> <i>] [DESC] [GET #] [GET s*]",
+    "SORT <sortable> BY h*->f1 GET h*->f1 GET # [GET {s1|s*|#->f|*->f}]", "SORT <sortable> [ALPHA] [GET {#|s*}] STORE {l1|l2|s2}", "SORT <sortable> BY nosort STORE l2", "SORT_RO <sortable> [ALPHA] [LIMIT <i> <i>] [STORE l1]", "SORT <sortable> [BY] [GET] [LIMIT 1] [NOPE]",
     "DEL <k>", "UNLINK <k> <k>", "EXISTS <k>+", "TYPE <k>", "TOUCH <k>+",
     "EXPIRE <k> <seconds> [{NX|XX|GT|LT}] [{XX|GT}]", "PEXPIRE <k> <ms> [{NX|XX|GT|LT}]",
     "EXPIREAT <k> <at> [{NX|XX|GT|LT}]", "PEXPIREAT <k> <atms> [{NX|XX|GT|LT|ZZ}]",
@@ -23,7 +31,7 @@ pub(crate) const TEMPLATES: &[&str] = &[
     "HSET <h> (<f> <v>)+", "HSET <h> (<f> <v>)+", "HMSET <h> (<f> <v>)+", "HSET hbig (<name> <i>)*", "HSET hbig (<name> <i>)*", "HSET h2 (<name> <i>)*", "HSETNX <h> <f> <v>",
     "HGET <h> <f>", "HMGET <h> <f>+", "HDEL <h> <f>+", "HLEN <h>", "HSTRLEN <h> <f>", "HEXISTS <h> <f>",
     "HGETALL <h>", "HKEYS <h>", "HVALS <h>", "HINCRBY <h> <f> <i>", "HINCRBYFLOAT <h> <f> <float>",
-    "HRANDFIELD <h> [<n>] [WITHVALUES]", "HRANDFIELD <h> -3 [WITHVALUES]",
+    "HRANDFIELD <h> [<n>] [WITHVALUES]", "HRANDFIELD <h> -3 [WITHVALUES]", "HRANDFIELD <h> <manyof> [WITHVALUES]",
     "HSCAN <h> <cursor> [MATCH <pattern>] [COUNT {1000|<n>}]",
     // Lists
     "LPUSH <l> <v>+", "RPUSH <l> <v>+", "RPUSH <l> <m>+", "RPUSH lbig <m>*", "LPUSH l2 <m>*", "LPUSHX <l> <v>+", "RPUSHX <l> <v>+", "LPOP <l> [<n>]", "RPOP <l> [<n>]",
@@ -34,8 +42,8 @@ pub(crate) const TEMPLATES: &[&str] = &[
     "BLPOP <l>+ <timeout>", "BRPOP <l> <timeout>", "BLMOVE <l> <l> LEFT {LEFT|RIGHT|UP} <timeout>", "BRPOPLPUSH <l> <l> <timeout>",
     "BLMPOP <timeout> 1 <l> {LEFT|RIGHT} [COUNT <n>]",
     // Sets
-    "SADD <t> <m>+", "SADD <t> <m>+", "SADD tbig <int>*", "SADD tbig <int>*", "SADD t1 {1|2|3|-4|55}+", "SREM <t> <m>+", "SISMEMBER <t> <m>", "SMISMEMBER <t> <m>+",
-    "SMEMBERS <t>", "SCARD <t>", "SMOVE <t> <t> <m>", "SPOP <t> [<n>]", "SRANDMEMBER <t> [<n>]", "SRANDMEMBER <t> -4",
+    "SADD <t> <m>+", "SADD <t> <m>+", "SADD tbig <int>*", "SADD tbig <int>*", "SADD t1 {1|2|3|-4|55}+", "SADD t2 <name>*", "SREM <t> <m>+", "SISMEMBER <t> <m>", "SMISMEMBER <t> <m>+",
+    "SMEMBERS <t>", "SCARD <t>", "SMOVE <t> <t> <m>", "SPOP <t> [<n>]", "SRANDMEMBER <t> [<n>]", "SRANDMEMBER <t> -4", "SRANDMEMBER <t> <manyof>",
     "SINTER <t>+", "SUNION <t>+", "SDIFF <t>+", "SINTERSTORE <t> <t>+", "SUNIONSTORE <t> <t>+", "SDIFFSTORE <t> <t>+",
     "SINTERCARD <n> <t>+ [LIMIT <i>]", "SINTERCARD 2 <t> <t> [LIMIT <i>]", "SSCAN <t> <cursor> [MATCH <pattern>] [COUNT {1000|<n>}]",
     // Sorted sets
@@ -48,7 +56,7 @@ pub(crate) const TEMPLATES: &[&str] = &[
     "ZREMRANGEBYSCORE <z> <bound> <bound>", "ZREMRANGEBYRANK <z> <i> <i>", "ZRANGESTORE <z> <z> <bound> <bound> BYSCORE [LIMIT <i> <i>]",
     "ZRANGESTORE <z> <z> <i> <i> [REV]", "ZPOPMIN <z> [<n>]", "ZPOPMAX <z> [<n>]", "ZMPOP <n> <z>+ {MIN|MAX} [COUNT <n>]", "ZMPOP 1 <z> MIN",
     "BZPOPMIN <z>+ <timeout>", "BZPOPMAX <z> <timeout>", "BZMPOP <timeout> 1 <z> {MIN|MAX} [COUNT <n>]",
-    "ZRANDMEMBER <z> [<n>] [WITHSCORES]", "ZRANDMEMBER <z> -3 [WITHSCORES]", "ZSCAN <z> <cursor> [MATCH <pattern>] [COUNT {1000|<n>}]",
+    "ZRANDMEMBER <z> [<n>] [WITHSCORES]", "ZRANDMEMBER <z> -3 [WITHSCORES]", "ZRANDMEMBER <z> <manyof> [WITHSCORES]", "ZSCAN <z> <cursor> [MATCH <pattern>] [COUNT {1000|<n>}]",
     "ZUNION 2 <z> {<z>|<t>} [WEIGHTS <score> <score>] [AGGREGATE {SUM|MIN|MAX|AVG}] [WITHSCORES]",
     "ZINTER <n> <z>+ [AGGREGATE {SUM|MIN|MAX}] [WITHSCORES]", "ZDIFF 2 <z> <z> [WITHSCORES]", "ZDIFF <n> <z>+ [WEIGHTS 1]",
     "ZUNIONSTORE <z> 2 <z> {<z>|<t>} [WEIGHTS <score> <score>] [AGGREGATE {SUM|MIN|MAX}]", "ZINTERSTORE <z> <n> <z>+", "ZDIFFSTORE <z> 2 <z> <z>",

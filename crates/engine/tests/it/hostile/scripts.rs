@@ -80,6 +80,90 @@ fn a_transaction_that_was_told_busy_is_not_run_in_part() {
     }
 }
 
+/// Commands while a script is busy, and whether they are answered as redis-server answers them.
+#[rustfmt::skip]
+const WHILE_BUSY: &[&str] = &[
+    "PING", "MULTI", "MULTI", "INCR n", "EXEC", "EXEC", "DISCARD", "WATCH k", "MULTI", "WATCH k", "DISCARD", "DISCARD", "UNWATCH", "NOSUCH x",
+    "GET", "MULTI", "MULTI x", "EXEC x", "DISCARD", "MULTI", "SHUTDOWN NOSAVE", "DISCARD", "MULTI", "NOSUCH x", "EXEC", "MULTI", "INCR n",
+];
+/// Commands of the same client when the script has been killed.
+const AFTERWARDS: &[&str] =
+    &["INCR n", "EXEC", "GET n", "INCR n", "MULTI", "INCR n", "EXEC", "DISCARD", "EXEC"];
+
+#[test]
+fn a_transaction_that_begins_while_a_script_is_busy_is_answered_as_redis_answers_it() {
+    let redis = crate::redis::Server::start();
+    for io_threads in [1, 4] {
+        let engine = Running::start(impatient(io_threads));
+        let answers = |address: std::net::SocketAddr| -> Vec<String> {
+            let mut control = Wire::connect(address);
+            control.say("FLUSHALL");
+            control.say("CONFIG SET busy-reply-threshold 100");
+            // One client has a session before the script begins, the other has not.
+            let (mut old, mut looping) = (Wire::connect(address), Wire::connect(address));
+            old.say("PING");
+            let script = thread::spawn(move || looping.call(&ENDLESS));
+            wait_until_busy(&mut control);
+            let mut new = Wire::connect(address);
+            let mut all = Vec::new();
+            for client in [&mut old, &mut new] {
+                all.extend(WHILE_BUSY.iter().map(|line| client.say(line).text()));
+            }
+            all.push(control.say("SCRIPT KILL").text());
+            script.join().unwrap();
+            eventually("normal again", || control.say("PING").text() == "PONG");
+            for client in [&mut old, &mut new] {
+                all.extend(AFTERWARDS.iter().map(|line| client.say(line).text()));
+            }
+            all
+        };
+        let theirs = answers(([127, 0, 0, 1], redis.port).into());
+        let ours = answers(engine.address);
+        let busy = WHILE_BUSY.iter().chain(WHILE_BUSY).chain(&["SCRIPT KILL"]);
+        let lines = busy.chain(AFTERWARDS).chain(AFTERWARDS);
+        for (line, (our, their)) in lines.zip(ours.iter().zip(&theirs)) {
+            assert_eq!(our, their, "{line} on {io_threads} loops");
+        }
+        assert_eq!(ours.len(), theirs.len());
+    }
+}
+
+#[test]
+fn a_watch_that_begins_while_a_script_is_busy_is_kept() {
+    let server = Running::start(impatient(1));
+    let (mut client, mut other) = (server.connect(), server.connect());
+    let script = in_background(&server, ENDLESS[1]);
+    wait_until_busy(&mut other);
+    assert_eq!(client.say("watch k").text(), "OK");
+    assert_eq!(other.say("script kill").text(), "OK");
+    script.join().unwrap();
+    eventually("normal again", || other.say("ping").text() == "PONG");
+    for (change, expected) in [(true, Value::Nil), (false, Value::Array(vec![Value::Nil]))] {
+        client.say("get k");
+        if change {
+            other.say("set k v");
+            other.say("del k");
+        }
+        assert_eq!(client.say("multi").text(), "OK");
+        assert_eq!(client.say("get k").text(), "QUEUED");
+        assert_eq!(client.say("exec"), expected);
+    }
+}
+
+#[test]
+fn a_client_that_defers_without_end_is_refused() {
+    let server = Running::start(impatient(1));
+    let (mut client, mut other) = (server.connect(), server.connect());
+    let script = in_background(&server, ENDLESS[1]);
+    wait_until_busy(&mut other);
+    let answers: Vec<String> = (0..1100).map(|_| client.say("watch k").text()).collect();
+    assert_eq!(answers.iter().filter(|answer| *answer == "OK").count(), 1000);
+    assert!(answers[1099].starts_with("BUSY "));
+    assert_eq!(other.say("script kill").text(), "OK");
+    script.join().unwrap();
+    eventually("normal again", || client.say("ping").text() == "PONG");
+}
+
 #[test]
 fn a_password_given_while_a_script_runs_counts() {
     for io_threads in [1, 4] {

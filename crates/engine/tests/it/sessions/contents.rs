@@ -60,7 +60,8 @@ fn entry(client: &mut Client, db: usize, key: &[u8]) -> Entry {
     let mut value: Vec<Tree> =
         client.call_all(commands.iter()).iter().map(|reply| parse(reply)).collect();
     match (&mut value[0], kind.as_str()) {
-        (Tree::Array(_, items), "set") if encoding == "hashtable" => items.sort(),
+        // Redis 7.0 has a table where the engine has a list, as 7.2 does.
+        (Tree::Array(_, items), "set") if encoding != "intset" => items.sort(),
         (Tree::Array(_, items), "hash") if encoding == "hashtable" => {
             let mut pairs: Vec<Vec<Tree>> = items.chunks(2).map(<[Tree]>::to_vec).collect();
             pairs.sort();

@@ -212,7 +212,27 @@ pub(super) const SCENARIOS: &[(&str, &str)] = &[
     0 RPUSH list a
     1 EXEC
 "),
+("a member that moves to where it is already", "
+    0 SADD from a b ; SADD to a
+    1 WATCH to ; MULTI ; PING
+    0 SMOVE from to a
+    1 EXEC
+    1 WATCH to ; MULTI ; PING
+    0 SMOVE from to b
+    1 EXEC
+    1 WATCH bits ; MULTI ; PING
+    0 SETBIT bits 9 0 ; SETBIT bits 9 0
+    1 EXEC
+    1 WATCH sorted ; MULTI ; PING
+    0 SORT none STORE sorted
+    1 EXEC
+    1 BLPOP sorted 0
+    0 SORT from ALPHA STORE sorted ; RPUSH l 3 1 2 ; SORT l STORE sorted
+    0 LRANGE sorted 0 -1
+"),
 ("transactions go wrong", "
+    1 MULTI ; SHUTDOWN NOSAVE ; SHUTDOWN ; SET k v ; EXEC ; EXISTS k
+    1 SHUTDOWN ABORT ; SHUTDOWN x ; SHUTDOWN SAVE NOSAVE ; SHUTDOWN ABORT NOW ; MULTI ; MONITOR ; EXEC ; MONITOR x ; PING
     1 EXEC ; DISCARD ; MULTI ; MULTI ; EXEC
     1 MULTI ; GET ; SET k v ; EXEC ; EXISTS k
     1 MULTI ; SET k v ; INCR k ; LPUSH k x ; GET k ; EXEC
@@ -312,6 +332,16 @@ pub(super) const SCENARIOS: &[(&str, &str)] = &[
     1 ~0 CLIENT REPLY SKIP ; ~0 SET k w ; GET k ; CLIENT REPLY ON ; CLIENT REPLY x ; GET k
     1 ~0 CLIENT REPLY SKIP ; ~0 CLIENT REPLY SKIP ; ~0 PING ; PING x
     1 ~0 CLIENT REPLY OFF ; ~0 MULTI ; ~0 SET k x ; ~0 EXEC ; ~1 CLIENT REPLY ON ; GET k
+    1 ~0 CLIENT REPLY OFF ; ~2 SUBSCRIBE a b ; ~0 PING ; ~1 PSUBSCRIBE c ; ~1 UNSUBSCRIBE a ; ~0 SUBSCRIBE ; ~1 UNSUBSCRIBE ; ~1 PUNSUBSCRIBE ; ~1 CLIENT REPLY ON ; PING
+    2 HELLO 3
+    2 ~0 CLIENT REPLY OFF ; ~2 SUBSCRIBE a b ; ~0 PING ; ~1 PSUBSCRIBE c ; ~1 UNSUBSCRIBE a ; ~0 SUBSCRIBE ; ~1 UNSUBSCRIBE ; ~1 PUNSUBSCRIBE ; ~1 CLIENT REPLY ON ; PING
+    2 ~0 CLIENT REPLY SKIP ; ~2 SUBSCRIBE a b ; PING ; ~2 UNSUBSCRIBE
+    3 ~0 CLIENT REPLY OFF ; ~0 BLPOP q 0
+    0 RPUSH q x
+    3 ~1 CLIENT REPLY ON ; LLEN q
+    3 ~0 CLIENT REPLY SKIP ; ~0 BLPOP q 0
+    0 RPUSH q x
+    3 PING ; ~0 CLIENT REPLY SKIP ; ~0 BLPOP q 0.01 ; PING after
 "),
 ("lines for people", "
     1 ~1 !raw PING\\r\\n
