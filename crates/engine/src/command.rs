@@ -155,6 +155,9 @@ pub(crate) fn call(db: &mut Db, args: &[Bytes], reply: &mut Reply) {
 /// Runs a command that [`check`] has returned for these arguments.
 pub(crate) fn run(db: &mut Db, command: &Command, args: &[Bytes], reply: &mut Reply) {
     let changes = db.begin_command();
+    if command.flags.has(WRITE) && !db.effects().has_room(args) {
+        return reply.error_bytes(error::RECORD_TOO_LARGE.text());
+    }
     if let Err(error) = (command.run)(db, args, reply) {
         reply.error_bytes(error.text());
     }

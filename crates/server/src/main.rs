@@ -20,6 +20,7 @@ mod ticket_secret;
 use std::process::ExitCode;
 
 use crate::cli::{Cli, Command, Example, Template};
+use crate::commands::ExitWith;
 use crate::settings::{Given, Log, Mistake, Settings};
 
 #[global_allocator]
@@ -90,7 +91,8 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
             eprintln!("stampede: {error:#}");
-            Err(ExitCode::FAILURE)
+            let code = error.downcast_ref::<ExitWith>().map(|exit| ExitCode::from(exit.code));
+            Err(code.unwrap_or(ExitCode::FAILURE))
         }
     }
 }

@@ -301,7 +301,7 @@ impl Executor {
 }
 
 /// Compares in constant time, so that timing does not reveal how much of the password matched.
-fn same(own: &[u8], given: &[u8]) -> bool {
+pub(super) fn same(own: &[u8], given: &[u8]) -> bool {
     let difference = own.iter().zip(given).fold(0, |all, (own, given)| all | (own ^ given));
     own.len() == given.len() && difference == 0
 }

@@ -6,12 +6,10 @@ use super::executor::{Executor, Next, WriteGate};
 use super::loop_queue::ClientId;
 use super::pubsub::Pubsub;
 use crate::command::{self, WRITE};
+use crate::db::Expiry;
 use crate::lua::{Access, Host, WRITE_REFUSED};
 use crate::reply::Reply;
 use crate::script_host::ScriptHost;
-
-/// The limit of a script's effects: all of them must fit into one record of the journal.
-const MAX_EFFECT_BYTES: usize = crate::journal::MAX_RECORD / 2;
 
 /// The host of scripts: the keyspace and pub/sub.
 struct ServerHost<'a> {
@@ -44,7 +42,8 @@ impl Host for ServerHost<'_> {
                 {
                     return reply.error_bytes(refusal.as_bytes());
                 }
-                if self.keyspace.effect_bytes() > MAX_EFFECT_BYTES
+                // All effects of a script must fit into one record of the journal.
+                if self.keyspace.effect_bytes() > self.keyspace.effect_limit() / 2
                     && command::check(args).is_ok_and(|command| command.flags.has(WRITE))
                 {
                     return reply.error("ERR the script has written too much: the limit is 512 MB");
@@ -79,6 +78,8 @@ impl Executor {
             WriteGate::Refused(reason) => Some(reason),
         };
         let Some(session) = self.sessions.get(&client) else { return Next::Close };
+        let expiry = if refusal.is_none() { Expiry::Removes } else { Expiry::Hides };
+        self.db.set_expiry_mode(expiry);
         self.db.select(session.db);
         let keyspace = ScriptHost::new(&mut self.db);
         let (pubsub, access) = (&mut self.pubsub, Access::Write);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::client_command::same;
 use super::connection::Connection;
 use super::event_loop::{Driver, LoopState};
 use super::executor::{Executor, Next};
@@ -189,7 +190,7 @@ impl Shared {
             }
             ([b"auth", user], Some(password)) if args.len() == 2 || args.len() == 3 => {
                 let known = args.len() == 2 || *user == b"default";
-                if known && args[args.len() - 1] == password.as_bytes() {
+                if known && same(password.as_bytes(), &args[args.len() - 1]) {
                     // The session is created again as authenticated; an unauthenticated session has
                     // no state to keep.
                     connection.has_session = connection.auth_state == AuthState::Authenticated;

@@ -9,6 +9,7 @@ mod generate;
 mod hostile;
 mod loops;
 mod process;
+mod records;
 mod redis;
 mod rules;
 mod scale;
