@@ -179,6 +179,10 @@ pub(crate) enum Outcome {
 /// it, so the panic goes on and stops the server; a restart has what the journal has.
 pub(crate) fn run(db: &mut Db, command: &Command, args: &[Bytes], reply: &mut Reply) -> Outcome {
     let (changes, start, selected) = (db.begin_command(), reply.len(), db.selected());
+    if command.flags.has(WRITE) && !db.effects().has_room(args) {
+        reply.error_bytes(error::RECORD_TOO_LARGE.text());
+        return Outcome::Failed;
+    }
     let result = match catch_unwind(AssertUnwindSafe(|| (command.run)(db, args, reply))) {
         Ok(result) => result,
         Err(panic) => {

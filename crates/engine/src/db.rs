@@ -5,7 +5,7 @@
 //! still, so a script sees one time. Commands reach keys only through the functions here, which ensure:
 //!
 //! - **Expiry.** A key whose time has passed is removed on access (*lazy*), or by [`Db::expire_due`]
-//!   (*active*). The removal is an effect.
+//!   (*active*). The removal is an effect; while the journal takes none, the key is hidden instead.
 //! - **Effects.** [`Db::changed`] marks a command as a write. Its arguments are then recorded as its
 //!   effect, unless the command has recorded a deterministic one with [`Db::record`]: a replay of the
 //!   journal must give the same result at any time.
@@ -51,6 +51,16 @@ pub(crate) struct Db {
     blocking: Blocking,
     block_request: Option<BlockRequest>,
     random: Random,
+    expiry: Expiry,
+}
+
+/// What happens to a key whose time has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    /// It is removed, which is an effect.
+    Removes,
+    /// It is hidden: the journal takes no effects now.
+    Hides,
 }
 
 impl Default for Db {
@@ -73,7 +83,13 @@ impl Db {
             blocking: Blocking::Denied,
             block_request: None,
             random: Random::new(),
+            expiry: Expiry::Removes,
         }
+    }
+
+    /// Sets what happens to keys whose time has passed.
+    pub(crate) fn set_expiry_mode(&mut self, expiry: Expiry) {
+        self.expiry = expiry;
     }
 
     /// Sets the clock (microseconds since 1970) for the following commands.
@@ -232,6 +248,7 @@ impl Db {
         for index in 0..DATABASES {
             self.selected = index;
             while removed < most
+                && self.expiry == Expiry::Removes
                 && let Some(key) = self.space().due(self.now_ms())
             {
                 self.expire(&key);
@@ -277,7 +294,9 @@ impl Db {
     fn find(&mut self, key: &[u8]) -> Option<usize> {
         let index = self.space().find(key)?;
         if self.space().expiry(index).is_some_and(|expiry| self.now_ms() > expiry) {
-            self.expire(key);
+            if self.expiry == Expiry::Removes {
+                self.expire(key);
+            }
             return None;
         }
         Some(index)
@@ -340,6 +359,20 @@ mod tests {
         db.set_time_us(50_000);
         assert_eq!((db.expire_due(10), db.expire_due(1000)), (10, 15));
         assert_eq!((db.len(), db.next_expiry()), (75, Some(50)));
+    }
+
+    #[test]
+    fn a_hidden_key_is_gone_for_readers_and_has_no_effect() {
+        let mut db = Db::new();
+        db.set(b"k", string("v"));
+        db.set_expiry(b"k", Some(1000));
+        db.set_time_us(2_000_000);
+        db.set_expiry_mode(Expiry::Hides);
+        assert!(!db.exists(b"k") && db.expire_due(10) == 0);
+        assert!(effects(&mut db).is_empty());
+        db.set_expiry_mode(Expiry::Removes);
+        assert_eq!(db.expire_due(10), 1);
+        assert_eq!(effects(&mut db), ["DEL k"]);
     }
 
     #[test]

@@ -1,14 +1,39 @@
 //! Dumping a key as the commands that create it; used for snapshots.
 //!
-//! Long collections become several commands, so that no command is large.
+//! Large collections become several commands, and a key with many commands several items of a snapshot:
+//! an item has a size limit, as a record of the journal has.
 
 use crate::blob::Blob;
+use crate::db::Effects;
 use crate::number::{format_float, parse_int};
 use crate::value::stream::Id;
 use crate::value::{Set, Stream, Value};
 
 /// The approximate maximum number of arguments of a command.
 const MAX_ARGS: usize = 256;
+/// The size at which a command or an item ends, and the next one begins.
+const MAX_BYTES: usize = 1 << 20;
+
+/// The key as items of a snapshot: effects on database `index` that create it, one item after the other.
+pub(crate) fn items(
+    index: usize,
+    key: &[u8],
+    value: &Value,
+    expiry: Option<i64>,
+    mut feed: impl FnMut(&[u8]),
+) {
+    let mut item = Effects::default();
+    dump(key, value, expiry, |args| {
+        item.push(index, args);
+        if item.as_bytes().len() >= MAX_BYTES {
+            feed(item.as_bytes());
+            item.clear();
+        }
+    });
+    if !item.is_empty() {
+        feed(item.as_bytes());
+    }
+}
 
 /// Tables of up to this many members might become integers or a list when they are created again.
 const SMALL_SET: usize = 512;
@@ -23,14 +48,15 @@ pub(crate) fn dump(key: &[u8], value: &Value, expiry: Option<i64>, mut emit: imp
     match value {
         Value::String(text) => emit(&[b"SET", key, text]),
         Value::Hash(hash) => {
-            chunks(b"HSET", key, hash.iter().flat_map(|(f, v)| [f.into(), v.into()]), &mut emit);
+            let pairs = hash.iter().map(|(field, value)| [field.into(), value.into()]);
+            chunks(b"HSET", key, pairs, &mut emit);
         }
-        Value::List(list) => chunks(b"RPUSH", key, list.iter().cloned(), &mut emit),
+        Value::List(list) => chunks(b"RPUSH", key, list.iter().map(|one| [one.clone()]), &mut emit),
         Value::Set(set) => dump_set(key, set, &mut emit),
         Value::ZSet(zset) => {
             let score = |score| Blob::new(format_float(score).as_bytes());
-            let items = zset.iter().flat_map(|item| [score(item.score), item.member.clone()]);
-            chunks(b"ZADD", key, items, &mut emit);
+            let pairs = zset.iter().map(|item| [score(item.score), item.member.clone()]);
+            chunks(b"ZADD", key, pairs, &mut emit);
         }
         Value::Stream(stream) => dump_stream(key, stream, &mut emit),
     }
@@ -39,16 +65,30 @@ pub(crate) fn dump(key: &[u8], value: &Value, expiry: Option<i64>, mut emit: imp
     }
 }
 
-fn chunks(
+/// Emits as many commands as needed; texts of one element stay together.
+fn chunks<const N: usize>(
     name: &[u8],
     key: &[u8],
-    texts: impl Iterator<Item = Blob>,
+    elements: impl Iterator<Item = [Blob; N]>,
     emit: &mut impl FnMut(&[&[u8]]),
 ) {
-    let texts: Vec<Blob> = texts.collect();
-    for chunk in texts.chunks(MAX_ARGS) {
+    let mut chunk: Vec<Blob> = Vec::with_capacity(MAX_ARGS);
+    let mut bytes = 0;
+    let mut emit_chunk = |chunk: &[Blob]| {
         let args: Vec<&[u8]> = [name, key].into_iter().chain(chunk.iter().map(|t| &**t)).collect();
         emit(&args);
+    };
+    for element in elements {
+        bytes += element.iter().map(|text| text.len()).sum::<usize>();
+        chunk.extend(element);
+        if chunk.len() >= MAX_ARGS || bytes >= MAX_BYTES {
+            emit_chunk(&chunk);
+            chunk.clear();
+            bytes = 0;
+        }
+    }
+    if !chunk.is_empty() {
+        emit_chunk(&chunk);
     }
 }
 
@@ -61,16 +101,17 @@ fn dump_set(key: &[u8], set: &Set, emit: &mut impl FnMut(&[&[u8]])) {
     let guard = match set {
         Set::List { .. } if begins_with_int => LIST_GUARD,
         Set::Table(_) if members.len() <= SMALL_SET => TABLE_GUARD,
-        _ => return chunks(b"SADD", key, members.into_iter(), emit),
+        _ => return chunks(b"SADD", key, members.into_iter().map(|one| [one]), emit),
     };
     let is_free = |guard: &Vec<u8>| !set.contains(guard);
     let guard = (0..).map(|n| guard_text(guard, n)).find(is_free).unwrap_or_default();
     // With the guard, a list must not exceed the number of members of a list.
     let rest = members.split_off(members.len().min(MAX_GUARDED));
-    chunks(b"SADD", key, [Blob::new(&guard)].into_iter().chain(members), emit);
+    let guarded = [Blob::new(&guard)].into_iter().chain(members);
+    chunks(b"SADD", key, guarded.map(|one| [one]), emit);
     emit(&[b"SREM", key, &guard]);
     if !rest.is_empty() {
-        chunks(b"SADD", key, rest.into_iter(), emit);
+        chunks(b"SADD", key, rest.into_iter().map(|one| [one]), emit);
     }
 }
 
@@ -137,6 +178,35 @@ mod tests {
                 return keys;
             }
         }
+    }
+
+    #[test]
+    fn a_large_key_becomes_several_items_that_make_it_again() {
+        let mut db = Db::new();
+        for number in 0..30 {
+            let number = number.to_string();
+            let long = number.repeat(200_000);
+            run(&mut db, &[b"RPUSH", b"list", long.as_bytes()]);
+            run(&mut db, &[b"HSET", b"hash", number.as_bytes(), long.as_bytes()]);
+            run(&mut db, &[b"XADD", b"stream", b"*", b"f", long.as_bytes()]);
+        }
+        run(&mut db, &[b"PEXPIREAT", b"hash", b"5000"]);
+        let (mut copy, mut largest, mut count) = (Db::new(), 0, 0);
+        let mut cursor = 0;
+        loop {
+            cursor = db.scan(cursor, |key, value, expiry| {
+                items(0, key, value, expiry, |item| {
+                    largest = largest.max(item.len());
+                    count += 1;
+                    crate::command::replay(&mut copy, &Bytes::copy_from_slice(item)).unwrap();
+                });
+            });
+            if cursor == 0 {
+                break;
+            }
+        }
+        assert!(largest < MAX_BYTES + 500_000 && count > 20, "{count} of up to {largest}");
+        assert_eq!(all(&copy), all(&db));
     }
 
     #[test]

@@ -38,6 +38,7 @@ macro_rules! texts {
 texts! {
     WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value";
     SYNTAX = "ERR syntax error";
+    RECORD_TOO_LARGE = "ERR too large: the changes of one command, script or transaction must fit into 1 GB";
     NEEDS_CONNECTION = "ERR This Redis command is not allowed from script";
     NOT_INTEGER = "ERR value is not an integer or out of range";
     NOT_FLOAT = "ERR value is not a valid float";

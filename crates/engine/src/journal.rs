@@ -39,7 +39,8 @@
 //!
 //! # Files
 //! `frame.rs` has the one framing of log and snapshot, `manifest.rs` the list of files, `reader.rs` how a
-//! torn tail (cut, with a report) is told from damage (stops the open, names the repair command).
+//! torn tail (cut, with a report) is told from damage (stops the open, names the repair command), and
+//! `repair.rs` what a repair promises.
 //! `log.rs` does rotation and what follows a failed fsync, `compaction.rs` the snapshot. All writes go
 //! through the seam in `disk.rs`, and the tests cut, reorder and fail every single one of them.
 //!
@@ -58,6 +59,7 @@ mod output;
 mod reader;
 mod recover;
 mod repair;
+mod salvage;
 mod shared;
 mod snapshot;
 mod writer;
@@ -81,17 +83,20 @@ pub(crate) use self::{
     error::BoxError,
     frame::MAX_RECORD,
     recover::{Replayed, Visit},
+    repair::{plan_repair, repair},
+};
+pub use self::{
+    disk::create_dir_durably,
+    error::{Damage, Error, Unrepairable},
+    recover::{Contents, Torn, check},
+    repair::{Outcome, RepairRule, Repaired},
+    salvage::{Gap, Missing},
 };
 use self::{
     disk::{Disk, Lock, RealDisk},
     error::io_error,
     shared::Shared,
     writer::Writer,
-};
-pub use self::{
-    error::{Damage, Error},
-    recover::{Contents, Torn, check},
-    repair::{Repaired, repair},
 };
 
 const DEFAULT_MEMORY: usize = 64 << 20;

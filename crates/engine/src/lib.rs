@@ -31,6 +31,7 @@
 //!     ├─ command   the table of keyspace commands   ├─ lua   scripts (with script_host)
 //!     │    └─ db   keys, expiry, effects, watches ──┴─ value   one file per type (blob, dict, chunks)
 //!     ├─ journal   records, snapshot, recovery, repair      └─ dump   a key as commands, for snapshots
+//!     ├─ maintenance   check and repair of a journal, with names of keys
 //!     └─ reply, error, number, glob   RESP and Redis's rules for texts and numbers
 //! ```
 
@@ -44,6 +45,7 @@ mod error;
 mod glob;
 mod journal;
 mod lua;
+mod maintenance;
 mod number;
 mod reply;
 mod script_host;
@@ -62,16 +64,28 @@ pub use journal::Damage;
 pub use journal::Error as JournalError;
 /// When records are synced to disk: always, every second or never.
 pub use journal::Fsync;
+/// A damaged range of a snapshot file.
+pub use journal::Gap;
+/// The missing part of a salvaged snapshot.
+pub use journal::Missing;
 /// The result of opening a journal; see [`Server::opened`].
 pub use journal::Opened;
-/// The result of a repair: damage found, contents kept, files set aside.
+/// How a repaired journal relates to the journal before the damage.
+pub use journal::Outcome;
+/// Whether a repair may leave a state that never was.
+pub use journal::RepairRule;
+/// The result of a repair, planned or carried out: damage, contents kept, records lost, files set aside.
 pub use journal::Repaired;
 /// An incomplete tail that a crash left in the log; opening the journal cuts it.
 pub use journal::Torn;
+/// Why a repair was refused.
+pub use journal::Unrepairable;
 /// Reads a journal without changing it and reports damage; needs the directory's lock.
 pub use journal::check as check_journal;
-/// Repairs a damaged journal: keeps everything before the damage and sets the rest aside.
-pub use journal::repair as repair_journal;
+/// Creates a directory, and all missing ones above it, so that they survive a power cut.
+pub use journal::create_dir_durably;
+/// Tells what a repair would do, and repairs.
+pub use maintenance::{plan_repair, repair_journal};
 /// Addresses, password, journal and limits of a server.
 pub use server::Config;
 /// Why the server cannot listen on an address.

@@ -39,6 +39,11 @@ impl<'a> ScriptHost<'a> {
         self.db.effects().as_bytes().len()
     }
 
+    /// The size limit of the effects in one record of the journal.
+    pub(crate) fn effect_limit(&mut self) -> usize {
+        self.db.effects().limit()
+    }
+
     fn refuse(&self, args: &[Bytes]) -> Result<&'static command::Command, &'static str> {
         let command = command::check(args).map_err(|_| {
             if command::knows(args) { lua::WRONG_ARITY } else { lua::UNKNOWN_COMMAND }

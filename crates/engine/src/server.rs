@@ -109,6 +109,9 @@ pub struct Config {
     pub script_memory: usize,
     /// Allows `DEBUG SLEEP`; for tests.
     pub allow_debug: bool,
+    /// The size limit of what one command, script or transaction writes to the journal; smaller for
+    /// tests.
+    pub max_record: usize,
     /// Called on `SHUTDOWN`; without it, `SHUTDOWN` is refused.
     pub on_shutdown: Option<OnShutdown>,
     /// Called with the reason when the server stops because of an internal failure.
@@ -131,6 +134,7 @@ impl Default for Config {
             script_time: Duration::from_secs(30),
             script_memory: 256 << 20,
             allow_debug: false,
+            max_record: journal::MAX_RECORD,
             on_shutdown: None,
             on_failure: None,
         }
@@ -365,5 +369,6 @@ fn open(
     let visit = &mut |replayed: journal::Replayed<'_>| compaction::apply(&mut db, replayed);
     let (journal, opened) = Journal::open(dir, &config.journal, Some(observer), visit)?;
     db.effects().resume();
+    db.effects().set_limit(config.max_record.min(journal::MAX_RECORD));
     Ok((db, Some(journal), Some(opened)))
 }

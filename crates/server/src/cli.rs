@@ -10,7 +10,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use stampede_bench::Bench;
 use stampede_model::Role;
 
-pub(crate) use self::engine::{Engine, EngineCommand, EngineRun, Export, FsyncArg, Import};
+pub(crate) use self::engine::{Engine, EngineCommand, EngineRun, Export, FsyncArg, Import, Repair};
 pub(crate) use self::nodes::{Nodes, NodesCommand, Patience};
 pub(crate) use self::queues::{Queues, QueuesCommand};
 pub(crate) use self::template::{

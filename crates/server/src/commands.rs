@@ -21,3 +21,18 @@ pub(crate) mod worker;
 pub(crate) fn myself() -> String {
     std::env::args().next().unwrap_or_else(|| "stampede".to_owned())
 }
+
+/// An error with an exit code of its own, which the help of its command explains.
+#[derive(Debug)]
+pub(crate) struct ExitWith {
+    pub(crate) code: u8,
+    pub(crate) message: String,
+}
+
+impl std::fmt::Display for ExitWith {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ExitWith {}

@@ -4,25 +4,35 @@
 //!  DATA_DIR/stampede.lock   locked by the server that uses this data directory
 //!           engine/         the journal (its own lock is inside)
 //!           engine.sock     where the API and the worker processes connect
-//!           engine.url      the loopback address for other programs, with the password; private to the user
+//!           engine.url      the address for other programs, with the password; private to the user
 //! ```
+//!
+//! `local_engine/address.rs` says which address that is.
 //!
 //! The engine starts before and stops after everything that uses it. When the process is killed, the
 //! kernel frees the lock, and the next start replays the journal.
 
+mod address;
+mod private_file;
+
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow, bail};
-use stampede_engine::{Config, Fsync, JournalConfig, Opened, Server, StartError};
+use stampede_engine::{
+    Config, Fsync, JournalConfig, ListenError, Opened, Server, StartError, create_dir_durably,
+};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use self::address::Address;
 use crate::cli::FsyncArg;
+use crate::settings::EngineAddress;
+
+/// The file in a data directory with the engine's address for other programs.
+const URL_FILE: &str = "engine.url";
 
 /// Longest path of a unix socket in bytes, with the zero at its end.
 const SOCKET_PATH: usize = 108;
@@ -105,44 +115,49 @@ impl LocalEngine {
     /// `stop` is cancelled when the engine fails later on.
     pub(crate) async fn start(
         data_dir: &Path,
+        wanted: &EngineAddress,
         fsync: FsyncArg,
         stop: CancellationToken,
     ) -> Result<Self> {
-        std::fs::create_dir_all(data_dir).with_context(|| {
-            format!(
-                "cannot make the folder {}. Check DATA_DIR and its permissions",
-                data_dir.display()
-            )
-        })?;
+        make_data_dir(data_dir)?;
         let lock = lock(data_dir)?;
-        // Port and password stay the same if the port is free: other programs may have noted the address.
-        let former = Self::known_url(data_dir).and_then(|url| Url::parse(&url).ok());
-        let password = match former.as_ref().and_then(Url::password) {
-            Some(password) => password.to_owned(),
-            None => hex::encode(rand::random::<[u8; 24]>()),
-        };
-        let port = former.and_then(|url| url.port()).filter(|port| is_free(*port)).unwrap_or(0);
+        let url_file = data_dir.join(URL_FILE);
+        let address = Address::decide(wanted, &url_file)?;
+        let password = &address.password;
         let socket = std::path::absolute(data_dir.join("engine.sock"))?;
         let socket = Some(socket).filter(|path| path.as_os_str().len() < SOCKET_PATH);
         let config = Config {
-            tcp: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))],
+            tcp: vec![address.socket],
             unix: socket.clone(),
             password: Some(password.clone()),
             dir: Some(folder(data_dir)),
             journal: journal_config(fsync),
             ..Config::default()
         };
-        let running = Running::start(config, stop)
-            .await
-            .map_err(|error| anyhow!("the embedded engine does not start: {error}"))?;
+        let running = Running::start(config, stop).await.map_err(|error| match &error {
+            StartError::Listen(ListenError::Refused { address: place, source })
+                if *place == address.socket.to_string() =>
+            {
+                address.cannot_listen(source)
+            }
+            _ => anyhow!("the embedded engine does not start: {error}"),
+        })?;
         if let Some(opened) = running.server.opened() {
             tracing::info!("the engine's journal: {}", describe(opened));
         }
-        let address = running.server.tcp_addr().context("the engine does not listen")?;
-        let public_url = format!("redis://default:{password}@{address}/0");
-        write_private(&data_dir.join("engine.url"), &public_url)?;
+        let listens = running.server.tcp_addr().context("the engine does not listen")?;
+        if let Some(former) = address.former_port {
+            let port = listens.port();
+            tracing::warn!(
+                "the engine listens on port {port} now, not {former}: programs with the old address need the one in {}",
+                url_file.display()
+            );
+        }
+        let public_url = address::url(listens, password);
+        private_file::write(&url_file, &public_url)
+            .with_context(|| format!("cannot write {}", url_file.display()))?;
         let url = match &socket {
-            Some(socket) => socket_url(socket, Some(&password))?,
+            Some(socket) => socket_url(socket, Some(password))?,
             None => public_url,
         };
         Ok(Self { running, url, _lock: lock })
@@ -155,7 +170,7 @@ impl LocalEngine {
 
     /// The address for other programs, if an engine was ever started in the data directory.
     pub(crate) fn known_url(data_dir: &Path) -> Option<String> {
-        std::fs::read_to_string(data_dir.join("engine.url")).ok()
+        std::fs::read_to_string(data_dir.join(URL_FILE)).ok()
     }
 
     /// Stops the engine; everything is on disk afterwards.
@@ -187,6 +202,18 @@ pub(crate) fn describe(opened: &Opened) -> String {
     text
 }
 
+/// Makes the data directory; it survives a power cut.
+pub(crate) fn make_data_dir(data_dir: &Path) -> Result<()> {
+    create_dir_durably(data_dir).with_context(|| {
+        format!("cannot make the folder {}. Check DATA_DIR and its permissions", data_dir.display())
+    })
+}
+
+/// Fails if the engine could not listen where the settings and earlier starts want it.
+pub(crate) fn check_address(data_dir: &Path, wanted: &EngineAddress) -> Result<()> {
+    Address::decide(wanted, &data_dir.join(URL_FILE)).map(drop)
+}
+
 /// Locks the data directory for this process.
 fn lock(data_dir: &Path) -> Result<File> {
     let path = data_dir.join("stampede.lock");
@@ -211,19 +238,6 @@ fn lock(data_dir: &Path) -> Result<File> {
             Err(error).context(format!("cannot lock {}", path.display()))
         }
     }
-}
-
-/// Writes a file that only the user can read: it holds the password.
-fn write_private(path: &Path, content: &str) -> Result<()> {
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    file.write_all(content.as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(())
-}
-
-fn is_free(port: u16) -> bool {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ use std::process::ExitCode;
 use stampede_model::Printable;
 
 use crate::cli::{Cli, Command, Example, Template};
+use crate::commands::ExitWith;
 use crate::settings::{Given, Log, Mistake, Settings};
 
 #[global_allocator]
@@ -108,7 +109,8 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => {
             eprintln!("stampede: {}", Printable::line(format_args!("{error:#}")));
-            Err(ExitCode::FAILURE)
+            let code = error.downcast_ref::<ExitWith>().map(|exit| ExitCode::from(exit.code));
+            Err(code.unwrap_or(ExitCode::FAILURE))
         }
     }
 }

@@ -6,6 +6,7 @@
 //! Adding a setting? See the head of `settings/table.rs`.
 
 mod document;
+mod engine;
 mod files;
 mod fleet;
 mod given;
@@ -26,6 +27,7 @@ use std::path::PathBuf;
 use stampede_broker::TlsFiles;
 
 pub(crate) use self::document::{markdown, plain, variables_only};
+pub(crate) use self::engine::EngineAddress;
 pub(crate) use self::fleet::{Fleet, Mode};
 use self::given::Texts;
 pub(crate) use self::given::{Environment, Given, HEADING};
@@ -46,6 +48,8 @@ pub(crate) struct Settings {
     /// Whether the operator has set `PORT`: then a node without API has a health page there.
     pub(crate) port_is_given: bool,
     pub(crate) redis: Redis,
+    /// Where the embedded engine listens.
+    pub(crate) engine: EngineAddress,
     pub(crate) redis_tls: TlsFiles,
     pub(crate) database_url: String,
     pub(crate) public_path: PathBuf,
@@ -91,11 +95,13 @@ impl Settings {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let default_database =
             || format!("sqlite:{}", values.data_dir.join("stampede.db").display());
+        let redis = redis::read_redis(&mut reader, &values);
         let settings = Self {
             fleet: fleet::read_fleet(&mut reader, &values, cores),
             scaling: Scaling::of(&values),
             port_is_given: reader.is_given("PORT"),
-            redis: redis::read_redis(&mut reader, &values),
+            engine: engine::read_engine(&mut reader, &values, &redis),
+            redis,
             redis_tls: redis::read_tls(&mut reader, &values),
             database_url: values.given_database_url.clone().unwrap_or_else(default_database),
             public_path: files::read_public_path(&mut reader, &values),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::args::{count, signed_count};
 use crate::blob::Blob;
 use crate::db::Db;
-use crate::error::{OUT_OF_RANGE, Result, SYNTAX};
+use crate::error::{OUT_OF_RANGE, RECORD_TOO_LARGE, Result, SYNTAX};
 use crate::reply::Reply;
 use crate::value::Set;
 
@@ -95,6 +95,14 @@ pub(super) fn spop(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     }
     let wanted = args.get(2).map(|arg| count(arg)).transpose()?;
     let members = pick(db, &args[1], wanted.map_or(1, |count| count.min(1 << 62) as i64))?;
+    let is_all = db.read::<Set>(&args[1])?.is_some_and(|set| set.len() == members.len());
+    let effect: Vec<&[u8]> = match is_all {
+        true => vec![b"DEL", &args[1]],
+        false => [&b"SREM"[..], &args[1]].into_iter().chain(members.iter().map(|m| &**m)).collect(),
+    };
+    if !db.effects().has_room(&effect) {
+        return Err(RECORD_TOO_LARGE);
+    }
     match (wanted, members.first()) {
         (Some(_), _) => {
             reply.set(members.len());
@@ -112,8 +120,7 @@ pub(super) fn spop(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
         }
     }
     db.changed_or_emptied(&args[1]);
-    let effect = [&b"SREM"[..], &args[1]].into_iter().chain(members.iter().map(|m| &**m));
-    db.record(&effect.collect::<Vec<_>>());
+    db.record(&effect);
     Ok(())
 }
 

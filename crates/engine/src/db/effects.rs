@@ -8,14 +8,28 @@
 //! ```
 //!
 //! Counts and lengths are LEB128. Replay runs with the clock at 0, where no key expires.
+//!
+//! A record has a size limit. A command that could exceed it is refused before it changes a key
+//! ([`Effects::has_room`]): a change that the journal cannot hold would be lost.
 
 use bytes::{Buf, Bytes};
 
+/// The most bytes that the encoding adds to an argument, and a rewritten effect to its command.
+const ARGUMENT_OVERHEAD: usize = 10;
+const EFFECT_OVERHEAD: usize = 128;
+
 /// Effects that have not been taken yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Effects {
     bytes: Vec<u8>,
     off: bool,
+    limit: usize,
+}
+
+impl Default for Effects {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), off: false, limit: crate::journal::MAX_RECORD }
+    }
 }
 
 /// A record that does not decode; the engine never writes one.
@@ -40,6 +54,22 @@ impl Effects {
     /// Whether there are no effects.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
+    }
+
+    /// The size limit of one record.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Sets the size limit of one record.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// Whether an effect with these arguments fits into the record.
+    pub(crate) fn has_room<T: AsRef<[u8]>>(&self, args: &[T]) -> bool {
+        let size = args.iter().map(|arg| arg.as_ref().len() + ARGUMENT_OVERHEAD).sum::<usize>();
+        self.off || self.bytes.len() + size + EFFECT_OVERHEAD <= self.limit
     }
 
     /// All effects as one record; call [`Effects::clear`] after copying it.

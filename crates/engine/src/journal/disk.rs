@@ -116,14 +116,9 @@ pub(crate) struct RealDisk {
 }
 
 impl RealDisk {
-    /// Uses a directory; creates and syncs it if it is missing.
+    /// Uses a directory; creates it durably if it is missing.
     pub(crate) fn create(dir: &Path) -> io::Result<Self> {
-        if !dir.is_dir() {
-            fs::create_dir_all(dir)?;
-            if let Some(parent) = dir.parent().filter(|p| !p.as_os_str().is_empty()) {
-                fs::File::open(parent)?.sync_all()?;
-            }
-        }
+        create_dir_durably(dir)?;
         Ok(Self { dir: dir.to_path_buf() })
     }
 
@@ -135,6 +130,21 @@ impl RealDisk {
             Err(io::ErrorKind::NotADirectory.into())
         }
     }
+}
+
+/// Creates a directory and all missing ones above it, so that they survive a power cut.
+pub fn create_dir_durably(dir: &Path) -> io::Result<()> {
+    let dir = std::path::absolute(dir)?;
+    let parents = parents_of_missing(&dir);
+    fs::create_dir_all(&dir)?;
+    // From the top: a directory survives only if the one above it does.
+    parents.iter().rev().try_for_each(|parent| fs::File::open(parent)?.sync_all())
+}
+
+/// The directories that get a new name when a directory is created, the lowest first.
+fn parents_of_missing(dir: &Path) -> Vec<&Path> {
+    let levels = dir.ancestors().zip(dir.ancestors().skip(1));
+    levels.take_while(|(level, _)| !level.exists()).map(|(_, parent)| parent).collect()
 }
 
 /// The name of the lock file.
@@ -229,6 +239,18 @@ impl DiskFile for RealFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_directory_that_gets_a_new_name_is_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path();
+        let deep = top.join("a/b/c");
+        let parents = [top.join("a/b"), top.join("a"), top.to_path_buf()];
+        assert_eq!(parents_of_missing(&deep), parents);
+        create_dir_durably(&deep).unwrap();
+        assert!(deep.is_dir() && parents_of_missing(&deep).is_empty());
+        create_dir_durably(&deep).unwrap();
+    }
 
     #[test]
     fn a_second_owner_is_told_the_pid_of_the_first() {

@@ -2,6 +2,8 @@
 
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
+use super::salvage::Missing;
+
 /// An error of the caller's replay callback.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -23,6 +25,9 @@ pub enum Error {
     /// Written bytes are missing or changed.
     #[error("{0}")]
     Damaged(Damage),
+    /// The files hold the state of no moment, so a repair would need leave to lose a part of it.
+    #[error("{0}")]
+    Unrepairable(Box<Unrepairable>),
     /// A file was written by a newer version of this program.
     #[error("{} has format version {found}, this program reads up to {known}; use a newer one", path.display())]
     TooNew {
@@ -82,13 +87,49 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} is damaged at byte {}: {}. Nothing was changed. To keep everything before the damage and move the \
-             rest aside, run: stampede engine repair --dir {}",
+            "{} is damaged at byte {}: {}. Nothing was changed. To see what can be restored, run: \
+             stampede engine check --dir {dir}. To restore it, run: stampede engine repair --dir {dir}",
             self.dir.join(&self.file).display(),
             self.offset,
             self.what,
-            self.dir.display()
+            dir = self.dir.display()
         )
+    }
+}
+
+/// Why a repair was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unrepairable {
+    /// The journal's directory.
+    pub dir: PathBuf,
+    /// The damage, in the order found.
+    pub damage: Vec<Damage>,
+    /// The number of keys that a salvage can read from the damaged snapshot.
+    pub readable: u64,
+    /// The part of the snapshot that a salvage cannot read; `None` if there is nothing to salvage.
+    pub missing: Option<Missing>,
+}
+
+impl fmt::Display for Unrepairable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Damage { dir, file, offset, what } in &self.damage {
+            write!(f, "{} is damaged at byte {offset}: {what}. ", dir.join(file).display())?;
+        }
+        write!(
+            f,
+            "No older snapshot with its log is left, so no state of any moment can be restored. \
+             Nothing was changed. Restore a backup of {}",
+            self.dir.display()
+        )?;
+        if self.missing.is_some() {
+            write!(
+                f,
+                ". Without a backup, keep the {} readable keys with: stampede engine repair --salvage --dir {}",
+                self.readable,
+                self.dir.display()
+            )?;
+        }
+        Ok(())
     }
 }
 

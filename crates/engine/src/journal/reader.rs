@@ -23,7 +23,11 @@
 //! large frame must have passed its checksum piece by piece. The search after a bad frame has a budget,
 //! so a file that looks like overlapping frames costs linear time; an exceeded budget counts as damage.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    ops::{ControlFlow, RangeInclusive},
+    path::PathBuf,
+};
 
 use super::{
     disk::{Disk, DiskFile},
@@ -65,6 +69,17 @@ pub(super) enum BadFrame {
     Torn { records: u64 },
     /// Damage: the bad frame was synced once.
     Damage(&'static str),
+}
+
+/// How a search for good frames ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Searched {
+    /// At the end of the file.
+    End,
+    /// Where the caller stopped it.
+    Stopped,
+    /// Too many byte sequences look like frames.
+    GaveUp,
 }
 
 impl FrameReader {
@@ -121,9 +136,40 @@ impl FrameReader {
                 return Err(Error::TooNew { path: dir.join(name), found, known: VERSION });
             }
         };
-        let end = sealed.unwrap_or(length);
+        Ok(Self::after_header(file, (dir, name), header, sealed.unwrap_or(length)))
+    }
+
+    /// Opens a file whose header may be damaged, to look for frames that are not; `None` if the file
+    /// is missing or shorter than a header.
+    pub(super) fn open_damaged(
+        disk: &dyn Disk,
+        kind: Kind,
+        name: &str,
+    ) -> Result<Option<Self>, Error> {
+        let (dir, name) = (disk.path(), name.to_owned());
+        let file = match disk.open(&name) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io_error("open", dir.join(&name))(error)),
+        };
+        let mut bytes = [0; FILE_HEADER];
+        let read = file.read_full_at(0, &mut bytes).and_then(|got| Ok((got, file.length()?)));
+        let (got, length) = read.map_err(io_error("read", dir.join(&name)))?;
+        if got < FILE_HEADER {
+            return Ok(None);
+        }
+        let header = FileHeader::decode_unchecked(kind, &bytes);
+        Ok(Some(Self::after_header(file, (dir, name), header, length)))
+    }
+
+    fn after_header(
+        file: Box<dyn DiskFile>,
+        (dir, name): (PathBuf, String),
+        header: FileHeader,
+        end: u64,
+    ) -> Self {
         let offset = FILE_HEADER as u64;
-        Ok(Self { file, dir, name, header, end, offset, window: Vec::new(), window_at: offset })
+        Self { file, dir, name, header, end, offset, window: Vec::new(), window_at: offset }
     }
 
     pub(super) fn header(&self) -> FileHeader {
@@ -227,14 +273,42 @@ impl FrameReader {
         expected: u64,
         cut_limit: u64,
     ) -> Result<BadFrame, Error> {
-        let rest = self.end - bad;
+        let highest = expected.saturating_add((self.end - bad) / FRAME_HEADER as u64);
+        let (mut records, mut last_good, mut was_synced) = (0, bad, false);
+        // A mark repeats the sequence before it, so one less than expected is possible.
+        let sequences = expected.saturating_sub(1)..=highest;
+        let searched = self.search(bad + 1, sequences, &mut |header, end| {
+            was_synced = header.synced >= expected;
+            records += u64::from(!header.mark);
+            last_good = end;
+            if was_synced { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        if searched == Searched::GaveUp {
+            return Ok(BadFrame::Damage("too many byte sequences after it look like records"));
+        }
+        if was_synced {
+            return Ok(BadFrame::Damage("later records say that it was safely on disk"));
+        }
+        if last_good - bad > cut_limit {
+            return Ok(BadFrame::Damage(
+                "more good records follow it than a crash can leave unsynced",
+            ));
+        }
+        Ok(BadFrame::Torn { records })
+    }
+
+    /// Looks for good frames at every offset from `at` on, with a sequence in a range. `found` gets
+    /// each header and the offset behind its frame.
+    pub(super) fn search(
+        &self,
+        mut at: u64,
+        sequences: RangeInclusive<u64>,
+        found: &mut dyn FnMut(&FrameHeader, u64) -> ControlFlow<()>,
+    ) -> Result<Searched, Error> {
+        let rest = self.end.saturating_sub(at);
         // Checking overlapping candidates may read the rest of the file a few times, not n² times.
         let mut budget = rest.saturating_mul(4).saturating_add(WINDOW as u64);
-        let highest = expected.saturating_add(rest / FRAME_HEADER as u64);
-        let mut records = 0;
-        let mut last_good = bad;
         let mut window = vec![0; WINDOW.min(rest as usize)];
-        let mut at = bad + 1;
         while at + FRAME_HEADER as u64 <= self.end {
             let got = self.file.read_full_at(at, &mut window);
             let got = got.map_err(io_error("read", self.dir.join(&self.name)))?;
@@ -249,27 +323,18 @@ impl FrameReader {
                 }
                 let header = FrameHeader::decode(&window[start..]);
                 let room = self.end - offset - FRAME_HEADER as u64;
-                // A mark repeats the sequence before it, so one less than expected is possible.
-                let in_range =
-                    header.sequence.saturating_add(1) >= expected && header.sequence <= highest;
-                if !in_range || !header.is_plausible(room) {
+                if !sequences.contains(&header.sequence) || !header.is_plausible(room) {
                     continue;
                 }
                 let size = (FRAME_HEADER + header.length) as u64;
                 if size > budget {
-                    return Ok(BadFrame::Damage(
-                        "too many byte sequences after it look like records",
-                    ));
+                    return Ok(Searched::GaveUp);
                 }
                 budget -= size;
                 if self.is_good_at(offset, &header)? {
-                    if header.synced >= expected {
-                        return Ok(BadFrame::Damage(
-                            "later records say that it was safely on disk",
-                        ));
+                    if found(&header, offset + size).is_break() {
+                        return Ok(Searched::Stopped);
                     }
-                    records += u64::from(!header.mark);
-                    last_good = offset + size;
                     // Continue after this frame; it may be larger than the window.
                     skip = start + size as usize;
                     break;
@@ -277,11 +342,22 @@ impl FrameReader {
             }
             at += skip as u64;
         }
-        if last_good - bad > cut_limit {
-            return Ok(BadFrame::Damage(
-                "more good records follow it than a crash can leave unsynced",
-            ));
-        }
-        Ok(BadFrame::Torn { records })
+        Ok(Searched::End)
+    }
+
+    /// Continues reading at an offset.
+    pub(super) fn seek(&mut self, offset: u64) {
+        self.offset = offset;
+        self.window_at = offset;
+        self.window.clear();
+    }
+
+    /// Reads up to `limit` bytes between two offsets, verified or not.
+    pub(super) fn raw(&self, from: u64, to: u64, limit: usize) -> Result<Vec<u8>, Error> {
+        let size = to.min(self.end).saturating_sub(from).min(limit as u64);
+        let mut bytes = vec![0; size as usize];
+        let got = self.file.read_full_at(from, &mut bytes);
+        bytes.truncate(got.map_err(io_error("read", self.dir.join(&self.name)))?);
+        Ok(bytes)
     }
 }

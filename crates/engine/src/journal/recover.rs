@@ -7,10 +7,7 @@
 //! ```
 //!
 //! Sequence numbers must increase by one over all files: a missing segment, a missing file, a gap or a
-//! duplicate record is damage and never skipped. `repair` (`repair.rs`) keeps everything before the first
-//! damage and renames the rest with the suffix `.damaged`; it deletes nothing. A snapshot is not ordered
-//! by time: if it is damaged, its items before the damage are kept, and its log is set aside, because log
-//! records are changes to a complete state.
+//! duplicate record is damage and never skipped. `repair.rs` says what a repair makes of it.
 
 use std::{
     path::Path,
@@ -107,21 +104,44 @@ pub(super) fn scan(
             Err(error) => return Err(error),
         }
     }
-    for (index, entry) in manifest.segments.iter().enumerate() {
-        scan.stopped = Some((index, 0));
-        match scan.segment(disk, entry, cut_limit, visit) {
-            Ok(()) => {}
-            Err(Error::Damaged(damage)) => {
-                scan.contents.damage = Some(damage);
-                return Ok(scan);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(scan)
+    scan.log(disk, manifest, cut_limit, visit)
+}
+
+/// Reads the segments that a manifest names, and not its snapshot, which contains record `last`.
+pub(super) fn scan_log(
+    disk: &dyn Disk,
+    manifest: &Manifest,
+    last: u64,
+    cut_limit: u64,
+    visit: Visit<'_>,
+) -> Result<Scan, Error> {
+    let contents = Contents { last, ..Contents::default() };
+    let scan = Scan { contents, stopped: None, synced_end: 0, open: None };
+    scan.log(disk, manifest, cut_limit, visit)
 }
 
 impl Scan {
+    fn log(
+        mut self,
+        disk: &dyn Disk,
+        manifest: &Manifest,
+        cut_limit: u64,
+        visit: Visit<'_>,
+    ) -> Result<Self, Error> {
+        for (index, entry) in manifest.segments.iter().enumerate() {
+            self.stopped = Some((index, 0));
+            match self.segment(disk, entry, cut_limit, visit) {
+                Ok(()) => {}
+                Err(Error::Damaged(damage)) => {
+                    self.contents.damage = Some(damage);
+                    return Ok(self);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self)
+    }
+
     fn segment(
         &mut self,
         disk: &dyn Disk,
@@ -273,7 +293,7 @@ pub(super) fn manifest_or_first(disk: &dyn Disk) -> Result<Manifest, Error> {
 }
 
 /// Refuses a directory with data but without a manifest: it is not a new journal.
-pub(super) fn refuse_lost_manifest(disk: &dyn Disk) -> Result<(), Error> {
+fn refuse_lost_manifest(disk: &dyn Disk) -> Result<(), Error> {
     for name in disk.list().map_err(io_error("list", disk.path()))? {
         let data = match Kind::of_file_name(&name) {
             Some((Kind::Snapshot, _)) => true,
@@ -316,17 +336,19 @@ pub fn check(dir: &Path) -> Result<Contents, Error> {
     check_on(&disk)
 }
 
+/// Reads the manifest; `None` if the journal is new.
+pub(super) fn find_manifest(disk: &dyn Disk) -> Result<Option<Manifest>, Error> {
+    match Manifest::load(disk)? {
+        Some(manifest) => Ok(Some(manifest)),
+        None => refuse_lost_manifest(disk).map(|()| None),
+    }
+}
+
 pub(super) fn check_on(disk: &dyn Disk) -> Result<Contents, Error> {
     let _lock = lock(disk)?;
-    let manifest = match Manifest::load(disk) {
+    let manifest = match find_manifest(disk) {
         Ok(Some(manifest)) => manifest,
-        Ok(None) => match refuse_lost_manifest(disk) {
-            Ok(()) => return Ok(Contents::default()),
-            Err(Error::Damaged(damage)) => {
-                return Ok(Contents { damage: Some(damage), ..Contents::default() });
-            }
-            Err(error) => return Err(error),
-        },
+        Ok(None) => return Ok(Contents::default()),
         Err(Error::Damaged(damage)) => {
             return Ok(Contents { damage: Some(damage), ..Contents::default() });
         }

@@ -164,7 +164,8 @@ pub(super) fn read(
     }
 }
 
-fn split_item(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Splits the first item off the payload of a block.
+pub(super) fn split_item(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_le_bytes(*length) as usize)
 }

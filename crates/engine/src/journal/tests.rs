@@ -11,6 +11,7 @@ mod disk_errors;
 mod faulty_disk;
 mod fuzz;
 mod kill;
+mod repairs;
 mod speed;
 mod written;
 
@@ -127,6 +128,11 @@ fn sample() -> FaultyDisk {
     journal.close().unwrap();
     assert_eq!(disk.list().unwrap().len(), 4, "{:?}", disk.list());
     disk
+}
+
+/// Repairs to the state of one moment, or is refused.
+fn repair(disk: &FaultyDisk) -> Result<Repaired, Error> {
+    repair::repair_on(disk, RepairRule::Moment, &|_| None)
 }
 
 fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {

@@ -232,6 +232,7 @@ impl Executor {
         if !self.unblock_client(client) {
             return false;
         }
+        let depends_on = self.message_depends_on();
         if let Some(session) = self.sessions.get_mut(&client) {
             session.written = self.position;
             // The client goes on in any case; `CLIENT REPLY` only drops the bytes.
@@ -239,8 +240,7 @@ impl Executor {
                 reply.truncate(0);
                 session.reply_mode = session.reply_mode.after_reply();
             }
-            let to = session.address.slot;
-            let (bytes, depends_on) = (reply.take().freeze(), self.message_depends_on());
+            let (to, bytes) = (session.address.slot, reply.take().freeze());
             let message = LoopMessage::Send { to, bytes, depends_on, kind: SendKind::Unblock };
             session.address.loop_queue.push(message, self.lock_holder);
         }

@@ -27,8 +27,8 @@ use bytes::Bytes;
 use super::executor::Executor;
 use super::info::kilobytes;
 use crate::command;
-use crate::db::{DATABASES, Db, Effects};
-use crate::dump::dump;
+use crate::db::{DATABASES, Db};
+use crate::dump::items;
 use crate::journal::{self, BoxError, Compaction, Replayed, should_compact};
 use crate::reply::Reply;
 
@@ -154,11 +154,11 @@ fn run(mut compaction: Compaction, stop: &AtomicBool) -> Result<(), String> {
         let mut cursor = 0;
         loop {
             cursor = db.scan(cursor, |key, value, expiry| {
-                let mut effects = Effects::default();
-                dump(key, value, expiry, |args| effects.push(index, args));
-                if failure.is_none() {
-                    failure = compaction.feed(effects.as_bytes()).err();
-                }
+                items(index, key, value, expiry, |item| {
+                    if failure.is_none() {
+                        failure = compaction.feed(item).err();
+                    }
+                });
             });
             while failure.is_none() && !compaction.has_room() && !stop.load(Ordering::Relaxed) {
                 thread::sleep(Duration::from_millis(1));

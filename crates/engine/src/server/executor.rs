@@ -34,7 +34,7 @@ use super::shared::{Counters, DependsOn};
 use super::slowlog::Slowlog;
 use super::stats::Stats;
 use crate::command::{self, BLOCKING, CONNECTION, Calls, Command, NOT_QUEUED, Outcome, WRITE};
-use crate::db::{Blocking, Db};
+use crate::db::{Blocking, Db, Expiry};
 use crate::journal::{self, Journal, Position};
 use crate::lua::Scripts;
 use crate::reply::Reply;
@@ -192,6 +192,7 @@ impl Executor {
         session.active = Instant::now();
         let (start, before) = (reply.len(), self.position);
         self.set_clock();
+        self.set_expiry_mode();
         let next = self.dispatch(client, args, reply);
         if next == Next::Hold {
             return next;
@@ -242,7 +243,8 @@ impl Executor {
         }
         if command.flags.has(WRITE) {
             match self.write_gate() {
-                WriteGate::Open => {}
+                // A write command must not meet a hidden key: it would go on with its old value.
+                WriteGate::Open => self.db.set_expiry_mode(Expiry::Removes),
                 WriteGate::Busy if queues => {}
                 WriteGate::Busy => return Next::Hold,
                 WriteGate::Refused(reason) => {
@@ -401,6 +403,7 @@ impl Executor {
     /// next.
     pub(super) fn tick(&mut self) -> Option<Duration> {
         self.set_clock();
+        self.set_expiry_mode();
         let now_ms = self.db.now_ms();
         if self.blocked.next_deadline_ms().is_some_and(|deadline| deadline <= now_ms) {
             self.time_out_blocked(now_ms);
@@ -428,6 +431,13 @@ impl Executor {
     /// Whether `EXEC` is running commands.
     pub(super) fn in_transaction(&self) -> bool {
         self.blocking == Blocking::Denied
+    }
+
+    /// Keys whose time has passed are removed only while the journal takes their removal: a journal
+    /// that refuses writes keeps all records in memory.
+    fn set_expiry_mode(&mut self) {
+        let is_open = self.write_gate() == WriteGate::Open;
+        self.db.set_expiry_mode(if is_open { Expiry::Removes } else { Expiry::Hides });
     }
 
     fn set_clock(&mut self) {

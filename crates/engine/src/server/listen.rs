@@ -2,10 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 use super::Config;
 use super::event_loop::Listener;
@@ -38,6 +40,9 @@ pub enum ListenError {
     #[error("the engine cannot listen on {0}: another process does")]
     Taken(String),
 }
+
+/// Connections that may wait to be accepted on the socket file; the system may allow fewer.
+const BACKLOG: i32 = 4096;
 
 /// The limit of listening addresses: poll tokens are reserved for them.
 const MAX_ADDRESSES: usize = 32;
@@ -89,10 +94,22 @@ fn bind_file(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = std::os::unix::net::UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    let listener = bind_private(path)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
+}
+
+/// Binds a socket file that only its owner may ever connect to: a socket that gets its permissions
+/// after the bind is open to others in between.
+fn bind_private(path: &Path) -> io::Result<std::os::unix::net::UnixListener> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // Linux gives the file the permissions of the socket.
+    let file = std::fs::File::from(OwnedFd::from(socket));
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    let socket = Socket::from(OwnedFd::from(file));
+    socket.bind(&SockAddr::unix(path)?)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// The bound addresses; dropping them removes the socket file.
@@ -152,4 +169,21 @@ pub(super) fn raise_file_limit(clients: usize) -> usize {
         );
     }
     clients.min(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_file_is_private_from_the_moment_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("private.sock");
+        let listener = bind_private(&path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{mode:o}");
+        let client = std::os::unix::net::UnixStream::connect(&path).unwrap();
+        listener.accept().unwrap();
+        drop(client);
+    }
 }

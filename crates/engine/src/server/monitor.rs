@@ -138,9 +138,9 @@ impl Executor {
                 self.request_close(session);
                 continue;
             }
-            let (to, position) = (session.address.slot, self.position);
+            let (to, depends_on) = (session.address.slot, self.message_depends_on());
             let bytes = bytes.clone();
-            let message = LoopMessage::Send { to, bytes, position, kind: SendKind::PubSub };
+            let message = LoopMessage::Send { to, bytes, depends_on, kind: SendKind::PubSub };
             session.address.loop_queue.push(message, self.lock_holder);
         }
     }

@@ -7,13 +7,11 @@ use super::loop_queue::ClientId;
 use super::monitor::{self, Monitors};
 use super::pubsub::Pubsub;
 use crate::command::{self, GROW, NO_SCRIPT, WRITE};
+use crate::db::Expiry;
 use crate::error::OUT_OF_MEMORY;
 use crate::lua::{Access, Host, OomRule, WRITE_REFUSED};
 use crate::reply::Reply;
 use crate::script_host::ScriptHost;
-
-/// The limit of a script's effects: all of them must fit into one record of the journal.
-const MAX_EFFECT_BYTES: usize = crate::journal::MAX_RECORD / 2;
 
 /// The host of scripts: the keyspace and pub/sub.
 struct ServerHost<'a> {
@@ -95,7 +93,8 @@ impl ServerHost<'_> {
                 {
                     return reply.error_bytes(refusal.as_bytes());
                 }
-                if self.keyspace.effect_bytes() > MAX_EFFECT_BYTES
+                // All effects of a script must fit into one record of the journal.
+                if self.keyspace.effect_bytes() > self.keyspace.effect_limit() / 2
                     && command::check(args).is_ok_and(|command| command.flags.has(WRITE))
                 {
                     return reply.error("ERR the script has written too much: the limit is 512 MB");
@@ -123,6 +122,8 @@ impl Executor {
         }
         let full = self.began_full && declared.is_none();
         let Some(session) = self.sessions.get(&client) else { return Next::Close };
+        let expiry = if refusal.is_none() { Expiry::Removes } else { Expiry::Hides };
+        self.db.set_expiry_mode(expiry);
         self.db.select(session.db);
         let keyspace = ScriptHost::new(&mut self.db, &mut self.calls);
         let (pubsub, monitors) = (&mut self.pubsub, &mut self.monitors);

@@ -10,10 +10,8 @@ use super::executor::{Executor, Next, WriteGate};
 use super::loop_queue::ClientId;
 use super::session::Transaction;
 use crate::command::{Command, WRITE};
+use crate::db::Expiry;
 use crate::reply::Reply;
-
-/// The size limit of a transaction: its effects must fit into one record of the journal.
-const MAX_QUEUED_BYTES: usize = crate::journal::MAX_RECORD / 2;
 
 impl Executor {
     /// Queues a command in the client's transaction.
@@ -24,12 +22,14 @@ impl Executor {
         args: &[Bytes],
         reply: &mut Reply,
     ) {
+        // The effects of all commands must fit into one record of the journal.
+        let most = self.db.effects().limit() / 2;
         let session = self.sessions.get_mut(&client);
         let Some(transaction) = session.and_then(|session| session.transaction.as_mut()) else {
             return;
         };
         transaction.bytes += args.iter().map(|arg| size_of::<Bytes>() + arg.len()).sum::<usize>();
-        if transaction.bytes > MAX_QUEUED_BYTES {
+        if transaction.bytes > most {
             transaction.aborted = true;
             transaction.queue = Vec::new();
             return reply.error("ERR the transaction is too large: it must have less than 512 MB");
@@ -86,6 +86,9 @@ impl Executor {
         if stale {
             reply.nil_array();
             return Next::Go;
+        }
+        if writes {
+            self.db.set_expiry_mode(Expiry::Removes);
         }
         reply.array(transaction.queue.len());
         let mut next = Next::Go;

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use stampede_engine::{Config, Server, repair_journal};
+use stampede_engine::{Config, Outcome, RepairRule, Server, repair_journal};
 
 use crate::process::{Options, Process};
 use crate::wire::{Running, Value, Wire, eventually};
@@ -84,6 +84,12 @@ fn last_told(mut client: Wire, mut next: impl FnMut(&mut Wire) -> std::io::Resul
 fn full_disk(policy: &str) {
     let disk = SmallDisk::start(policy, 16, 10);
     let mut client = disk.server.connect();
+    // These expire while the disk is full.
+    let soon = SystemTime::now() + Duration::from_secs(8);
+    let soon = soon.duration_since(UNIX_EPOCH).unwrap().as_millis().to_string();
+    for n in 0..50 {
+        client.call(&["set", &format!("soon{n}"), "v", "pxat", &soon]);
+    }
     let value = "v".repeat(20_000);
     let (mut subscriber, waiting) = (disk.server.connect(), disk.server.connect());
     subscriber.say("subscribe told");
@@ -120,6 +126,14 @@ fn full_disk(policy: &str) {
     assert!(other.say("exec").text().starts_with("EXECABORT "));
     assert_eq!(other.say("get x"), Value::Nil);
     assert_eq!(other.say("ping").text(), "PONG");
+    // Expired keys are gone for readers, and the journal gets no records that it must hold in memory.
+    let size = |client: &mut Wire| {
+        let info = client.say("info persistence").text();
+        info.lines().find(|line| line.starts_with("aof_current_size:")).unwrap().to_owned()
+    };
+    let before = size(&mut other);
+    eventually("expired", || (0..50).all(|n| other.say(&format!("get soon{n}")) == Value::Nil));
+    assert_eq!(size(&mut other), before);
     let compaction = other.say("bgrewriteaof");
     assert!(matches!(compaction, Value::Error(_)), "{compaction:?}");
     // Writing resumes by itself.
@@ -287,7 +301,9 @@ fn damage_in_the_middle_stops_the_start_and_can_be_repaired() {
     // Nothing was changed, and the next attempt gives the same error.
     assert_eq!(std::fs::read(&log).unwrap(), bytes);
     assert_eq!(start_on(dir.path()).unwrap_err(), told);
-    repair_journal(dir.path()).unwrap();
+    let repaired = repair_journal(dir.path(), RepairRule::Moment).unwrap();
+    assert_eq!((repaired.outcome, repaired.last_seen), (Outcome::Moment, 1001));
+    assert!((400..600).contains(&repaired.readable_records), "{repaired:?}");
     let server = start_on(dir.path()).unwrap();
     let mut client = Wire::connect(server.tcp_addr().unwrap());
     let left = client.say("llen list").int();

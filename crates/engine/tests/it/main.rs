@@ -15,6 +15,7 @@ mod loops;
 mod monitor;
 mod newer;
 mod process;
+mod records;
 mod redis;
 mod rules;
 mod scale;

@@ -42,10 +42,17 @@ pub(crate) enum EngineCommand {
     ///
     /// Stop workers and producers first: a write during the copy is lost or makes the copy fail.
     Import(Import),
-    /// Read a journal without changing it, and print what is in it
+    /// Read a journal without changing it, and print what is in it and what a repair would do
+    ///
+    /// Exit code: 0 whole, 3 damaged and "repair" can restore the state of a moment, 4 damaged and "repair" would
+    /// refuse.
     Check(Journal),
-    /// Keep a journal up to its first damage, and move the rest aside
-    Repair(Journal),
+    /// Bring a damaged journal back to the state of one moment, or refuse
+    ///
+    /// The result is everything up to some moment and nothing after it. If the files hold no such state, nothing is
+    /// changed. Nothing is ever deleted: what is not used is set aside as *.damaged. Run "check" first to see what
+    /// would happen. Exit code: 0 nothing is lost, 3 something is lost and was named, 4 refused.
+    Repair(Repair),
 }
 
 /// Options of `engine run`.
@@ -134,7 +141,17 @@ pub(crate) struct Import {
     pub(crate) replace: bool,
 }
 
-/// Options of `engine check` and `engine repair`.
+/// Options of `engine repair`.
+#[derive(Debug, Args)]
+pub(crate) struct Repair {
+    #[command(flatten)]
+    pub(crate) journal: Journal,
+    /// Keep what is readable of a damaged snapshot, although that is the state of no moment; what is missing is named
+    #[arg(long)]
+    pub(crate) salvage: bool,
+}
+
+/// Options of `engine check`, and of `engine repair`.
 #[derive(Debug, Args)]
 pub(crate) struct Journal {
     /// Its folder [default: DATA_DIR/engine]

@@ -98,6 +98,7 @@ async fn redis(settings: &Settings) -> Result<String> {
 
 /// Checks the journal of an embedded engine that is not running.
 fn journal(settings: &Settings) -> Result<String> {
+    local_engine::check_address(&settings.data_dir, &settings.engine)?;
     let folder = local_engine::folder(&settings.data_dir);
     if !folder.exists() {
         return Ok("REDIS_URL is not set; the server will run the embedded engine".to_owned());

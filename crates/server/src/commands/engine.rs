@@ -18,6 +18,6 @@ pub(crate) async fn run(log: &Log, default_dir: PathBuf, options: Engine) -> Res
         EngineCommand::Export(options) => copy::export(default_dir, options).await,
         EngineCommand::Import(options) => copy::import(default_dir, options).await,
         EngineCommand::Check(options) => journal::check(&options.dir.unwrap_or(default_dir)),
-        EngineCommand::Repair(options) => journal::repair(&options.dir.unwrap_or(default_dir)),
+        EngineCommand::Repair(options) => journal::repair(default_dir, options),
     }
 }

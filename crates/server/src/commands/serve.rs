@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admin_key::ensure_admin_key;
 use crate::commands::signals::stop_on_signal;
-use crate::local_engine::LocalEngine;
+use crate::local_engine::{self, LocalEngine};
 use crate::settings::{Redis, Settings};
 use crate::{compiler, connect, logging, sample, ticket_secret};
 
@@ -149,6 +149,10 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
     if settings.ticket_template.is_some() {
         sample::try_out(&*compiler, &template).await?;
     }
+    // Before others make it: a folder that is gone after a power cut takes the journal along.
+    if settings.redis == Redis::Embedded {
+        local_engine::make_data_dir(&settings.data_dir)?;
+    }
     let files = connect::files(settings).await?;
     let store = connect::store(settings).await?;
     store.migrate().await?;
@@ -157,7 +161,7 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         Redis::At(url) => (None, url.clone()),
         Redis::Embedded => {
             let (folder, fsync) = (&settings.data_dir, settings.engine_fsync);
-            let engine = LocalEngine::start(folder, fsync, stop.clone()).await?;
+            let engine = LocalEngine::start(folder, &settings.engine, fsync, stop.clone()).await?;
             let url = engine.url().to_owned();
             (Some(engine), url)
         }

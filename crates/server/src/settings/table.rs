@@ -133,6 +133,24 @@ settings! {
             .flag("engine-fsync", "POLICY")
             .means("When the embedded engine syncs to disk: always, everysec or never")
             .details("With `everysec` a power cut loses at most one second.");
+        engine_host: IpAddr = setting("ENGINE_HOST", "127.0.0.1", parse::host)
+            .flag("engine-host", "ADDRESS")
+            .means("Address that the embedded engine listens on")
+            .details("An address that other machines reach needs `ENGINE_PASSWORD`.")
+            .ignored_beside("REDIS_URL");
+        engine_port: u16 = setting("ENGINE_PORT", "0", |text| whole(text, 0..=65_535))
+            .flag("engine-port", "PORT")
+            .means("Port of the embedded engine; 0: a free one at the first start, and the same at later ones")
+            .details(
+                "The port is in `DATA_DIR/engine.url`. If it is in use, the start fails; the engine never moves by itself.",
+            )
+            // Kubernetes sets it to a URL for every service called engine.
+            .ignored_beside("REDIS_URL");
+        engine_password: Option<String> = optional("ENGINE_PASSWORD", "made at the first start, in DATA_DIR/engine.url", text)
+            .means("Password of the embedded engine")
+            .details("If the variable is removed later, the password stays; it is in `DATA_DIR/engine.url`.")
+            .ignored_beside("REDIS_URL")
+            .secret();
     }
     "Data and files" {
         data_dir: PathBuf = computed("DATA_DIR", "./data", || PathBuf::from("data"), path)

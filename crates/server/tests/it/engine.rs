@@ -1,7 +1,7 @@
 //! `stampede engine`: run alone, copied, checked and repaired, by the commands a person types.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use stampede_testkit::{Redis, temp_dir};
@@ -78,9 +78,36 @@ fn command(arguments: &[&str]) -> Command {
 }
 
 fn output(arguments: &[&str]) -> (bool, String) {
+    let (code, text) = coded(arguments);
+    (code == Some(0), text)
+}
+
+/// The exit code of a command, and what it prints.
+fn coded(arguments: &[&str]) -> (Option<i32>, String) {
     let Output { status, stdout, stderr } = command(arguments).output().unwrap();
     let text = [stdout, stderr].concat();
-    (status.success(), String::from_utf8_lossy(&text).into_owned())
+    (status.code(), String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Flips a bit in the middle of the newest file with an extension.
+fn damage(dir: &Path, extension: &str) {
+    let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.filter(|path| path.extension().is_some_and(|end| end == extension)).max();
+    let file = file.unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+}
+
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    // The lock holds the number of the last process.
+    let files = files.filter(|path| !path.ends_with("lock"));
+    let mut files: Vec<_> =
+        files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+    files.sort();
+    files
 }
 
 /// What redis-cli prints, complaints included.
@@ -192,6 +219,46 @@ async fn everything_can_be_moved_to_a_redis_and_back() {
 }
 
 #[test]
+fn a_damaged_snapshot_is_refused_and_salvaged_only_when_asked() {
+    let folder = temp_dir();
+    let dir = folder.path().join("journal");
+    let arguments = ["run", "--port", "0", "--dir", path(&dir)];
+    let engine = Engine::start(&arguments, &[]);
+    for n in 0..50 {
+        engine.cli(&["SET", &format!("key-{n}"), &"x".repeat(10_000)]);
+    }
+    engine.cli(&["BGREWRITEAOF"]);
+    let deadline = std::time::Instant::now() + crate::PATIENCE;
+    let is_snapshot = |path: &Path| path.extension().is_some_and(|end| end == "snapshot");
+    while !contents(&dir).iter().any(|(path, _)| is_snapshot(path))
+        || engine.cli(&["INFO", "persistence"]).contains("aof_rewrite_in_progress:1")
+    {
+        assert!(std::time::Instant::now() < deadline, "no snapshot: {:?}", std::fs::read_dir(&dir));
+    }
+    engine.cli(&["SET", "later", "1"]);
+    engine.stop();
+    damage(&dir, "snapshot");
+    let before = contents(&dir);
+    for command in ["check", "repair"] {
+        let (code, text) = coded(&[command, "--dir", path(&dir)]);
+        assert_eq!(code, Some(4), "{text}");
+        for part in ["no state of any moment", "backup", "--salvage", "key-", "Nothing was changed"]
+        {
+            assert!(text.contains(part), "{part} is not in: {text}");
+        }
+        assert_eq!(contents(&dir), before, "{command} changes nothing");
+    }
+    let (code, text) = coded(&["repair", "--salvage", "--dir", path(&dir)]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("the state of no moment") && text.contains("key-"), "{text}");
+    let engine = Engine::start(&arguments, &[]);
+    let left: u32 = engine.cli(&["DBSIZE"]).parse().unwrap();
+    assert!((30..50).contains(&left), "{left}");
+    assert_eq!(engine.cli(&["GET", "later"]), "1");
+    engine.stop();
+}
+
+#[test]
 fn a_damaged_journal_is_named_repaired_and_used_again() {
     let folder = temp_dir();
     let dir = folder.path().join("journal");
@@ -206,20 +273,22 @@ fn a_damaged_journal_is_named_repaired_and_used_again() {
     let (well, text) = output(&["repair", "--dir", path(&dir)]);
     assert!(well && text.contains("nothing was changed"), "{text}");
 
-    let log = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path());
-    let log = log.filter(|path| path.extension().is_some_and(|end| end == "log")).max().unwrap();
-    let mut bytes = std::fs::read(&log).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    std::fs::write(&log, bytes).unwrap();
-
-    for command in [["check", "--dir"], ["run", "--dir"]] {
-        let (well, text) = output(&[command[0], command[1], path(&dir)]);
-        assert!(!well && text.contains("is damaged at byte"), "{text}");
-        assert!(text.contains(&format!("stampede engine repair --dir {}", path(&dir))), "{text}");
-    }
-    let (well, text) = output(&["repair", "--dir", path(&dir)]);
-    assert!(well && text.contains("moved aside"), "{text}");
+    damage(&dir, "log");
+    let (well, text) = output(&["run", "--dir", path(&dir)]);
+    assert!(!well && text.contains("is damaged at byte"), "{text}");
+    let before = contents(&dir);
+    // The check tells first what the repair then does.
+    let (code, planned) = coded(&["check", "--dir", path(&dir)]);
+    assert_eq!(code, Some(3), "{planned}");
+    assert_eq!(contents(&dir), before, "a check changes nothing");
+    let repair = format!("stampede engine repair --dir {}", path(&dir));
+    assert!(text.contains(&repair) && planned.contains(&repair), "{text}{planned}");
+    let (code, text) = coded(&["repair", "--dir", path(&dir)]);
+    assert_eq!(code, Some(3), "{text}");
+    let lost = |text: &str| text.lines().find(|line| line.contains("  lost ")).map(str::to_owned);
+    let line = lost(&text).unwrap_or_else(|| panic!("no loss in: {text}"));
+    assert!(line.contains("to 50, ") && !line.contains(" 0 of them are readable"), "{line}");
+    assert_eq!(lost(&planned), Some(line));
     let engine = Engine::start(&arguments, &[]);
     let left: u32 = engine.cli(&["DBSIZE"]).parse().unwrap();
     assert!((10..50).contains(&left), "{left}");

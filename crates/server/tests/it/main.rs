@@ -11,6 +11,7 @@ mod cluster;
 mod commands;
 mod crashes;
 mod engine;
+mod engine_address;
 mod failing_template;
 mod full_disk;
 mod layers;

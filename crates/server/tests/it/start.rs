@@ -83,6 +83,11 @@ fn a_port_in_use_is_named() {
 }
 
 #[test]
+fn an_engine_that_others_reach_needs_a_password() {
+    refused(&[("ENGINE_HOST", "0.0.0.0")], 2, &["ENGINE_HOST=0.0.0.0", "set ENGINE_PASSWORD"]);
+}
+
+#[test]
 fn an_unreachable_redis_is_named() {
     let (port, redis) = (closed_port().to_string(), closed_port());
     let url = format!("redis://:secret@127.0.0.1:{redis}");
