@@ -250,6 +250,7 @@ impl Db {
             while removed < most
                 && self.expiry == Expiry::Removes
                 && let Some(key) = self.space().due(self.now_ms())
+                && self.effects.has_room(&[&b"DEL"[..], &key])
             {
                 self.expire(&key);
                 removed += 1;

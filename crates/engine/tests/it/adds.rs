@@ -141,7 +141,9 @@ fn adds_survive(policy: &str) {
         producers.into_iter().for_each(|one| one.join().unwrap());
         check(&mut client, &ledger.lock().unwrap(), &what);
         server.stop();
-        witnesses.into_iter().for_each(|one| drop(one.join().unwrap()));
+        for witness in witnesses {
+            witness.join().unwrap();
+        }
     }
     let count = ledger.lock().unwrap().len();
     println!("{policy}: {count} awaited adds, {kills} kills, 0 lost, no id twice");

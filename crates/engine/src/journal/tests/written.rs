@@ -119,25 +119,36 @@ fn a_write_that_fails_is_not_reported_refuses_further_writes_and_is_retried() {
     }
 }
 
-#[test]
-fn records_are_written_while_the_disk_syncs_and_belong_to_the_next_sync() {
-    let disk = FaultyDisk::new(1);
-    let (mut journal, _, _) = open(&disk, &with(Fsync::EverySec)).unwrap();
+/// A journal that writes records 6 to 9 while the sync of records 1 to 5 hangs.
+fn written_during_a_sync(disk: &FaultyDisk) -> Journal {
+    let (mut journal, _, _) = open(disk, &with(Fsync::EverySec)).unwrap();
     let watch = journal.watch();
+    disk.hold_syncs(true);
     append(&mut journal, 1, 5);
     watch.write_out();
-    disk.hold_syncs(true);
     eventually("the sync has begun", || disk.is_syncing());
     append(&mut journal, 6, 9);
     watch.write_out();
     assert_eq!((watch.written(), watch.durable()), (Position(9), Position(0)));
+    journal
+}
+
+fn found_after_power_cut(disk: &FaultyDisk, seed: u64) -> u64 {
+    let (_journal, last, _) =
+        open(&disk.copy().after_power_cut(seed), &with(Fsync::Always)).unwrap();
+    last
+}
+
+#[test]
+fn records_are_written_while_the_disk_syncs_and_belong_to_the_next_sync() {
+    let disk = FaultyDisk::new(1);
+    let journal = written_during_a_sync(&disk);
     disk.hold_syncs(false);
+    let watch = journal.watch();
     eventually("synced", || watch.durable() >= Position(5));
     eventually("synced again", || watch.durable() == Position(9));
     for seed in 0..5 {
-        let (_journal, last, _) =
-            open(&disk.copy().after_power_cut(seed), &with(Fsync::Always)).unwrap();
-        assert_eq!(last, 9);
+        assert_eq!(found_after_power_cut(&disk, seed), 9, "{seed}");
     }
     assert_eq!(watch.status().memory, 0, "copies that are no longer needed");
 }
@@ -146,14 +157,8 @@ fn records_are_written_while_the_disk_syncs_and_belong_to_the_next_sync() {
 fn records_written_while_a_sync_fails_are_rewritten_with_those_before() {
     for seed in 0..20 {
         let disk = FaultyDisk::new(seed);
-        let (mut journal, _, _) = open(&disk, &with(Fsync::EverySec)).unwrap();
+        let mut journal = written_during_a_sync(&disk);
         let watch = journal.watch();
-        append(&mut journal, 1, 5);
-        watch.write_out();
-        disk.hold_syncs(true);
-        eventually("the sync has begun", || disk.is_syncing());
-        append(&mut journal, 6, 9);
-        watch.write_out();
         disk.fail_syncs(true);
         disk.hold_syncs(false);
         eventually("refusing", || matches!(watch.state(), State::Refusing(_)));
@@ -164,9 +169,7 @@ fn records_written_while_a_sync_fails_are_rewritten_with_those_before() {
         disk.fail_syncs(false);
         eventually("written", || watch.written() == Position(10));
         watch.sync(LONG).unwrap();
-        let (_journal, last, _) =
-            open(&disk.copy().after_power_cut(seed), &with(Fsync::Always)).unwrap();
-        assert_eq!(last, 10, "{seed}");
+        assert_eq!(found_after_power_cut(&disk, seed), 10, "{seed}");
     }
 }
 

@@ -9,7 +9,7 @@ use super::loop_state::{SlotState, token};
 use super::{Driver, EventLoop, State};
 use crate::server::connection::{Connection, Stream};
 use crate::server::executor::Executor;
-use crate::server::loop_queue::{LoopMessage, Slot};
+use crate::server::loop_queue::{ClientId, LoopMessage, Slot};
 use crate::server::request::AuthState;
 
 impl EventLoop {
@@ -110,9 +110,14 @@ impl EventLoop {
     pub(super) fn close_connection(&self, mut connection: Connection) {
         self.shared.counters.clients.fetch_sub(1, Ordering::Relaxed);
         let _ = self.registry.deregister(connection.stream.source());
+        self.end_session(connection.client);
+    }
+
+    /// Ends a client's session: its blocked command, watches and subscriptions.
+    pub(super) fn end_session(&self, client: ClientId) {
         match self.executor() {
-            Some(mut executor) => executor.disconnect(connection.client),
-            None => self.shared.counters.note_disconnected(connection.client),
+            Some(mut executor) => executor.disconnect(client),
+            None => self.shared.counters.note_disconnected(client),
         }
     }
 }

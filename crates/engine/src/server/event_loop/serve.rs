@@ -96,8 +96,13 @@ impl EventLoop {
             }
         }
         if connection.run_state == RunState::Blocked && connection.ready.read_closed {
-            // A disconnected client must not take an element that another blocked client waits for.
-            return Ok(Served::Close);
+            if !connection.awaits_journal() {
+                return Ok(Served::Close);
+            }
+            // A disconnected client must not take an element that another blocked client waits for. Replies to its
+            // earlier commands still leave.
+            self.end_session(connection.client);
+            served = Served::Close;
         }
         if served == Served::Close {
             connection.run_state = RunState::Closing;

@@ -109,12 +109,12 @@ fn print_result(result: &Repaired, dir: &Path) {
     print_contents(&result.kept);
     let (kept, seen) = (result.kept.last, result.last_seen);
     if seen > kept {
-        println!(
-            "  lost        records {} to {seen}, {} in all; {} of them are readable in the files set aside",
-            kept + 1,
-            HumanCount(seen - kept),
-            HumanCount(result.readable_records)
-        );
+        let which = match seen - kept {
+            1 => format!("record {seen}"),
+            count => format!("records {} to {seen}, {} in all", kept + 1, HumanCount(count)),
+        };
+        let readable = HumanCount(result.readable_records);
+        println!("  lost        {which}; {readable} can still be read in the files set aside");
     } else if result.outcome == Outcome::Moment {
         println!(
             "  lost        the damaged record, number {}, and what may have followed it",
