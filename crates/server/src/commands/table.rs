@@ -62,7 +62,7 @@ mod tests {
     fn numbers_stand_right_and_control_characters_are_escaped() {
         let mut table = Table::new(["queue", "waiting"]);
         table.row(vec!["a\u{1b}[2J\nb\u{202e}".into(), "5".into()]);
-        let wanted = "QUEUE                 WAITING\na\\u001b[2J\\nb\\u202e        5\n";
+        let wanted = "QUEUE                WAITING\na\\u001b[2J\\nb\\u202e        5\n";
         assert_eq!(table.text(), wanted);
     }
 }

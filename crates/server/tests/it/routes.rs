@@ -97,7 +97,7 @@ fn bodies() -> [serde_json::Value; 4] {
     [
         json!({}),
         json!({ "all": true }),
-        json!({ "ids": ["1"] }),
+        json!({ "ids": ["a"] }),
         json!({ "confirm": "mails", "force": true }),
     ]
 }
@@ -107,13 +107,13 @@ async fn an_unknown_verb_does_nothing() {
     let redis = Redis::start().await;
     let app = start(&[("WORKER_MODE", "api"), ("REDIS_URL", &redis.url())]).await;
     let admin = app.admin();
-    for id in ["1", "2"] {
+    for id in ["a", "b"] {
         let job = json!({ "name": "send", "id": id });
         admin.post("/api/queues/mails/jobs", &job).await.expect(200);
     }
     // A job that failed, with its letter.
-    redis.cli(&["HSET", "bull:mails-dlq:1", "name", "send", "data", "{}", "timestamp", "1"]);
-    redis.cli(&["LPUSH", "bull:mails-dlq:wait", "1"]);
+    redis.cli(&["HSET", "bull:mails-dlq:a", "name", "send", "data", "{}", "timestamp", "1"]);
+    redis.cli(&["LPUSH", "bull:mails-dlq:wait", "a"]);
     let dump = || {
         let keys = redis.cli(&["KEYS", "bull:mails*"]);
         let mut keys: Vec<&str> = keys.lines().collect();
@@ -127,7 +127,7 @@ async fn an_unknown_verb_does_nothing() {
     let routes = routes.iter().filter(|route| route.path.contains("{action}"));
     let mut tried = 0;
     for route in routes {
-        let path = route.path.replace("{name}", "mails").replace("{id}", "1");
+        let path = route.path.replace("{name}", "mails").replace("{id}", "a");
         for verb in UNKNOWN {
             for body in bodies() {
                 let path = path.replace("{action}", verb);
