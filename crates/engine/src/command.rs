@@ -10,16 +10,22 @@
 //! template to `tests/it/generate/templates.rs`.
 
 mod args;
+mod claim;
 mod expire;
+mod group;
+pub(crate) mod group_effects;
+mod group_read;
 mod hash;
 mod key;
 mod list;
 mod list_move;
+mod pending;
 mod scan;
 mod server;
 mod set;
 mod set_algebra;
 mod stream;
+mod stream_info;
 mod stream_read;
 mod string;
 mod subcommands;
@@ -169,8 +175,17 @@ pub(crate) fn replay(db: &mut Db, record: &Bytes) -> std::result::Result<(), Mal
         if !db.select(index) {
             return Err(Malformed);
         }
-        call(db, &args, &mut reply);
+        apply(db, &args, &mut reply);
         reply.take();
     }
     Ok(())
+}
+
+/// Runs one command of a record or of a dump: any command, or one that only the journal has.
+pub(crate) fn apply(db: &mut Db, args: &[Bytes], reply: &mut Reply) {
+    match group_effects::apply(db, args) {
+        None => call(db, args, reply),
+        Some(Ok(())) => {}
+        Some(Err(error)) => reply.error_bytes(error.text()),
+    }
 }

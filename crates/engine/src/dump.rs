@@ -1,8 +1,10 @@
 //! Dumping a key as the commands that create it; used for snapshots.
 //!
-//! Long collections become several commands, so that no command is large.
+//! Long collections become several commands, so that no command is large. Consumer groups become commands
+//! that no client can call: run a dump with [`crate::command::apply`].
 
 use crate::blob::Blob;
+use crate::command::group_effects;
 use crate::number::format_float;
 use crate::value::stream::Id;
 use crate::value::{Stream, Value};
@@ -69,12 +71,15 @@ fn dump_stream(key: &[u8], stream: &Stream, emit: &mut impl FnMut(&[&[u8]])) {
         b"MAXDELETEDID",
         deleted.as_bytes(),
     ]);
+    for (name, group) in &stream.groups {
+        group_effects::dump(key, (name, group), MAX_ARGS, emit);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::call;
+    use crate::command::apply;
     use crate::db::Db;
     use crate::reply::{Protocol, Reply};
     use bytes::Bytes;
@@ -83,7 +88,7 @@ mod tests {
     fn run(db: &mut Db, args: &[&[u8]]) -> Bytes {
         let mut reply = Reply::new(Protocol::Resp2);
         let args: Vec<Bytes> = args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
-        call(db, &args, &mut reply);
+        apply(db, &args, &mut reply);
         reply.take().freeze()
     }
 
@@ -119,12 +124,24 @@ mod tests {
             "XADD empty 7-7 f v",
             "XTRIM empty MAXLEN 0",
             "PEXPIREAT s 5000",
+            "XGROUP CREATE made g $ MKSTREAM ENTRIESREAD 3",
+            "XGROUP CREATE x g 0",
+            "XGROUP CREATECONSUMER x g idle",
+            "XREADGROUP GROUP g reader COUNT 1 STREAMS x >",
+            "XDEL x 5-1",
+            "XADD pel 1-1 f v",
+            "XGROUP CREATE pel g 0",
         ] {
             run(&mut db, &line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
         }
         for number in 0..1000 {
             run(&mut db, &[b"RPUSH", b"long", number.to_string().as_bytes()]);
+            run(&mut db, &[b"XADD", b"pel", b"*", b"n", number.to_string().as_bytes()]);
         }
+        run(
+            &mut db,
+            &b"XREADGROUP GROUP g c STREAMS pel >".split(|b| *b == b' ').collect::<Vec<_>>(),
+        );
         let mut copy = Db::new();
         for command in all(&db).into_values().flatten() {
             let reply = run(&mut copy, &command.iter().map(|arg| &**arg).collect::<Vec<_>>());

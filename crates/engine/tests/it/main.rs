@@ -6,6 +6,7 @@ mod crashes;
 mod differential;
 mod disk;
 mod generate;
+mod groups;
 mod hostile;
 mod loops;
 mod process;
