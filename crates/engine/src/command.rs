@@ -13,18 +13,24 @@ mod args;
 mod bitfield;
 mod bitmap;
 mod calls;
+mod claim;
 mod dump_restore;
 mod expire;
+mod group;
+pub(crate) mod group_effects;
+mod group_read;
 mod hash;
 mod key;
 mod list;
 mod list_move;
+mod pending;
 mod scan;
 mod server;
 mod set;
 mod set_algebra;
 mod sort;
 mod stream;
+mod stream_info;
 mod stream_read;
 mod string;
 mod subcommands;
@@ -220,7 +226,11 @@ pub(crate) fn replay(db: &mut Db, record: &Bytes) -> std::result::Result<(), Mal
     Ok(())
 }
 
-/// Runs one command of a record or of a dump.
+/// Runs one command of a record or of a dump: any command, or one that only the journal has.
 pub(crate) fn apply(db: &mut Db, args: &[Bytes], reply: &mut Reply) {
-    call(db, args, reply);
+    match group_effects::apply(db, args) {
+        None => call(db, args, reply),
+        Some(Ok(())) => {}
+        Some(Err(error)) => reply.error_bytes(error.text()),
+    }
 }

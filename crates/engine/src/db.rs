@@ -9,7 +9,8 @@
 //! - **Effects.** [`Db::changed`] marks a command as a write. Its arguments are then recorded as its
 //!   effect, unless the command has recorded a deterministic one with [`Db::record`]: a replay of the
 //!   journal must give the same result at any time.
-//! - **Notification.** A change invalidates watches and makes keys ready for blocked clients.
+//! - **Notification.** A change invalidates watches and makes keys ready for blocked clients. The end of a
+//!   stream does so too: a client that reads it with a consumer group must learn of it.
 //!
 //! ```text
 //!   caller ─ begin(clock, db) ─▶ command ─ changed(key) ─┬▶ effects      → journal
@@ -48,6 +49,7 @@ pub(crate) struct Db {
     changes: u64,
     recorded: bool,
     ready: Vec<(usize, Blob)>,
+    stream_readers: usize,
     blocking: Blocking,
     block_request: Option<BlockRequest>,
     random: Random,
@@ -80,6 +82,7 @@ impl Db {
             changes: 0,
             recorded: false,
             ready: Vec::new(),
+            stream_readers: 0,
             blocking: Blocking::Denied,
             block_request: None,
             random: Random::new(),
@@ -163,6 +166,7 @@ impl Db {
 
     /// Sets a key of any type and clears its expiry.
     pub(crate) fn set(&mut self, key: &[u8], value: Value) {
+        self.stream_ends(key);
         self.space_mut().set(key, value);
         self.changed(key);
     }
@@ -170,6 +174,7 @@ impl Db {
     /// Sets a key of any type and keeps its expiry.
     pub(crate) fn set_keeping_expiry(&mut self, key: &[u8], value: Value) {
         self.find(key);
+        self.stream_ends(key);
         self.space_mut().set_keeping_expiry(key, value);
         self.changed(key);
     }
@@ -177,9 +182,27 @@ impl Db {
     /// Removes a key and returns its value and expiry.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<(Value, Option<i64>)> {
         self.find(key)?;
+        self.stream_ends(key);
         let removed = self.space_mut().remove(key);
         self.changed(key);
         removed
+    }
+
+    /// Moves a key with its expiry onto another name, which is ready before the old name is.
+    pub(crate) fn rename(&mut self, from: &[u8], to: &[u8]) {
+        if self.find(from).is_none() {
+            return;
+        }
+        let Some((value, expiry)) = self.space_mut().remove(from) else { return };
+        let wakes = self.stream_readers > 0 && matches!(value, Value::Stream(_));
+        self.set(to, value);
+        if expiry.is_some() {
+            self.set_expiry(to, expiry);
+        }
+        if wakes {
+            self.wake(from);
+        }
+        self.changed(from);
     }
 
     /// The expiry of a key (milliseconds since 1970): `None` if the key does not exist,
@@ -193,7 +216,7 @@ impl Db {
     pub(crate) fn set_expiry(&mut self, key: &[u8], expiry: Option<i64>) {
         if let Some(index) = self.find(key) {
             self.space_mut().set_expiry(index, expiry);
-            self.changed(key);
+            self.changed_for_watches(key);
         }
     }
 
@@ -201,17 +224,50 @@ impl Db {
     /// clients blocked on the key are served.
     pub(crate) fn changed(&mut self, key: &[u8]) {
         self.changes += 1;
-        let selected = self.selected;
-        if self.spaces[selected].touch(key) && self.can_serve(key) {
-            let ready = (selected, Blob::new(key));
-            if !self.ready.contains(&ready) {
-                self.ready.push(ready);
-            }
+        if self.spaces[self.selected].touch(key) && self.can_serve(key) {
+            self.make_ready(Blob::new(key));
         }
     }
 
-    /// Whether the key holds a value that a client may be blocked on. A removal makes no key ready,
-    /// so that keys are served in the order in which they got a value.
+    /// Notes that a key was written in a way that gives blocked clients nothing.
+    pub(crate) fn changed_for_watches(&mut self, key: &[u8]) {
+        self.changes += 1;
+        self.spaces[self.selected].touch(key);
+    }
+
+    /// Notes a write that leaves watches valid, as in Redis: the state of consumer groups.
+    pub(crate) fn changed_unwatched(&mut self) {
+        self.changes += 1;
+    }
+
+    /// Has the clients served that are blocked on a key.
+    pub(crate) fn wake(&mut self, key: &[u8]) {
+        if self.space().is_awaited(key) {
+            self.make_ready(Blob::new(key));
+        }
+    }
+
+    /// Wakes clients blocked on a stream that is about to be removed or overwritten.
+    fn stream_ends(&mut self, key: &[u8]) {
+        if self.stream_readers > 0 && self.holds_stream(key) {
+            self.wake(key);
+        }
+    }
+
+    fn holds_stream(&self, key: &[u8]) -> bool {
+        let value = self.space().find(key).map(|index| self.space().value(index));
+        matches!(value, Some(Value::Stream(_)))
+    }
+
+    fn make_ready(&mut self, key: Blob) {
+        let ready = (self.selected, key);
+        if !self.ready.contains(&ready) {
+            self.ready.push(ready);
+        }
+    }
+
+    /// Whether the key holds a value that a client may be blocked on. A removal makes no key ready, but
+    /// that of a stream, so that keys are served in the order in which they got a value.
     fn can_serve(&self, key: &[u8]) -> bool {
         let value = self.space().find(key).map(|index| self.space().value(index));
         matches!(value, Some(Value::List(_) | Value::ZSet(_) | Value::Stream(_)))
@@ -235,10 +291,18 @@ impl Db {
 
     /// Removes every key of one database.
     pub(crate) fn flush(&mut self, index: usize) {
-        if let Some(space) = self.spaces.get_mut(index) {
-            self.changes += 1;
-            space.flush();
+        if index >= DATABASES {
+            return;
         }
+        self.changes += 1;
+        let selected = std::mem::replace(&mut self.selected, index);
+        if self.stream_readers > 0 {
+            for key in self.space().awaited() {
+                self.stream_ends(&key);
+            }
+        }
+        self.space_mut().flush();
+        self.selected = selected;
     }
 
     /// Removes up to `most` expired keys and returns their number.
@@ -305,6 +369,7 @@ impl Db {
 
     /// Removes an expired key; the removal is an effect of its own, not of the running command.
     fn expire(&mut self, key: &[u8]) {
+        self.stream_ends(key);
         self.space_mut().remove(key);
         self.spaces[self.selected].touch(key);
         self.effects.push(self.selected, &[b"DEL", key]);

@@ -1,9 +1,11 @@
 //! Dumping a key as the commands that create it; used for snapshots.
 //!
 //! Large collections become several commands, and a key with many commands several items of a snapshot:
-//! an item has a size limit, as a record of the journal has.
+//! an item has a size limit, as a record of the journal has. Consumer groups become commands that no client can
+//! call: run a dump with [`crate::command::apply`].
 
 use crate::blob::Blob;
+use crate::command::group_effects;
 use crate::db::Effects;
 use crate::number::{format_float, parse_int};
 use crate::value::stream::Id;
@@ -145,12 +147,15 @@ fn dump_stream(key: &[u8], stream: &Stream, emit: &mut impl FnMut(&[&[u8]])) {
         b"MAXDELETEDID",
         deleted.as_bytes(),
     ]);
+    for (name, group) in &stream.groups {
+        group_effects::dump(key, (name, group), MAX_ARGS, emit);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::call;
+    use crate::command::apply;
     use crate::db::Db;
     use crate::reply::{Protocol, Reply};
     use bytes::Bytes;
@@ -159,7 +164,7 @@ mod tests {
     fn run(db: &mut Db, args: &[&[u8]]) -> Bytes {
         let mut reply = Reply::new(Protocol::Resp2);
         let args: Vec<Bytes> = args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
-        call(db, &args, &mut reply);
+        apply(db, &args, &mut reply);
         reply.take().freeze()
     }
 
@@ -229,11 +234,19 @@ mod tests {
             "XADD empty 7-7 f v",
             "XTRIM empty MAXLEN 0",
             "PEXPIREAT s 5000",
+            "XGROUP CREATE made g $ MKSTREAM ENTRIESREAD 3",
+            "XGROUP CREATE x g 0",
+            "XGROUP CREATECONSUMER x g idle",
+            "XREADGROUP GROUP g reader COUNT 1 STREAMS x >",
+            "XDEL x 5-1",
+            "XADD pel 1-1 f v",
+            "XGROUP CREATE pel g 0",
         ] {
             run(&mut db, &line.split(' ').map(str::as_bytes).collect::<Vec<_>>());
         }
         for number in 0..1000 {
             run(&mut db, &[b"RPUSH", b"long", number.to_string().as_bytes()]);
+            run(&mut db, &[b"XADD", b"pel", b"*", b"n", number.to_string().as_bytes()]);
         }
         for number in 0..128 {
             run(&mut db, &[b"SADD", b"full", format!("m{number}").as_bytes()]);
@@ -246,6 +259,10 @@ mod tests {
         }
         run(&mut db, &[b"SREM", b"full", b"m1"]);
         run(&mut db, &[b"SADD", b"full", b"1"]);
+        run(
+            &mut db,
+            &b"XREADGROUP GROUP g c STREAMS pel >".split(|b| *b == b' ').collect::<Vec<_>>(),
+        );
         let mut copy = Db::new();
         for command in all(&db).into_values().flatten() {
             let reply = run(&mut copy, &command.iter().map(|arg| &**arg).collect::<Vec<_>>());

@@ -62,6 +62,11 @@ impl Reply {
         self.bytes.split()
     }
 
+    /// Appends values that were written into another reply of the same protocol.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.bytes.extend_from_slice(&other.bytes);
+    }
+
     /// `+OK`.
     pub(crate) fn ok(&mut self) {
         self.bytes.extend_from_slice(b"+OK\r\n");

@@ -31,7 +31,7 @@ pub(super) fn rename(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
         return Err(NO_SUCH_KEY);
     }
     if args[1] != args[2] {
-        move_to(db, &args[1], &args[2]);
+        db.rename(&args[1], &args[2]);
     }
     reply.ok();
     Ok(())
@@ -43,19 +43,10 @@ pub(super) fn renamenx(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result
     }
     let free = !db.exists(&args[2]);
     if free {
-        move_to(db, &args[1], &args[2]);
+        db.rename(&args[1], &args[2]);
     }
     reply.int(free.into());
     Ok(())
-}
-
-fn move_to(db: &mut Db, from: &Bytes, to: &Bytes) {
-    if let Some((value, expiry)) = db.remove(from) {
-        db.set(to, value);
-        if expiry.is_some() {
-            db.set_expiry(to, expiry);
-        }
-    }
 }
 
 pub(super) fn move_key(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {

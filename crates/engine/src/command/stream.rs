@@ -186,7 +186,7 @@ pub(super) fn xtrim(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
         kept = stream.len();
     }
     if removed > 0 {
-        db.changed(key);
+        db.changed_for_watches(key);
         record_trim(db, key, kept);
     }
     reply.int(removed as i64);
@@ -205,7 +205,7 @@ pub(super) fn xdel(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     let ids: Vec<Id> = args[2..].iter().map(|arg| id(arg, 0)).collect::<Result<_>>()?;
     let removed = ids.into_iter().filter(|id| stream.remove(*id)).count();
     if removed > 0 {
-        db.changed(&args[1]);
+        db.changed_for_watches(&args[1]);
     }
     reply.int(removed as i64);
     Ok(())
@@ -253,7 +253,7 @@ pub(super) fn xsetid(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     stream.entries_added = added.unwrap_or(stream.entries_added);
     // Zero means not given.
     stream.max_deleted_id = deleted.filter(|id| *id != Id::MIN).unwrap_or(stream.max_deleted_id);
-    db.changed(&args[1]);
+    db.changed_unwatched();
     reply.ok();
     Ok(())
 }

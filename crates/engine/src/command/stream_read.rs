@@ -6,8 +6,7 @@ use super::args::{Options, int, is};
 use super::stream::id;
 use crate::db::{Blocking, Db};
 use crate::error::{
-    Error, NEGATIVE_TIMEOUT, NO_SUCH_KEY, Result, SYNTAX, TIMEOUT_NOT_INTEGER,
-    TIMEOUT_OUT_OF_RANGE, arity, subcommand, subcommand_syntax,
+    Error, NEGATIVE_TIMEOUT, Result, SYNTAX, TIMEOUT_NOT_INTEGER, TIMEOUT_OUT_OF_RANGE,
 };
 use crate::reply::{Protocol, Reply};
 use crate::value::Stream;
@@ -52,7 +51,7 @@ fn range(
 }
 
 /// Parses the bounds of a range: `-`, `+`, an id, or `(` and an id that is excluded.
-fn interval(start: &[u8], end: &[u8]) -> Result<(Id, Id)> {
+pub(super) fn interval(start: &[u8], end: &[u8]) -> Result<(Id, Id)> {
     let (start, open) = end_of_interval(start, 0)?;
     let start = if open { start.next() } else { Some(start) };
     let start = start.ok_or(Error::Fixed("ERR invalid start ID for the interval"))?;
@@ -61,7 +60,8 @@ fn interval(start: &[u8], end: &[u8]) -> Result<(Id, Id)> {
     Ok((start, end.ok_or(Error::Fixed("ERR invalid end ID for the interval"))?))
 }
 
-fn end_of_interval(arg: &[u8], missing_seq: u64) -> Result<(Id, bool)> {
+/// Parses one bound of a range, and whether it is excluded.
+pub(super) fn end_of_interval(arg: &[u8], missing_seq: u64) -> Result<(Id, bool)> {
     match arg {
         b"-" => Ok((Id::MIN, false)),
         b"+" => Ok((Id::MAX, false)),
@@ -70,44 +70,84 @@ fn end_of_interval(arg: &[u8], missing_seq: u64) -> Result<(Id, bool)> {
     }
 }
 
-pub(super) fn xread(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
-    let (mut block, mut most, mut options) = (None, 0, Options::new(&args[1..]));
-    let rest = loop {
-        let word = options.next().ok_or(SYNTAX)?;
-        let more = options.left() >= 1;
-        if is(word, "BLOCK") && more {
-            if db.blocking() == Blocking::Forbidden {
-                let name = String::from_utf8_lossy(&args[0]);
-                return Err(Error::quoting(format!(
-                    "ERR {name} command is not allowed with BLOCK option from scripts"
-                )));
+/// The options and streams of `XREAD` and `XREADGROUP`.
+#[derive(Debug)]
+pub(super) struct ReadOptions<'a> {
+    /// The time to wait in milliseconds; `None`: not at all, 0: without limit.
+    pub(super) block: Option<i64>,
+    /// The number of entries of each stream; 0: all.
+    pub(super) most: usize,
+    /// Group and consumer.
+    pub(super) group: Option<(&'a Bytes, &'a Bytes)>,
+    /// Whether entries count as acknowledged when they are delivered.
+    pub(super) no_ack: bool,
+    pub(super) keys: &'a [Bytes],
+    pub(super) ids: &'a [Bytes],
+}
+
+/// The command whose options are parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    Alone,
+    InGroup,
+}
+
+impl<'a> ReadOptions<'a> {
+    pub(super) fn parse(db: &Db, args: &'a [Bytes], reader: Reader) -> Result<Self> {
+        let (mut block, mut most, mut group, mut no_ack) = (None, 0, None, false);
+        let mut options = Options::new(&args[1..]);
+        let rest = loop {
+            let word = options.next().ok_or(SYNTAX)?;
+            let more = options.left() >= 1;
+            if is(word, "BLOCK") && more {
+                refuse_in_script(db, &args[0])?;
+                block = Some(timeout_ms(db, options.value()?)?);
+            } else if is(word, "COUNT") && more {
+                most = int(options.value()?)?.max(0) as usize;
+            } else if is(word, "STREAMS") && more {
+                break options.rest();
+            } else if is(word, "GROUP") && options.left() >= 2 {
+                refuse_alone(reader, GROUP_ALONE)?;
+                group = Some((options.value()?, options.value()?));
+            } else if is(word, "NOACK") {
+                refuse_alone(reader, NOACK_ALONE)?;
+                no_ack = true;
+            } else {
+                return Err(SYNTAX);
             }
-            block = Some(timeout_ms(db, options.value()?)?);
-        } else if is(word, "COUNT") && more {
-            most = int(options.value()?)?.max(0) as usize;
-        } else if is(word, "STREAMS") && more {
-            break options.rest();
-        } else if is(word, "GROUP") && options.left() >= 2 {
+        };
+        if !rest.len().is_multiple_of(2) {
             return Err(Error::Fixed(
-                "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.",
+                "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be \
+                 specified.",
             ));
-        } else if is(word, "NOACK") {
-            return Err(Error::Fixed(
-                "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.",
-            ));
-        } else {
-            return Err(SYNTAX);
         }
-    };
-    if !rest.len().is_multiple_of(2) {
-        return Err(Error::Fixed(
-            "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be \
-             specified.",
-        ));
+        let (keys, ids) = rest.split_at(rest.len() / 2);
+        Ok(Self { block, most, group, no_ack, keys, ids })
     }
-    let (keys, given) = rest.split_at(rest.len() / 2);
+}
+
+const GROUP_ALONE: Error =
+    Error::Fixed("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.");
+const NOACK_ALONE: Error =
+    Error::Fixed("ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.");
+
+fn refuse_alone(reader: Reader, error: Error) -> Result {
+    if reader == Reader::Alone { Err(error) } else { Ok(()) }
+}
+
+fn refuse_in_script(db: &Db, name: &[u8]) -> Result {
+    if db.blocking() != Blocking::Forbidden {
+        return Ok(());
+    }
+    let name = String::from_utf8_lossy(name);
+    Err(Error::quoting(format!("ERR {name} command is not allowed with BLOCK option from scripts")))
+}
+
+pub(super) fn xread(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
+    let ReadOptions { block, most, keys, ids, .. } = ReadOptions::parse(db, args, Reader::Alone)?;
     let mut after = Vec::with_capacity(keys.len());
-    for (key, arg) in keys.iter().zip(given) {
+    for (key, arg) in keys.iter().zip(ids) {
         let stream = db.read::<Stream>(key)?;
         after.push(match &**arg {
             b"$" => stream.map_or(Id::MIN, |stream| stream.last_id),
@@ -125,15 +165,24 @@ pub(super) fn xread(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
     }
     let denied = block.is_none_or(|timeout| {
         // `$` means the last id at the time of the call.
-        let head = &args[..args.len() - after.len()];
         let ids = after.iter().map(|id| Bytes::from(id.to_string()));
-        let again: Vec<Bytes> = head.iter().cloned().chain(ids).collect();
-        !db.request_block(&again, keys, timeout)
+        let head = [Bytes::from_static(b"XREAD")];
+        let again = head.into_iter().chain(blocked_options(most)).chain(keys.iter().cloned());
+        !db.request_block(&again.chain(ids).collect::<Vec<_>>(), keys, timeout)
     });
     if denied {
         reply.nil_array();
     }
     Ok(())
+}
+
+/// The options of a blocked read when it is run again. A client that gave no count gets at most 1000
+/// entries after waiting, as in Redis.
+pub(super) fn blocked_options(most: usize) -> [Bytes; 5] {
+    let count = if most == 0 { 1000 } else { most };
+    let words = [&b"COUNT"[..], b"BLOCK", b"0", b"STREAMS"].map(Bytes::from_static);
+    let [count_word, block, zero, streams] = words;
+    [count_word, Bytes::from(count.to_string()), block, zero, streams]
 }
 
 /// Replies with the entries after the given ids; `false` if there are none.
@@ -154,22 +203,30 @@ fn read_after(
     if ready.is_empty() {
         return Ok(false);
     }
-    let flat = reply.protocol() == Protocol::Resp3;
-    if flat {
-        reply.map(ready.len());
-    } else {
-        reply.array(ready.len());
-    }
+    show_streams(ready.len(), reply);
     for (key, start) in ready {
-        if !flat {
-            reply.array(2);
-        }
-        reply.bulk(key);
+        show_stream(key, reply);
         let stream = db.read::<Stream>(key)?;
         let entries = stream.into_iter().flat_map(|stream| stream.range(start, Id::MAX));
         show(&entries.take(most).collect::<Vec<_>>(), reply);
     }
     Ok(true)
+}
+
+/// The header of a reply about several streams: a map in RESP 3, an array of pairs in RESP 2.
+pub(super) fn show_streams(count: usize, reply: &mut Reply) {
+    match reply.protocol() {
+        Protocol::Resp2 => reply.array(count),
+        Protocol::Resp3 => reply.map(count),
+    }
+}
+
+/// The name of a stream in such a reply; its entries follow.
+pub(super) fn show_stream(key: &[u8], reply: &mut Reply) {
+    if reply.protocol() == Protocol::Resp2 {
+        reply.array(2);
+    }
+    reply.bulk(key);
 }
 
 fn timeout_ms(db: &Db, arg: &[u8]) -> Result<i64> {
@@ -180,92 +237,19 @@ fn timeout_ms(db: &Db, arg: &[u8]) -> Result<i64> {
     ms.checked_add(db.now_ms()).map(|_| ms).ok_or(TIMEOUT_OUT_OF_RANGE)
 }
 
-fn show(entries: &[Entry<'_>], reply: &mut Reply) {
+/// An array of entries.
+pub(super) fn show(entries: &[Entry<'_>], reply: &mut Reply) {
     reply.array(entries.len());
     for entry in entries {
         show_entry(entry, reply);
     }
 }
 
-fn show_entry(entry: &Entry<'_>, reply: &mut Reply) {
+/// An entry: its id and its fields.
+pub(super) fn show_entry(entry: &Entry<'_>, reply: &mut Reply) {
     let texts = entry.texts();
     reply.array(2);
     reply.bulk(entry.id.to_string().as_bytes());
     reply.array(texts.len());
     texts.iter().for_each(|text| reply.bulk(text));
-}
-
-pub(super) fn xinfo(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result {
-    let word = String::from_utf8_lossy(&args[1]).to_lowercase();
-    match (word.as_str(), args.len()) {
-        ("stream", 3..) => {}
-        ("stream", _) => return Err(arity("xinfo|stream")),
-        _ => return Err(subcommand("xinfo", &args[1])),
-    }
-    let stream = db.read::<Stream>(&args[2])?.ok_or(NO_SUCH_KEY)?;
-    let full = full_form(args)?;
-    reply.map(if full.is_some() { 9 } else { 10 });
-    describe(stream, reply);
-    match full {
-        Some(most) => {
-            reply.bulk(b"entries");
-            show(&stream.range(Id::MIN, Id::MAX).take(most).collect::<Vec<_>>(), reply);
-            reply.bulk(b"groups");
-            reply.array(0);
-        }
-        None => {
-            reply.bulk(b"groups");
-            reply.int(0);
-            let mut ends = stream.range(Id::MIN, Id::MAX);
-            let first = ends.next();
-            let last = ends.next_back().or(first);
-            for (name, entry) in [("first-entry", first), ("last-entry", last)] {
-                reply.bulk(name.as_bytes());
-                match entry {
-                    Some(entry) => show_entry(&entry, reply),
-                    None => reply.nil(),
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The number of entries of `[FULL [COUNT n]]`; `None` for the short form.
-fn full_form(args: &[Bytes]) -> Result<Option<usize>> {
-    let error = || subcommand_syntax("xinfo", &args[1]);
-    match &args[3..] {
-        [] => Ok(None),
-        [full] if is(full, "FULL") => Ok(Some(10)),
-        [full, word, count] if is(full, "FULL") && is(word, "COUNT") => {
-            Ok(Some(match int(count)? {
-                0 => usize::MAX,
-                count => usize::try_from(count).unwrap_or(10),
-            }))
-        }
-        _ => Err(error()),
-    }
-}
-
-/// The fields common to both forms of `XINFO STREAM`.
-fn describe(stream: &Stream, reply: &mut Reply) {
-    let numbers = [
-        ("length", stream.len()),
-        ("radix-tree-keys", stream.blocks()),
-        ("radix-tree-nodes", stream.blocks() + 1),
-    ];
-    for (name, value) in numbers {
-        reply.bulk(name.as_bytes());
-        reply.int(value as i64);
-    }
-    let ids =
-        [("last-generated-id", stream.last_id), ("max-deleted-entry-id", stream.max_deleted_id)];
-    for (name, id) in ids {
-        reply.bulk(name.as_bytes());
-        reply.bulk(id.to_string().as_bytes());
-    }
-    reply.bulk(b"entries-added");
-    reply.int(stream.entries_added as i64);
-    reply.bulk(b"recorded-first-entry-id");
-    reply.bulk(stream.first_id().to_string().as_bytes());
 }

@@ -22,7 +22,8 @@ const CONTAINERS: &[(&str, &[(&str, i32)])] = &[
     ("pubsub", &[("channels", -2), ("numpat", 2), ("numsub", -2), ("shardchannels", -2), ("shardnumsub", -2)]),
     ("script", &[("exists", -3), ("flush", -2), ("help", 2), ("kill", 2), ("load", 3)]),
     ("slowlog", &[("get", -2), ("len", 2), ("reset", 2)]),
-    ("xinfo", &[("stream", -3)]),
+    ("xgroup", &[("create", -5), ("createconsumer", 5), ("delconsumer", 5), ("destroy", 4), ("setid", -5)]),
+    ("xinfo", &[("consumers", 4), ("groups", 3), ("stream", -3)]),
 ];
 
 /// The subcommand of a call.

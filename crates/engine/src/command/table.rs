@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 
 use super::{
     BLOCKING, CONNECTION, Command, FAST, Flags, GROW, Keys, NO_AUTH, NO_MULTI, NO_SCRIPT,
-    NOT_QUEUED, READ, SUBCOMMANDS, WHILE_SUBSCRIBED, WRITE, bitfield, bitmap, dump_restore, expire,
-    hash, key, list, list_move, scan, server, set, set_algebra, sort, stream, stream_read, string,
+    NOT_QUEUED, READ, SUBCOMMANDS, WHILE_SUBSCRIBED, WRITE, bitfield, bitmap, claim, dump_restore,
+    expire, group, group_read, hash, key, list, list_move, pending, scan, server, set, set_algebra,
+    sort, stream, stream_info, stream_read, string,
     zset, zset_algebra, zset_range,
 };
 
@@ -212,12 +213,18 @@ pub(crate) static COMMANDS: &[Command] = &[
     row("zunion", -3, READ, NO_KEY, zset_algebra::zunion),
     row("zunionstore", -4, WG, ONE, zset_algebra::zunionstore),
     // Streams
+    row("xack", -4, WF, ONE, pending::xack),
     row("xadd", -5, WGF, ONE, stream::xadd),
+    row("xautoclaim", -6, WF, ONE, claim::xautoclaim),
+    row("xclaim", -6, WF, ONE, claim::xclaim),
     row("xdel", -3, WF, ONE, stream::xdel),
-    row("xinfo", -2, READ.and(SUBCOMMANDS), (2, 2, 1), stream_read::xinfo),
+    row("xgroup", -2, WRITE.and(SUBCOMMANDS), (2, 2, 1), group::xgroup),
+    row("xinfo", -2, READ.and(SUBCOMMANDS), (2, 2, 1), stream_info::xinfo),
     row("xlen", 2, RF, ONE, stream_read::xlen),
+    row("xpending", -3, READ, ONE, pending::xpending),
     row("xrange", -4, READ, ONE, stream_read::xrange),
     row("xread", -4, READ.and(BLOCKING), NO_KEY, stream_read::xread),
+    row("xreadgroup", -7, WW, NO_KEY, group_read::xreadgroup),
     row("xrevrange", -4, READ, ONE, stream_read::xrevrange),
     row("xsetid", -3, WGF, ONE, stream::xsetid),
     row("xtrim", -4, WRITE, ONE, stream::xtrim),

@@ -160,6 +160,17 @@ impl Keyspace {
         *self.awaited.entry(Blob::new(key)).or_default() += 1;
     }
 
+    pub(super) fn is_awaited(&self, key: &[u8]) -> bool {
+        self.awaited.contains_key(key)
+    }
+
+    /// The keys that clients are blocked on, sorted.
+    pub(super) fn awaited(&self) -> Vec<Blob> {
+        let mut keys: Vec<Blob> = self.awaited.keys().cloned().collect();
+        keys.sort();
+        keys
+    }
+
     pub(super) fn release_key(&mut self, key: &[u8]) {
         if let Some(count) = self.awaited.get_mut(key) {
             *count -= 1;

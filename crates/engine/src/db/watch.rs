@@ -46,6 +46,16 @@ impl Db {
         self.spaces[db].release_key(key);
     }
 
+    /// Counts a client blocked on a stream: from now on the end of a stream makes its key ready.
+    pub(crate) fn add_stream_reader(&mut self) {
+        self.stream_readers += 1;
+    }
+
+    /// Reverses one [`Db::add_stream_reader`].
+    pub(crate) fn remove_stream_reader(&mut self) {
+        self.stream_readers -= 1;
+    }
+
     /// Whether a client is blocked on a key that has changed since the last [`Db::take_ready`].
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()

@@ -9,7 +9,8 @@
 //! Keys become ready while a command, script or transaction runs. Blocked clients are served after the
 //! whole of it, in the order in which they blocked. A command is run again only if the key holds the type
 //! it wants: `BLPOP` stays blocked while the key is a hash. A client that waits for several keys is served
-//! from the key that became ready, as in Redis 7.0.
+//! from the key that became ready, as in Redis 7.0. `XREADGROUP` is answered with an error when its stream or
+//! its group is gone.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -24,9 +25,13 @@ use crate::db::{BlockRequest, Blocking};
 use crate::journal::{Journal, Position};
 use crate::number::parse_int;
 use crate::reply::{Protocol, Reply};
+use crate::value::Value;
 
 const ZERO: Bytes = Bytes::from_static(b"0");
 const ONE: Bytes = Bytes::from_static(b"1");
+const STREAM: &str = "stream";
+const GROUP_GONE: &str = "NOGROUP the consumer group this client was blocked on no longer exists";
+const STREAM_GONE: &str = "UNBLOCKED the stream key no longer exists";
 
 /// A blocked command and the keys it waits for.
 #[derive(Debug)]
@@ -39,6 +44,8 @@ pub(super) struct BlockedCommand {
     wants: &'static str,
     /// The record whose sync the command waits for (`WAITAOF`), instead of a key.
     until: Option<Position>,
+    /// The consumer group of `XREADGROUP`.
+    group: Option<Bytes>,
 }
 
 /// The blocked clients, by key and by deadline.
@@ -89,12 +96,17 @@ impl Executor {
         // Copied, because the arguments are slices of a network buffer that they would keep alive.
         let args: Vec<Bytes> = wait.args.iter().map(|arg| Bytes::copy_from_slice(arg)).collect();
         let wants = wanted_type(&args[0]);
+        if wants == STREAM {
+            self.db.add_stream_reader();
+        }
+        let group = args[0].eq_ignore_ascii_case(b"XREADGROUP").then(|| args[2].clone());
         session.blocked = Some(BlockedCommand {
             args,
             db,
             keys,
             deadline_ms: wait.deadline_ms,
             wants,
+            group,
             until: None,
         });
     }
@@ -114,6 +126,7 @@ impl Executor {
             keys: Vec::new(),
             deadline_ms,
             wants: "",
+            group: None,
             until: Some(until),
         });
         if let Some(deadline) = deadline_ms {
@@ -156,6 +169,9 @@ impl Executor {
         if let Some(until) = blocked.until {
             self.blocked.syncs.remove(&(until, client));
         }
+        if blocked.wants == STREAM {
+            self.db.remove_stream_reader();
+        }
         self.blocked.clients -= 1;
         true
     }
@@ -175,16 +191,17 @@ impl Executor {
         let clients: Vec<ClientId> = queue.iter().copied().collect();
         for client in clients {
             self.db.select(db);
-            let Some(kind) = self.db.value(&queue_key.1).map(|value| value.type_name()) else {
-                return;
-            };
             let Some(session) = self.sessions.get(&client) else { continue };
-            let Some(blocked) = session.blocked.as_ref().filter(|blocked| blocked.wants == kind)
-            else {
-                continue;
+            let Some(blocked) = &session.blocked else { continue };
+            let args = match blocked.chance(self.db.value(&queue_key.1)) {
+                Chance::None => continue,
+                Chance::Lost(reason) => {
+                    self.unblock_with(client, |reply| reply.error(reason));
+                    continue;
+                }
+                Chance::Run => narrowed(&blocked.args, &queue_key.1),
             };
             let mut reply = Reply::new(session.protocol);
-            let args = narrowed(&blocked.args, &queue_key.1);
             self.db.set_blocking(Blocking::Allowed);
             command::call(&mut self.db, &args, &mut reply);
             if self.db.take_block_request().is_none() {
@@ -255,6 +272,32 @@ pub(super) fn reply_synced(local: i64, reply: &mut Reply) {
     reply.int(0);
 }
 
+/// What a ready key means for a blocked command.
+#[derive(Debug, PartialEq, Eq)]
+enum Chance {
+    /// The command stays blocked.
+    None,
+    /// The command is run again.
+    Run,
+    /// The command can never succeed and is answered with this error.
+    Lost(&'static str),
+}
+
+impl BlockedCommand {
+    fn chance(&self, value: Option<&Value>) -> Chance {
+        match (value, &self.group) {
+            (Some(Value::Stream(stream)), Some(group))
+                if !stream.groups.contains_key(&group[..]) =>
+            {
+                Chance::Lost(GROUP_GONE)
+            }
+            (Some(value), _) if value.type_name() == self.wants => Chance::Run,
+            (_, Some(_)) => Chance::Lost(STREAM_GONE),
+            (_, None) => Chance::None,
+        }
+    }
+}
+
 /// The blocked command restricted to the ready key; the other keys are not looked at, not even for
 /// their type.
 fn narrowed(args: &[Bytes], key: &[u8]) -> Vec<Bytes> {
@@ -266,9 +309,12 @@ fn narrowed(args: &[Bytes], key: &[u8]) -> Vec<Bytes> {
             let options = args.get(3 + count..).unwrap_or_default();
             [&[ZERO, ONE, key], options].concat()
         }
-        b"xread" => {
-            let streams = args.iter().position(|arg| arg.eq_ignore_ascii_case(b"streams"));
-            let (head, pairs) = args.split_at(streams.map_or(args.len(), |at| at + 1));
+        name @ (b"xread" | b"xreadgroup") => {
+            // A group or a consumer may be called `streams`.
+            let skipped = if name == b"xread" { 1 } else { 4 };
+            let options = args.get(skipped..).unwrap_or_default();
+            let streams = options.iter().position(|arg| arg.eq_ignore_ascii_case(b"streams"));
+            let (head, pairs) = args.split_at(streams.map_or(args.len(), |at| skipped + at + 1));
             let (keys, ids) = pairs.split_at(pairs.len() / 2);
             let found = keys.iter().zip(ids).find(|(other, _)| **other == key);
             [&head[1..], &[key], &[found.map_or(ZERO, |(_, id)| id.clone())]].concat()
@@ -283,7 +329,7 @@ fn narrowed(args: &[Bytes], key: &[u8]) -> Vec<Bytes> {
 fn wanted_type(command: &[u8]) -> &'static str {
     match command.first().zip(command.get(1)) {
         Some((_, b'z' | b'Z')) => "zset",
-        Some((b'x' | b'X', _)) => "stream",
+        Some((b'x' | b'X', _)) => STREAM,
         _ => "list",
     }
 }
@@ -303,6 +349,11 @@ mod tests {
                 "XREAD COUNT 2 BLOCK 0 STREAMS a b a 1-0 2-0 3-0",
                 "a",
                 "XREAD COUNT 2 BLOCK 0 STREAMS a 1-0",
+            ),
+            (
+                "XREADGROUP GROUP streams streams NOACK COUNT 2 BLOCK 0 STREAMS a b > >",
+                "b",
+                "XREADGROUP GROUP streams streams NOACK COUNT 2 BLOCK 0 STREAMS b >",
             ),
             ("BLMOVE a b LEFT RIGHT 0", "a", "BLMOVE a b LEFT RIGHT 0"),
         ] {
@@ -328,6 +379,7 @@ mod tests {
             ("bzpopmax", "zset"),
             ("bzpopmin", "zset"),
             ("xread", "stream"),
+            ("xreadgroup", "stream"),
         ];
         assert_eq!(found, expected);
     }

@@ -3,13 +3,16 @@
 //! Entries are stored in blocks, as in Redis: up to 100 entries or about 4096 bytes each. An entry
 //! with the same fields as the first of its block stores only values. `MAXLEN ~` removes whole
 //! blocks, so a block must be full exactly when Redis's is. `stream/listpack.rs` computes the size
-//! of a block in Redis's form.
+//! of a block in Redis's form. Consumer groups are part of the stream: `stream/group.rs`.
 
+pub(crate) mod group;
+mod lag;
 mod listpack;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
+use self::group::Group;
 use super::packed;
 use crate::blob::Blob;
 use crate::number::parse_uint;
@@ -94,6 +97,8 @@ pub(crate) struct Stream {
     pub(crate) max_deleted_id: Id,
     /// The number of entries ever added.
     pub(crate) entries_added: u64,
+    /// The consumer groups by name.
+    pub(crate) groups: BTreeMap<Blob, Group>,
 }
 
 #[derive(Debug, Clone)]
@@ -245,7 +250,29 @@ impl Stream {
             let texts: usize = block.entries.iter().map(|entry| entry.texts.len()).sum();
             block.entries.capacity() * size_of::<Stored>() + texts + size_of::<Block>()
         };
-        self.blocks.iter().map(block).sum()
+        let group = |(name, group): (&Blob, &Group)| {
+            size_of::<Blob>() + name.heap_size() + size_of::<Group>() + group.heap_size()
+        };
+        self.blocks.iter().map(block).sum::<usize>() + self.groups.iter().map(group).sum::<usize>()
+    }
+
+    /// Runs `work` on the stream and one of its groups; `None` if there is no such group.
+    pub(crate) fn with_group<T>(
+        &mut self,
+        name: &[u8],
+        work: impl FnOnce(&Self, &mut Group) -> T,
+    ) -> Option<T> {
+        let mut group = std::mem::take(self.groups.get_mut(name)?);
+        let result = work(self, &mut group);
+        if let Some(place) = self.groups.get_mut(name) {
+            *place = group;
+        }
+        Some(result)
+    }
+
+    /// The entry with this id.
+    pub(crate) fn entry(&self, id: Id) -> Option<Entry<'_>> {
+        self.range(id, id).next()
     }
 }
 

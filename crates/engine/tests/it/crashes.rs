@@ -1,7 +1,7 @@
 //! The server is killed with `kill -9` at random moments while clients write in parallel.
 //!
 //! Every client counts 1, 2, 3 … with its own kind of write: a counter, a list, a hash, a transaction, a
-//! script, several keys in turn, a pipeline. It notes the last number sent and the last one acknowledged.
+//! script, several keys in turn, a pipeline, a consumer group. It notes the last number sent and the last one acknowledged.
 //! After the restart a client's keys must hold exactly 1 … m, where m includes all acknowledged numbers:
 //!
 //! ```text
@@ -39,9 +39,11 @@ enum Way {
     Pipeline,
     /// Moves between lists: an item is always in exactly one list.
     Moves,
+    /// Entries of a stream, read by a consumer group; odd ones are acknowledged.
+    Group,
 }
 
-const WAYS: [Way; 8] = [
+const WAYS: [Way; 9] = [
     Way::Counter,
     Way::List,
     Way::Hash,
@@ -50,7 +52,12 @@ const WAYS: [Way; 8] = [
     Way::Turns,
     Way::Pipeline,
     Way::Moves,
+    Way::Group,
 ];
+
+/// Adds an entry to a stream that has the consumer group `g`.
+const ADD_FOR_GROUP: &str = "redis.pcall('xgroup', 'create', KEYS[1], 'g', '0', 'mkstream') \
+                             return redis.call('xadd', KEYS[1], ARGV[1] .. '-1', 'n', ARGV[1])";
 
 /// A client's knowledge when the server has died.
 #[derive(Debug, Default)]
@@ -90,6 +97,14 @@ impl Way {
                 request(&["rpush", &self.key("from"), &number]),
                 request(&["lmove", &self.key("from"), &self.key("to"), "left", "right"]),
             ],
+            Self::Group => {
+                let key = self.key("stream");
+                vec![
+                    request(&["eval", ADD_FOR_GROUP, "1", &key, &number]),
+                    request(&read_new(&key)),
+                    acknowledged_if_odd(&key, n),
+                ]
+            }
         }
     }
 
@@ -170,8 +185,53 @@ impl Way {
                 }
                 moved + left
             }
+            Self::Group => self.found_in_group(client),
         }
     }
+
+    /// The number of entries; what the group has delivered and not acknowledged must follow from it.
+    fn found_in_group(self, client: &mut Wire) -> u64 {
+        let key = self.key("stream");
+        let added = client.call(&["xlen", &key]).int() as u64;
+        if added == 0 {
+            return 0;
+        }
+        let before = pending(client, &key);
+        let last = before.iter().copied().max().unwrap_or(0);
+        let old: Vec<u64> = before.into_iter().filter(|n| *n < added).collect();
+        // The entry before the last one was answered completely.
+        let evens: Vec<u64> = (2..added).step_by(2).collect();
+        assert_eq!(old, evens, "{added} added, {last} delivered last");
+        // The last entry may not be delivered or acknowledged yet: both are done now.
+        client.call(&read_new(&key));
+        client.stream.write_all(&acknowledged_if_odd(&key, added)).unwrap();
+        client.read().unwrap();
+        assert_eq!(pending(client, &key), (2..=added).step_by(2).collect::<Vec<u64>>());
+        added
+    }
+}
+
+fn read_new(key: &str) -> [&str; 7] {
+    ["xreadgroup", "group", "g", "c", "streams", key, ">"]
+}
+
+fn acknowledged_if_odd(key: &str, n: u64) -> Vec<u8> {
+    if n.is_multiple_of(2) {
+        return request(&["ping"]);
+    }
+    request(&["xack", key, "g", &format!("{n}-1")])
+}
+
+/// The numbers of all pending entries, each of which was delivered once.
+fn pending(client: &mut Wire, key: &str) -> Vec<u64> {
+    let reply = client.call(&["xpending", key, "g", "-", "+", "1000000"]);
+    let Value::Array(entries) = reply else { panic!("not an array: {reply:?}") };
+    let number = |entry: &Value| {
+        let Value::Array(parts) = entry else { panic!("not an entry: {entry:?}") };
+        assert_eq!((parts[1].text(), parts[3].int()), ("c".to_owned(), 1), "{entry:?}");
+        parts[0].text().split('-').next().unwrap_or_default().parse().unwrap()
+    };
+    entries.iter().map(number).collect()
 }
 
 fn items(reply: Value) -> Vec<i64> {

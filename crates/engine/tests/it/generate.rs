@@ -278,6 +278,15 @@ impl Generator {
                 1..4 => self.pick(&["-", "+"]).to_owned(),
                 _ => format!("{}{}", self.pick(&["[", "("]), char::from(b'a' + self.below(8) as u8)),
             },
+            // Consumer groups and consumers.
+            b"g" => match self.below(40) {
+                0 => self.pick(&["", "nosuch", "STREAMS"]).to_owned(),
+                _ => self.pick(&["g1", "g1", "g2"]).to_owned(),
+            },
+            b"c" => match self.below(40) {
+                0 => self.pick(&["", "a-consumer-with-a-rather-long-name", "COUNT"]).to_owned(),
+                _ => format!("c{}", self.below(4)),
+            },
             b"id" => self.id(),
             b"open" => format!("({}", self.id()),
             // New ids ascend over time; the last possible id is rare, because none can follow it.

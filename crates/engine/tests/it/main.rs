@@ -9,6 +9,7 @@ mod disk;
 mod documented;
 mod edges;
 mod generate;
+mod groups;
 mod hostile;
 mod limits;
 mod loops;

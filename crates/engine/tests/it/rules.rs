@@ -15,6 +15,7 @@
 //! | `OBJECT ENCODING` of sets | a list for a table | from 7.2 on, small sets are lists; `newer.rs` tests it |
 //! | `OBJECT REFCOUNT/IDLETIME`, `MEMORY USAGE` | same type | implementation details |
 //! | `XINFO STREAM` | without `radix-tree-nodes` | implementation detail |
+//! | `XINFO`, `XPENDING` | idle times and times within two seconds | the clocks are read at different times |
 
 /// A parsed reply.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,7 +109,10 @@ pub(crate) fn same(args: &[Vec<u8>], ours: &[u8], theirs: &[u8], ordered: Ordere
         (b"OBJECT", b"REFCOUNT" | b"IDLETIME") | (b"MEMORY", _) => {
             matches!((ours, theirs), (Tree::Int(_), Tree::Int(_)))
         }
-        (b"XINFO", _) => without_nodes(ours) == without_nodes(theirs),
+        (b"XINFO", b"STREAM") => alike(&without_nodes(ours), &without_nodes(theirs), is_time),
+        (b"XINFO", b"CONSUMERS") => alike(&ours, &theirs, |items, at| is_after(items, at, b"idle")),
+        // Entry, consumer, idle time, deliveries.
+        (b"XPENDING", _) => alike(&ours, &theirs, |items, at| items.len() == 4 && at == 2),
         _ => false,
     }
 }
@@ -164,6 +168,32 @@ fn near(ours: &Tree, theirs: &Tree, most: i64) -> bool {
 
 fn string_encoding(tree: &Tree) -> bool {
     matches!(tree, Tree::Bulk(word) if [&b"int"[..], b"embstr", b"raw"].contains(&&**word))
+}
+
+/// Whether two replies are equal, except for times, which may differ by two seconds.
+fn alike(ours: &Tree, theirs: &Tree, is_time: fn(&[Tree], usize) -> bool) -> bool {
+    match (ours, theirs) {
+        (Tree::Array(our_kind, our_items), Tree::Array(their_kind, their_items)) => {
+            let pairs = our_items.iter().zip(their_items).enumerate();
+            our_kind == their_kind
+                && our_items.len() == their_items.len()
+                && pairs.into_iter().all(|(at, (ours, theirs))| {
+                    ours == theirs
+                        || is_time(our_items, at) && near(ours, theirs, 2000)
+                        || alike(ours, theirs, is_time)
+                })
+        }
+        _ => ours == theirs,
+    }
+}
+
+/// Whether an element is a time in milliseconds since 1970.
+fn is_time(items: &[Tree], at: usize) -> bool {
+    matches!(items[at], Tree::Int(ms) if ms > 1_000_000_000_000)
+}
+
+fn is_after(items: &[Tree], at: usize, name: &[u8]) -> bool {
+    at > 0 && items[at - 1] == Tree::Bulk(name.to_vec())
 }
 
 fn without_nodes(mut tree: Tree) -> Tree {

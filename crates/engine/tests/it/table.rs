@@ -9,7 +9,7 @@ use crate::rules::{Tree, parse};
 
 /// Containers: Redis has flags and keys on their subcommands, the engine on the container. The last
 /// two concern connections or describe the server itself.
-const EXCEPT: [&str; 6] = ["object", "memory", "xinfo", "command", "select", "ping"];
+const EXCEPT: [&str; 7] = ["object", "memory", "xgroup", "xinfo", "command", "select", "ping"];
 
 /// Commands that Redis 7.0 lacks and 7.2 has.
 const NEWER: [&str; 1] = ["waitaof"];

@@ -61,9 +61,37 @@ fn the_dollar_of_a_stream_is_fixed_at_the_call() {
     run(&mut db, &args("XADD s 5-0 f v"));
     assert_eq!(run(&mut db, &args("XREAD BLOCK 0 STREAMS s $")), "");
     let wait = db.take_block_request().unwrap();
-    assert_eq!(wait.args, args("XREAD BLOCK 0 STREAMS s 5-0"));
+    assert_eq!(wait.args, args("XREAD COUNT 1000 BLOCK 0 STREAMS s 5-0"));
     run(&mut db, &args("XADD s 6-0 f v"));
     assert!(run(&mut db, &wait.args).contains("6-0"));
+}
+
+#[test]
+fn a_group_waits_for_new_entries_only() {
+    let mut db = blocking_db();
+    run(&mut db, &args("XADD s 5-0 f v"));
+    run(&mut db, &args("XGROUP CREATE s g $"));
+    assert_eq!(run(&mut db, &args("XREADGROUP GROUP g c NOACK BLOCK 0 STREAMS s >")), "");
+    let wait = db.take_block_request().unwrap();
+    assert_eq!(wait.args, args("XREADGROUP GROUP g c NOACK COUNT 1000 BLOCK 0 STREAMS s >"));
+    let history = "*1\r\n*2\r\n$1\r\ns\r\n*0\r\n";
+    assert_eq!(run(&mut db, &args("XREADGROUP GROUP g c BLOCK 0 STREAMS s 0")), history);
+    run(&mut db, &args("XADD s 6-0 f v"));
+    assert!(run(&mut db, &wait.args).contains("6-0"));
+    assert!(db.take_block_request().is_none());
+}
+
+#[test]
+fn the_end_of_a_stream_makes_its_key_ready_for_stream_readers() {
+    for end in ["DEL s", "SET s v", "FLUSHALL", "RENAME s t", "XGROUP DESTROY s g"] {
+        let mut db = blocking_db();
+        run(&mut db, &args("XGROUP CREATE s g $ MKSTREAM"));
+        db.await_key(0, b"s");
+        assert!(db.take_ready().is_empty());
+        db.add_stream_reader();
+        run(&mut db, &args(end));
+        assert_eq!(db.take_ready().len(), 1, "{end}");
+    }
 }
 
 #[test]
@@ -86,6 +114,10 @@ fn effects_are_absolute_and_never_wait() {
         "XADD s MAXLEN ~ 100 * f v",
         "INCRBYFLOAT n 1.5",
         "GETDEL k",
+        "XGROUP CREATE s g 0",
+        "XREADGROUP GROUP g c BLOCK 0 STREAMS s >",
+        "XCLAIM s g d 0 1000-0 IDLE 400",
+        "XACK s g 1000-0",
     ] {
         run(&mut db, &args(line));
     }
@@ -104,6 +136,11 @@ fn effects_are_absolute_and_never_wait() {
         "XADD s 1000-0 f v",
         "SET n 1.5 KEEPTTL",
         "DEL k",
+        "XGROUP.POSITION s g 0-0 -1",
+        "XGROUP.POSITION s g 1000-0 1",
+        "XGROUP.CONSUMER s g c 1000 1000-0 1000 1",
+        "XGROUP.CONSUMER s g d 1000 1000-0 600 2",
+        "XACK s g 1000-0",
     ];
     assert_eq!(effects, expected);
 }

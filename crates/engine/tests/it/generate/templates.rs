@@ -72,16 +72,27 @@ pub(crate) const TEMPLATES: &[&str] = &[
     "XDEL <x> <id>+", "XLEN <x>", "XRANGE <x> {-|<id>|<open>} {+|<id>|<open>} [COUNT <i>]", "XREVRANGE <x> {+|<id>} {-|<id>} [COUNT <i>]", "XRANGE <x> - +",
     "XREAD [COUNT <i>] STREAMS <x> {$|<id>}", "XREAD STREAMS <x> <x> {0|<id>} {>|<id>|$}", "XREAD [COUNT <n>] BLOCK <wait> STREAMS <x> {$|<id>}",
     "XREAD [{GROUP a b|NOACK}] [STREAMS] <x> <id>", "XINFO STREAM <x>", "XINFO STREAM <x> [{FULL|FULL COUNT <i>|HALF}]", "XINFO {NOPE|STREAM}", "XSETID <x> <newid> [ENTRIESADDED <i>] [MAXDELETEDID <id>]",
+    // Consumer groups. Idle times are far below or far above the limits, so that the speed of a server does not matter.
+    "XGROUP CREATE <x> <g> {$|0|<id>} [MKSTREAM] [ENTRIESREAD <i>]", "XGROUP CREATE <x> <g> 0", "XGROUP CREATE xbig <g> {0|$} MKSTREAM", "XGROUP SETID <x> <g> {$|0|-|+|<id>} [ENTRIESREAD <i>] [MKSTREAM]",
+    "XGROUP CREATECONSUMER <x> <g> <c>", "XGROUP {NOPE|CREATE|DESTROY <x>|SETID <x> <g>}", "XGROUP CREATE <x> <g> 0 MKSTREAM ENTRIESREAD 1 MKSTREAM",
+    "XREADGROUP GROUP <g> <c> [COUNT <i>] [NOACK] STREAMS <x> >", "XREADGROUP GROUP <g> <c> COUNT <n> STREAMS <x> >", "XREADGROUP GROUP <g> <c> COUNT 2 STREAMS <x> >", "XREADGROUP GROUP <g> <c> [COUNT <n>] STREAMS <x> <id>", "XREADGROUP GROUP <g> <c> STREAMS <x> 0",
+    "XREADGROUP GROUP <g> <c> [COUNT 1] STREAMS <x> <x> {>|0|$} {>|<id>}", "XREADGROUP [NOACK] GROUP <g> <c> BLOCK <wait> STREAMS <x> {>|0}", "XREADGROUP {COUNT 1|GROUP a} [NOACK] STREAMS <x> >",
+    "XACK <x> <g> <id>+", "XACK <x> <g> <id>+", "XPENDING <x> <g>", "XPENDING <x> <g> - + 10", "XPENDING <x> <g> [IDLE {0|250000}] {-|<id>|<open>} {+|<id>|<open>} <n> [<c>]",
+    "XCLAIM <x> <g> <c> {0|0|250000} <id>+ [FORCE] [JUSTID] [{IDLE {0|500000|abc}|TIME {0|1000|<atms>}}] [RETRYCOUNT <i>] [LASTID <id>]", "XCLAIM <x> <g> <c> 0 <id>+ FORCE", "XCLAIM <x> <g> <c> 0 <id> [{NOPE|IDLE|FORCE}]",
+    "XAUTOCLAIM <x> <g> <c> {0|0|250000} {0|-|<id>|<open>} [COUNT <n>] [JUSTID]", "XAUTOCLAIM <x> <g> <c> 0 0 COUNT {1|2|3}", "XAUTOCLAIM <x> <g> <c> {0|abc|-5} {0|$|+} [{COUNT|NOPE|COUNT 9223372036854775807}]",
+    "XINFO GROUPS <x>", "XINFO CONSUMERS <x> <g>", "XINFO STREAM <x> FULL [COUNT <n>]", "XINFO {GROUPS|CONSUMERS} <x> [<g>] [x]",
     // The server itself
     "PING [<v>]", "ECHO <v>", "TIME", "NOSUCH <v>+", "GET", "OBJECT", "MEMORY {USAGE|NOPE}",
 ];
 
 /// Commands that would keep all values small if they were frequent.
-pub(crate) const RARE: &[&str] = &["FLUSHDB [{SYNC|ASYNC|NOW}]", "FLUSHALL [{SYNC|NOW}]"];
+#[rustfmt::skip]
+pub(crate) const RARE: &[&str] = &["XGROUP DESTROY <x> <g>", "XGROUP DESTROY <x> <g>", "XGROUP DESTROY <x> <g>", "XGROUP DELCONSUMER <x> <g> <c>", "XGROUP DELCONSUMER <x> <g> <c>", "XGROUP DELCONSUMER <x> <g> <c>", "FLUSHDB [{SYNC|ASYNC|NOW}]", "FLUSHALL [{SYNC|NOW}]"];
 
 /// Commands that are generated in bursts.
 #[rustfmt::skip]
 pub(crate) const BURSTS: &[&str] = &[
     "XADD xbig * f1 <v> f2 <v>", "XADD xbig * {f1 <i>|f1 <i> f2 <v>}", "XADD xbig MAXLEN ~ 150 * f1 <i>", "XADD x1 <newid> f1 <v>", "XADD xbig * <f> <v>",
     "XADD xbig MAXLEN ~ {10|100|200} * event added jobId <i> <f> <v>", "RPUSH lbig <m>*", "ZADD zbig (<score> <name>)*",
+    "XREADGROUP GROUP g1 <c> COUNT 3 STREAMS xbig >", "XACK {xbig|x1} <g> <id>",
     ];

@@ -16,6 +16,8 @@ pub(crate) struct Entry {
     /// Milliseconds since 1970; -1 if it does not expire.
     pub(crate) expiry: i64,
     pub(crate) value: Vec<Tree>,
+    /// Times in the value, in milliseconds since 1970: deliveries of a consumer group.
+    pub(crate) times: Vec<i64>,
 }
 
 /// All keys of all databases.
@@ -54,7 +56,7 @@ fn entry(client: &mut Client, db: usize, key: &[u8]) -> Entry {
         "list" => &["LRANGE KEY 0 -1"],
         "set" => &["SMEMBERS KEY"],
         "zset" => &["ZRANGE KEY 0 -1 WITHSCORES"],
-        _ => &["XRANGE KEY - +", "XINFO STREAM KEY"],
+        _ => &["XRANGE KEY - +", "XINFO STREAM KEY FULL COUNT 0"],
     };
     let commands: Vec<_> = ask.iter().map(|line| with_key(line)).collect();
     let mut value: Vec<Tree> =
@@ -74,17 +76,33 @@ fn entry(client: &mut Client, db: usize, key: &[u8]) -> Entry {
         fields.drain(2..6);
     }
     let expiry = text(&about[2]).parse().unwrap_or(-2);
-    Entry { db, key: key.escape_ascii().to_string(), kind, expiry, value }
+    let mut times = Vec::new();
+    value.iter_mut().for_each(|tree| take_times(tree, &mut times));
+    Entry { db, key: key.escape_ascii().to_string(), kind, expiry, value, times }
 }
 
-/// The first difference between two keyspaces; expiries may differ by `slack_ms`.
+fn take_times(tree: &mut Tree, times: &mut Vec<i64>) {
+    match tree {
+        Tree::Int(ms) if *ms > 1_000_000_000_000 => times.push(std::mem::take(ms)),
+        Tree::Array(_, items) => items.iter_mut().for_each(|item| take_times(item, times)),
+        _ => {}
+    }
+}
+
+/// The first difference between two keyspaces; expiries and times may differ by `slack_ms`.
 pub(crate) fn difference(ours: &[Entry], theirs: &[Entry], slack_ms: i64) -> Option<String> {
     let near = |a: &Entry, b: &Entry| {
         a.expiry == b.expiry
             || (a.expiry > 0 && b.expiry > 0 && (a.expiry - b.expiry).abs() <= slack_ms)
     };
+    let times_near = |a: &Entry, b: &Entry| {
+        let mut pairs = a.times.iter().zip(&b.times);
+        a.times.len() == b.times.len() && pairs.all(|(a, b)| (a - b).abs() <= slack_ms)
+    };
     let same = |a: &Entry, b: &Entry| {
-        (a.db, &a.key, &a.kind, &a.value) == (b.db, &b.key, &b.kind, &b.value) && near(a, b)
+        (a.db, &a.key, &a.kind, &a.value) == (b.db, &b.key, &b.kind, &b.value)
+            && near(a, b)
+            && times_near(a, b)
     };
     let found = ours.iter().zip(theirs).find(|(a, b)| !same(a, b));
     if let Some((a, b)) = found {

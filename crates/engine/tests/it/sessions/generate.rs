@@ -8,7 +8,6 @@
 //! - `w3` is always a sorted set: `ZUNIONSTORE` onto another type wakes no client in Redis 7.0.
 //! - There is no empty stream among `e`: Redis 7.0 answers `XREAD` with it if its last id is new.
 //! - There is no inline request with a NUL, which Redis does not answer.
-//! - There is no `XSETID`, which invalidates no watch in Redis.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -26,6 +25,8 @@ const WAITING: &[&str] = &[
     "BZPOPMIN {w1|w2|w3}+ 0", "BZPOPMAX {w3|w1} 0", "BZPOPMAX {w1|w2} 0", "BZMPOP 0 2 w1 w2 {MIN|MAX} [COUNT 2]", "BZPOPMIN w1 0",
     "XREAD [COUNT {1|2}] BLOCK 0 STREAMS {e1|e2} {$|0|<id>}", "XREAD BLOCK 0 STREAMS e1 e2 $ $", "XREAD BLOCK 0 STREAMS e1 $",
     "BLPOP {w1|e1|s1|q1} 0", "BZPOPMIN {q1|e1|w1} 0",
+    "XREADGROUP GROUP {g1|g2} {c1|c2} [COUNT {1|2}] BLOCK 0 [NOACK] STREAMS {e1|e2} >", "XREADGROUP GROUP g1 {c1|c2} BLOCK 0 STREAMS e1 >", "XREADGROUP GROUP g1 c1 BLOCK 0 STREAMS e1 e2 > >",
+    "XREADGROUP GROUP g1 c3 BLOCK 0 STREAMS {e1|e2} >", "XREADGROUP BLOCK 0 GROUP {g1|g3} c1 STREAMS {e1|q1|w1} {>|0}",
 ];
 
 #[rustfmt::skip]
@@ -36,7 +37,9 @@ const FEEDING: &[&str] = &[
     "ZADD {w1|w2} (<score> <m>)+", "ZADD w1 {1|2|3} {a|b|c}", "ZINCRBY {w1|w2} 1 a", "ZPOPMIN {w1|w2}", "ZRANGESTORE w3 z1 0 1", "ZUNIONSTORE w3 2 z1 w2", "ZADD w3 <score> <m>", "DEL w3", "ZREM w1 a b c", "ZRANGE {w1|w2} 0 -1",
     "XADD {e1|e2} <newid> f <v>", "XADD {e1|e2} <newid> f <v>", "XADD e1 MAXLEN 2 <newid> f v", "XADD e2 NOMKSTREAM <newid> f v", "XTRIM e1 MAXLEN 1", "RENAME e1 e2", "XLEN e1",
     "SET {q1|w1|e1} v", "HSET {q2|w1} f v", "SADD {q3|e2} a", "LTRIM q1 0 0", "LINSERT q1 BEFORE a z", "MOVE {q1|l1|w1} 1", "EXISTS q1 q2 q3 w1 w2 e1 e2", "TYPE {q1|w1|e1}",
-    "PEXPIRE {q1|w1} 100000000", "PERSIST q1", "LMPOP 2 q1 q2 LEFT COUNT 2", "ZMPOP 1 w1 MIN",
+    "XGROUP CREATE {e1|e2} {g1|g2} {$|0} MKSTREAM", "XGROUP CREATE e1 g1 $ MKSTREAM", "XGROUP CREATE e2 g1 $ MKSTREAM", "XGROUP CREATE {e1|e2} {g1|g2} 0", "XGROUP DESTROY {e1|e2} {g1|g2}", "XGROUP SETID {e1|e2} {g1|g2} {0|$}",
+    "XGROUP DELCONSUMER {e1|e2} g1 {c1|c2}", "XACK {e1|e2} {g1|g2} <id>+", "XREADGROUP GROUP {g1|g2} {c1|c2} COUNT 2 STREAMS {e1|e2} {>|0}", "XAUTOCLAIM {e1|e2} {g1|g2} c3 0 0 [COUNT 2] [JUSTID]", "XCLAIM {e1|e2} g1 c2 0 <id> [FORCE]", "XPENDING {e1|e2} g1",
+    "XADD {e1|e2} <newid> f <v>", "PEXPIRE {q1|w1} 100000000", "PERSIST e1", "PERSIST q1", "LMPOP 2 q1 q2 LEFT COUNT 2", "ZMPOP 1 w1 MIN",
 ];
 
 #[rustfmt::skip]
@@ -144,12 +147,11 @@ impl Sessions {
         (0..1 + self.generator.below(most)).map(|_| self.made_from(templates)).collect()
     }
 
-    /// Keyspace commands; none whose reply depends on the clock, and no `XSETID`.
+    /// Keyspace commands; none whose reply depends on the clock.
     fn keyspace(&mut self) -> Vec<Command> {
         loop {
             let step = self.generator.step();
             let uncertain = step.commands.iter().any(|args| args.iter().any(|arg| arg == b"*"));
-            let uncertain = uncertain || step.commands[0][0].eq_ignore_ascii_case(b"XSETID");
             if !step.pause && !uncertain && step.commands.len() < 40 {
                 return step.commands.into_iter().map(Command::new).collect();
             }

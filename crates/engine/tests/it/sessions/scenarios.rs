@@ -5,10 +5,12 @@
 //! command after `~n` has n replies. `!half` closes the client's writing half after sending, `!close`
 //! closes the connection, `!raw` sends bytes (`\r`, `\n`, `\x00`) unchanged.
 
+mod groups;
 mod texts;
 
 use std::rc::Rc;
 
+use self::groups::GROUPS;
 use self::texts::{PROTECTED, SCENARIOS};
 use super::step::{Action, Command, ID_OF, Step};
 use super::{Case, Reports};
@@ -20,6 +22,12 @@ const CLIENTS: usize = 4;
 fn scenarios_are_answered_as_redis_answers_them() {
     let redis = Server::start();
     check(&redis, SCENARIOS, None);
+}
+
+#[test]
+fn consumer_groups_are_served_as_redis_serves_them() {
+    let redis = Server::start();
+    check(&redis, GROUPS, None);
 }
 
 #[test]

@@ -25,6 +25,7 @@ const UNCERTAIN: [&str; 29] = [
     "EXPIRETIME",
     "PEXPIRETIME",
     "XINFO",
+    "XPENDING",
     "SMEMBERS",
     "HGETALL",
     "HKEYS",
@@ -32,7 +33,6 @@ const UNCERTAIN: [&str; 29] = [
     "SINTER",
     "SUNION",
     "SDIFF",
-    "XSETID",
     "DUMP",
     "SORT",
     "SORT_RO",
@@ -56,7 +56,7 @@ const FAULTS: &[&str] = &[
     "error('boom')", "error({err = 'MINE own'})", "error()", "local x = nil + 1", "undefined_global = 1", "return undefined_global", "redis.call('NOSUCH', 'x')",
     "redis.call('GET')", "redis.call()", "redis.call({})", "redis.call('SET', KEYS[9], 1)", "redis.call('BLPOP', 'q1', '0')", "redis.call('MULTI')",
     "redis.call('SUBSCRIBE', 'c1')", "redis.call('EVAL', 'return 1', '0')", "redis.call('INCR', 'l1')", "string.rep()", "KEYS[1].x.y = 1", "redis.nosuch()",
-    "redis.call('XREAD', 'BLOCK', '0', 'STREAMS', 'e1', '$')", "redis.call('CLIENT', 'ID')", "redis.call('WATCH', 'k')", "redis.call('AUTH', 'x')", "redis.call('EXEC')",
+    "redis.call('XREAD', 'BLOCK', '0', 'STREAMS', 'e1', '$')", "redis.call('xreadgroup', 'GROUP', 'g1', 'c1', 'BLOCK', '0', 'STREAMS', 'e1', '>')", "redis.call('CLIENT', 'ID')", "redis.call('WATCH', 'k')", "redis.call('AUTH', 'x')", "redis.call('EXEC')",
     "redis.call('CONFIG', 'GET', 'port')", "redis.call('HELLO')", "redis.call('RESET')", "redis.call('SCRIPT', 'FLUSH')", "redis.call('PUBSUB', 'NOPE')",
 ];
 

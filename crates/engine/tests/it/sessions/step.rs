@@ -43,7 +43,7 @@ impl Command {
         match self.name().as_str() {
             "BLPOP" | "BRPOP" | "BLMOVE" | "BRPOPLPUSH" | "BZPOPMIN" | "BZPOPMAX" => last,
             "BLMPOP" | "BZMPOP" => self.args.get(1).is_some_and(|arg| arg == b"0"),
-            "XREAD" => {
+            "XREAD" | "XREADGROUP" => {
                 self.args.windows(2).any(|pair| word(&pair[0]) == "BLOCK" && pair[1] == b"0")
             }
             _ => false,
