@@ -4,6 +4,8 @@
 //! and completing a completed ticket changes no counter. A ticket that is edited meanwhile stays pending,
 //! because the completion names the version of the ticket it has seen.
 
+mod printer;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -29,6 +31,17 @@ pub(crate) enum Generated {
     Later(Duration),
     /// The ticket could not be made, for this reason. It costs an attempt.
     NotMade(String),
+    /// The ticket will not be made, for this reason.
+    Refused(String),
+}
+
+/// What happened to the job of a ticket before this run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Before {
+    /// Attempts that failed.
+    pub(crate) attempts: u32,
+    /// Workers that died, or lost the job's lock.
+    pub(crate) crashes: u32,
 }
 
 /// A PDF that was made.
@@ -62,12 +75,16 @@ impl Steps {
 
 impl Ticketing {
     /// Makes the PDF of a ticket, unless it is there already.
-    pub(crate) async fn generate(&self, ticket_id: TicketId) -> Generated {
-        self.try_generate(ticket_id).await.unwrap_or_else(|early| early)
+    pub(crate) async fn generate(&self, ticket_id: TicketId, before: Before) -> Generated {
+        self.try_generate(ticket_id, before).await.unwrap_or_else(|early| early)
     }
 
     /// `Err`: ended early, in the way that the value says.
-    async fn try_generate(&self, ticket_id: TicketId) -> Result<Generated, Generated> {
+    async fn try_generate(
+        &self,
+        ticket_id: TicketId,
+        before: Before,
+    ) -> Result<Generated, Generated> {
         let shared = &*self.shared;
         let mut steps = Steps::start();
         let row = shared.reader.read(ticket_id).await.map_err(|error| unstored(&error))?;
@@ -80,15 +97,16 @@ impl Ticketing {
 
         let token = shared.store.token(&ticket).await.map_err(|error| unstored(&error))?;
         let document = TicketDocument::new(&event, &ticket, &token);
-        let template = shared.press.ready(&event).await.map_err(|error| unprinted(&error))?;
+        let printer = self.printer(&ticket, &event, before).await?;
+        let template = &printer.template;
         let fingerprint = document.fingerprint(template.revision()).into_string();
         if ticket.status == TicketStatus::Completed && self.has_file(&ticket, &fingerprint).await {
             return Ok(Generated::Skipped("made before"));
         }
         steps.done("template");
 
-        let bytes = shared.press.pdf(&template, &document).await;
-        let bytes = bytes.map_err(|error| unprinted(&error))?;
+        let (bytes, _room) = self.print(&printer, &document).await?;
+        drop(printer);
         steps.done("render");
 
         let path = Ticket::pdf_path(ticket_id);
