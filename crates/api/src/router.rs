@@ -17,7 +17,7 @@ use crate::room::{Room, Route};
 use crate::routes::queues::{dead_letters, jobs, operate, schedules};
 use crate::routes::templates::previews;
 use crate::routes::{
-    batch_files, batches, events, health, limits, nodes, orders, pdf, queues, templates,
+    batch_files, batches, events, health, limits, nodes, orders, pdf, queues, suspects, templates,
     ticket_keys, tickets, verify,
 };
 
@@ -60,7 +60,7 @@ fn template() -> Room {
         .get("/api/templates/{id}/revisions/{number}", templates::revision)
 }
 
-/// Queues, jobs, dead letters, schedules, rate limits, circuit breakers.
+/// Queues, jobs, dead letters, schedules, rate limits, circuit breakers, suspects.
 fn queue() -> Room {
     Room::default()
         .get("/api/queues/status", queues::status)
@@ -92,6 +92,8 @@ fn queue() -> Room {
         .delete("/api/limits/{name}", limits::remove)
         .get("/api/breakers", limits::breakers)
         .delete("/api/breakers/{name}", limits::close_breaker)
+        .get("/api/suspects", suspects::list)
+        .delete("/api/suspects/{name}", suspects::lift)
 }
 
 /// Nodes, workers, scaling.
@@ -186,7 +188,7 @@ mod tests {
         for route in routes() {
             let operators = ["/api/queues", "/api/limits", "/api/breakers", "/api/nodes"]
                 .into_iter()
-                .chain(["/api/cluster", "/api/scaling"])
+                .chain(["/api/cluster", "/api/scaling", "/api/suspects"])
                 .any(|room| route.path.starts_with(room));
             match route.path {
                 "/health" | "/ready" => assert_eq!(route.right, Right::Nothing, "{route:?}"),

@@ -9,6 +9,7 @@ pub(crate) mod nodes;
 pub(crate) mod orders;
 pub(crate) mod pdf;
 pub(crate) mod queues;
+pub(crate) mod suspects;
 pub(crate) mod templates;
 pub(crate) mod ticket_keys;
 pub(crate) mod tickets;

@@ -79,8 +79,8 @@ pub use queue::{
     ConsumerConfig, ConsumerEvent, ConsumerHandle, Counts, DeadLetter, DeadLetters, Deduplication,
     Delayed, EventKind, Flow, Found, FoundLetters, Handler, Job, JobContext, JobPolicy, JobResult,
     JobSpec, JobView, Keep, Letters, Limits, NotReplayed, OnFailure, OpenBreaker, Outcome, Permit,
-    Presence, Queue, QueueEvent, QueueEvents, Rate, RetryPolicy, Schedule, State, Taken,
-    WhenActive, Which,
+    Presence, Queue, QueueEvent, QueueEvents, Rate, RetryPolicy, Schedule, State, Suspect,
+    Suspects, Taken, WhenActive, Which,
 };
 pub use snapshots::{SnapshotWrite, Snapshots};
 pub use work::{JobList, PayloadError, QueueJobs, Work};

@@ -9,6 +9,7 @@
 //! | `dead_letters.rs` | jobs that failed permanently: list, search, replay, purge |
 //! | `flows.rs`, `schedules.rs` | trees of jobs; jobs that come again and again |
 //! | `limits.rs`, `breaker.rs` | rate limits and circuit breakers that all processes share |
+//! | `suspects.rs` | things that bring down the processes that work with them |
 //! | `inspect.rs`, `operate.rs` | what an operator sees, and does |
 //! | `events.rs` | events of a queue, and waiting for the end of a job |
 //! | `reclaim.rs` | returning the jobs of a worker that died |
@@ -42,6 +43,7 @@ pub(crate) mod redis_keys;
 mod schedules;
 mod scripts;
 mod spec;
+mod suspects;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -69,6 +71,7 @@ pub use self::producer::{Counts, Presence};
 pub use self::schedules::Schedule;
 pub use self::scripts::WhenActive;
 pub use self::spec::{Backoff, Deduplication, JobSpec, Keep, Which};
+pub use self::suspects::{Suspect, Suspects};
 
 /// A handle on one queue. Cheap to clone.
 #[derive(Clone)]

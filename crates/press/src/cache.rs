@@ -12,6 +12,8 @@ use crate::{Error, Ready};
 
 /// Templates kept in memory. A few events are printed at a time; the store keeps all templates.
 const KEPT: usize = 32;
+/// Bytes of templates kept in memory: with fonts and pictures of organisers, one can have a hundred megabytes.
+const KEPT_BYTES: usize = 256 << 20;
 
 /// A template that failed is not compiled again for this long: one that runs into its time limit must not do
 /// so for every ticket.
@@ -45,6 +47,7 @@ impl Cache {
         make: impl Future<Output = Result<Ready, Error>>,
     ) -> Result<Arc<Ready>, Error> {
         let slot = self.slots.lock().slot(key);
+        let is_new = !slot.initialized();
         let entry = slot
             .get_or_try_init(async || {
                 let result = match make.await {
@@ -56,7 +59,16 @@ impl Cache {
                 Ok(Entry { result, made: Instant::now() })
             })
             .await?;
+        if is_new {
+            self.slots.lock().fit(key, KEPT_BYTES);
+        }
         entry.result.clone()
+    }
+
+    /// Whether [`Self::get`] would answer without making anything.
+    pub(crate) fn knows(&self, key: &str) -> bool {
+        let slots = self.slots.lock();
+        slots.by_key.get(key).is_some_and(|(slot, _)| slot.initialized() && !has_expired(slot))
     }
 }
 
@@ -64,24 +76,43 @@ impl Slots {
     fn slot(&mut self, key: &str) -> Slot {
         self.clock += 1;
         if let Some((slot, used)) = self.by_key.get_mut(key) {
-            let failed = slot.get().is_some_and(|entry| {
-                entry.result.is_err() && entry.made.elapsed() > FAILURE_STANDS
-            });
-            if !failed {
+            if !has_expired(slot) {
                 *used = self.clock;
                 return slot.clone();
             }
         }
         if self.by_key.len() >= KEPT {
-            let oldest = self.by_key.iter().min_by_key(|(_, (_, used))| *used);
-            if let Some(key) = oldest.map(|(key, _)| key.clone()) {
-                self.by_key.remove(&key);
-            }
+            self.remove_oldest(key);
         }
         let slot = Slot::default();
         self.by_key.insert(key.to_owned(), (slot.clone(), self.clock));
         slot
     }
+
+    /// Forgets templates until the others fit into so many bytes; the one under `kept` stays.
+    fn fit(&mut self, kept: &str, most: usize) {
+        let bytes = |(slot, _): &(Slot, u64)| {
+            let ready = slot.get().and_then(|entry| entry.result.as_ref().ok());
+            ready.map_or(0, |ready| ready.bytes())
+        };
+        while self.by_key.values().map(bytes).sum::<usize>() > most {
+            if !self.remove_oldest(kept) {
+                return;
+            }
+        }
+    }
+
+    /// Forgets the template that was used longest ago, but not the one under `kept`.
+    fn remove_oldest(&mut self, kept: &str) -> bool {
+        let others = self.by_key.iter().filter(|(key, _)| *key != kept);
+        let oldest = others.min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone());
+        oldest.is_some_and(|key| self.by_key.remove(&key).is_some())
+    }
+}
+
+/// Whether it holds a failure that does not stand any more.
+fn has_expired(slot: &Slot) -> bool {
+    slot.get().is_some_and(|entry| entry.result.is_err() && entry.made.elapsed() > FAILURE_STANDS)
 }
 
 #[cfg(test)]
@@ -122,6 +153,25 @@ mod tests {
         }
         let other = cache.get("k", async { Err(mistake()) }).await;
         assert!(matches!(other, Err(Error::Stopped(_))));
+    }
+
+    #[tokio::test]
+    async fn templates_are_forgotten_when_they_take_too_many_bytes() {
+        use stampede_render::compiled::{Compiled, Typeset};
+        let (cache, files) = (Cache::default(), vec![("a".to_owned(), vec![0; 1_000])]);
+        let blob =
+            stampede_render::encode(&Compiled::Typeset(Typeset { reason: String::new(), files }));
+        for key in ["1", "2", "3"] {
+            cache.get(key, async { Ready::new("r", &blob) }).await.unwrap();
+            assert!(cache.knows(key));
+        }
+        cache.get("1", async { Err(mistake()) }).await.unwrap();
+        let mut slots = cache.slots.lock();
+        slots.fit("3", 2_500);
+        assert!(slots.by_key.contains_key("1") && !slots.by_key.contains_key("2"));
+        slots.fit("3", 10);
+        let left: Vec<&String> = slots.by_key.keys().collect();
+        assert_eq!(left, ["3"], "the template that was just made stays");
     }
 
     #[test]

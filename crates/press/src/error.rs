@@ -13,6 +13,9 @@ pub enum Error {
     /// The template took more time or memory than it may, and was stopped.
     #[error("{0}")]
     Stopped(String),
+    /// Making this ticket used up the memory of its process, or crashed it.
+    #[error("{0}")]
+    Crashed(String),
     /// There is no such template or revision (any more).
     #[error("{0}")]
     NoSuchTemplate(String),
@@ -38,7 +41,9 @@ impl Error {
     pub fn diagnostics(&self) -> Option<Vec<Diagnostic>> {
         match self {
             Self::Template(diagnostics) => Some(diagnostics.clone()),
-            Self::Stopped(reason) => Some(vec![Diagnostic::error(None, reason.clone())]),
+            Self::Stopped(reason) | Self::Crashed(reason) => {
+                Some(vec![Diagnostic::error(None, reason.clone())])
+            }
             _ => None,
         }
     }

@@ -16,6 +16,7 @@
 mod cache;
 mod compiler;
 mod error;
+mod gate;
 mod merger;
 mod preflight;
 mod press;
@@ -24,7 +25,8 @@ pub mod sample;
 
 pub use compiler::{Answer, Compiler, Design, Picture, Published, compile_for_author};
 pub use error::Error;
+pub use gate::Share;
 pub use merger::Merger;
 pub use preflight::{Warning, preflight};
-pub use press::Press;
+pub use press::{Found, Press};
 pub use ready::Ready;

@@ -1,13 +1,23 @@
 //! Finds the template of an event and compiles it, once for all processes.
+//!
+//! Work for organisers' templates at the compiler takes turns, fairly for each owner (`gate.rs`). PDFs that are stamped
+//! at the same time share [`ROOM`] bytes of memory.
 
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use stampede_model::{Event, TemplateChoice, TemplateFiles, TicketDocument, Timestamp};
 use stampede_store::Store;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::cache::Cache;
-use crate::{Compiler, Design, Error, Picture, Published, Ready, compile_for_author};
+use crate::gate::Gate;
+use crate::{Compiler, Design, Error, Picture, Published, Ready, Share, compile_for_author};
+
+/// Memory in bytes for PDFs that are stamped at the same time; one that may take more is stamped alone.
+const ROOM: usize = 256 << 20;
+/// Room is given out in pieces of so many bytes.
+const PIECE: usize = 1 << 10;
 
 /// Prints tickets with the templates of their events. Cheap to clone.
 #[derive(Clone)]
@@ -22,6 +32,8 @@ struct Shared {
     /// Hashes of the designs' files, in the order of the designs.
     design_hashes: Vec<String>,
     cache: Cache,
+    gate: Arc<Gate>,
+    room: Arc<Semaphore>,
 }
 
 /// Files of a template that are known from the start, with their hash.
@@ -37,13 +49,57 @@ enum Place {
     Stored(TemplateChoice),
 }
 
+/// The template of an event, found but perhaps not compiled.
+pub struct Found<'a> {
+    press: &'a Press,
+    event: &'a Event,
+    place: Place,
+    revision: String,
+    key: String,
+}
+
+impl Found<'_> {
+    /// Part of the fingerprint of every PDF that it makes.
+    pub fn revision(&self) -> &str {
+        &self.revision
+    }
+
+    /// Whether it is an organiser's: not one that ships, and not the operator's.
+    pub fn is_organisers(&self) -> bool {
+        matches!(self.place, Place::Stored(_))
+    }
+
+    /// Whether [`Self::ready`] answers at once: it is in memory, compiled or known not to compile.
+    pub fn is_in_memory(&self) -> bool {
+        self.press.shared.cache.knows(&self.key)
+    }
+
+    /// The template, ready to print.
+    pub async fn ready(self) -> Result<Arc<Ready>, Error> {
+        let Self { press, event, place, revision, key } = self;
+        let cache = &press.shared.cache;
+        cache.get(&key, press.make(event, place, &revision, &key)).await
+    }
+}
+
 impl Press {
     /// A press; `default` is the template of events that chose none.
     pub fn new(store: Store, compiler: Arc<dyn Compiler>, default: TemplateFiles) -> Self {
         let default = Source { hash: default.hash(), files: default };
         let design_hashes = compiler.designs().iter().map(|design| design.files.hash()).collect();
-        let cache = Cache::default();
-        Self { shared: Arc::new(Shared { store, compiler, default, design_hashes, cache }) }
+        let (cache, gate) = (Cache::default(), Gate::new(Share::default()));
+        let room = Arc::new(Semaphore::new(ROOM / PIECE));
+        let shared = Shared { store, compiler, default, design_hashes, cache, gate, room };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The press with other shares of owners at the compiler. To be called before it is cloned.
+    #[must_use]
+    pub fn sharing(mut self, share: Share) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.gate = Gate::new(share);
+        }
+        self
     }
 
     /// The compiler.
@@ -74,25 +130,63 @@ impl Press {
 
     /// The event's template, ready to print.
     pub async fn ready(&self, event: &Event) -> Result<Arc<Ready>, Error> {
+        self.find(event).await?.ready().await
+    }
+
+    /// Finds the event's template, without compiling it.
+    pub async fn find<'a>(&'a self, event: &'a Event) -> Result<Found<'a>, Error> {
         let (place, hash) = self.locate(event).await?;
         let revision = self.revision(&hash);
         let key = key(&revision, event);
-        let make = async {
-            if let Some(kept) = self.kept(&revision, &key).await? {
-                return Ok(kept);
-            }
-            let files = self.files(place).await?;
-            let published = self.shared.compiler.compile(&files, event).await?;
-            let ready = Ready::new(&revision, &published.blob)?;
-            let store = &self.shared.store;
-            let keeping = store.keep_compiled_template(&key, &published.blob, Timestamp::now());
-            if let Err(error) = keeping.await {
-                // Other processes have to compile it again.
-                tracing::warn!(%error, event = %event.id, "could not store a compiled template");
-            }
-            Ok(ready)
+        Ok(Found { press: self, event, place, revision, key })
+    }
+
+    /// Reads the event's template from the store, or else compiles it.
+    async fn make(
+        &self,
+        event: &Event,
+        place: Place,
+        revision: &str,
+        key: &str,
+    ) -> Result<Ready, Error> {
+        let owner: Option<Arc<str>> =
+            matches!(place, Place::Stored(_)).then(|| event.owner.as_str().into());
+        if let Some(kept) = self.kept(revision, key, owner.clone()).await? {
+            return Ok(kept);
+        }
+        let files = self.files(place).await?;
+        let turn = match &owner {
+            Some(owner) => Some(self.shared.gate.turn(owner).await),
+            None => None,
         };
-        self.shared.cache.get(&key, make).await
+        let published = self.shared.compiler.compile(&files, event).await?;
+        drop(turn);
+        let store = &self.shared.store;
+        let ready = self.read(revision, published.blob.clone(), owner)?;
+        let keeping = store.keep_compiled_template(key, &published.blob, Timestamp::now());
+        if let Err(error) = keeping.await {
+            // Other processes have to compile it again.
+            tracing::warn!(%error, event = %event.id, "could not store a compiled template");
+        }
+        Ok(ready)
+    }
+
+    /// Reads the output of the compiler; without an owner it is a template of ours.
+    fn read(&self, revision: &str, blob: Vec<u8>, owner: Option<Arc<str>>) -> Result<Ready, Error> {
+        match owner {
+            Some(owner) => {
+                Ready::of_organiser(revision, blob, owner, Arc::clone(&self.shared.gate))
+            }
+            None => Ready::new(revision, &blob),
+        }
+    }
+
+    /// Waits for memory in which a ticket of this template can be stamped; it is free again when the value is
+    /// dropped. To be held as long as the PDF is.
+    pub async fn room(&self, ready: &Ready) -> Option<OwnedSemaphorePermit> {
+        let pieces = (ready.largest_ticket() / PIECE).clamp(1, ROOM / PIECE);
+        // The semaphore is never closed.
+        Arc::clone(&self.shared.room).acquire_many_owned(pieces as u32).await.ok()
     }
 
     /// The PDF of a ticket.
@@ -100,19 +194,38 @@ impl Press {
         ready.pdf(self.compiler(), document).await
     }
 
-    /// Compiles files that are not kept.
+    /// The PDF of a ticket of a template that may bring its process down: made in another one.
+    pub async fn pdf_apart(
+        &self,
+        ready: &Ready,
+        document: &TicketDocument,
+    ) -> Result<Vec<u8>, Error> {
+        ready.pdf_apart(self.compiler(), document).await
+    }
+
+    /// Compiles files that are not kept, in a turn of the event's owner.
     pub async fn try_out(
         &self,
         files: &TemplateFiles,
         event: &Event,
     ) -> Result<(Published, Ready), Error> {
+        let owner: Arc<str> = event.owner.as_str().into();
+        let turn = self.shared.gate.turn(&owner).await;
         let published = compile_for_author(&*self.shared.compiler, files, event).await?;
-        let ready = Ready::new(&self.revision(&files.hash()), &published.blob)?;
+        drop(turn);
+        let revision = self.revision(&files.hash());
+        let ready = self.read(&revision, published.blob.clone(), Some(owner))?;
         Ok((published, ready))
     }
 
-    /// A picture of a page of a PDF, as PNG.
-    pub async fn picture(&self, pdf: &[u8], picture: Picture) -> Result<Vec<u8>, Error> {
+    /// A picture of a page of a PDF, as PNG, in a turn of this owner.
+    pub async fn picture(
+        &self,
+        pdf: &[u8],
+        picture: Picture,
+        owner: &str,
+    ) -> Result<Vec<u8>, Error> {
+        let _turn = self.shared.gate.turn(&owner.into()).await;
         self.shared.compiler.picture(pdf, picture).await
     }
 
@@ -123,9 +236,14 @@ impl Press {
     }
 
     /// The compiled template in the store, if there is one that can be read.
-    async fn kept(&self, revision: &str, key: &str) -> Result<Option<Ready>, Error> {
+    async fn kept(
+        &self,
+        revision: &str,
+        key: &str,
+        owner: Option<Arc<str>>,
+    ) -> Result<Option<Ready>, Error> {
         let Some(blob) = self.shared.store.compiled_template(key).await? else { return Ok(None) };
-        match Ready::new(revision, &blob) {
+        match self.read(revision, blob, owner) {
             Ok(ready) => Ok(Some(ready)),
             Err(error) => {
                 tracing::warn!(%error, key, "a compiled template in the store is damaged; compiling it again");

@@ -1,12 +1,18 @@
 //! A compiled template, ready to print tickets.
+//!
+//! Stamping takes microseconds and happens in this process, if the template can be trusted with it: one of ours, or an
+//! organiser's that has made a ticket before. The first ticket of an organiser's template is stamped in a process of the
+//! compiler, which has limits; so are all tickets of a template that is suspected ([`Ready::pdf_apart`]).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use stampede_model::TicketDocument;
 use stampede_render::compiled::{Compiled, Typeset};
 use stampede_render::{Prepared, Stamper, Values};
 
+use crate::gate::{Gate, Turn};
 use crate::{Compiler, Error};
 
 /// Stampers kept for the next tickets.
@@ -16,6 +22,18 @@ const KEPT_STAMPERS: usize = 8;
 pub struct Ready {
     revision: Arc<str>,
     kind: Kind,
+    organiser: Option<Organiser>,
+}
+
+/// What is kept of a template that is not ours.
+struct Organiser {
+    /// Whose turns its tickets take at the compiler.
+    owner: Arc<str>,
+    gate: Arc<Gate>,
+    /// The output of the compiler, for stamping in another process.
+    blob: Box<[u8]>,
+    /// A ticket was stamped, in a process with limits.
+    proven: AtomicBool,
 }
 
 enum Kind {
@@ -28,7 +46,7 @@ enum Kind {
 }
 
 impl Ready {
-    /// Reads the output of a compiler; `revision` is part of the fingerprint of its tickets.
+    /// Reads the output of a compiler for a template of ours; `revision` is part of the fingerprint of its tickets.
     pub fn new(revision: &str, blob: &[u8]) -> Result<Self, Error> {
         let stamp = |error: &dyn std::fmt::Display| Error::Stamp(error.to_string());
         let kind = match stampede_render::blob::decode(blob).map_err(|error| stamp(&error))? {
@@ -38,12 +56,32 @@ impl Ready {
             },
             Compiled::Typeset(typeset) => Kind::Typeset(Box::new(typeset)),
         };
-        Ok(Self { revision: revision.into(), kind })
+        Ok(Self { revision: revision.into(), kind, organiser: None })
+    }
+
+    /// Reads the output of a compiler for a template of this organiser.
+    pub(crate) fn of_organiser(
+        revision: &str,
+        blob: Vec<u8>,
+        owner: Arc<str>,
+        gate: Arc<Gate>,
+    ) -> Result<Self, Error> {
+        let ready = Self::new(revision, &blob)?;
+        // What is typeset always is in another process; the blob is not needed for that.
+        let blob = if ready.slow_because().is_some() { Vec::new() } else { blob };
+        let proven = AtomicBool::new(false);
+        let organiser = Organiser { owner, gate, blob: blob.into(), proven };
+        Ok(Self { organiser: Some(organiser), ..ready })
     }
 
     /// Part of the fingerprint of every PDF that it makes.
     pub fn revision(&self) -> &str {
         &self.revision
+    }
+
+    /// Whether it is an organiser's: not one that ships, and not the operator's.
+    pub fn is_organisers(&self) -> bool {
+        self.organiser.is_some()
     }
 
     /// Why it has to be typeset for every ticket; `None` when it is stamped.
@@ -54,6 +92,28 @@ impl Ready {
         }
     }
 
+    /// Whether the next ticket is made in another process, which takes its time.
+    pub fn is_apart(&self) -> bool {
+        self.slow_because().is_some() || self.is_unproven()
+    }
+
+    /// Memory in bytes that one ticket may take in this process at most.
+    pub(crate) fn largest_ticket(&self) -> usize {
+        match &self.kind {
+            Kind::Stamped { prepared, .. } => prepared.largest_ticket(),
+            Kind::Typeset(_) => 0,
+        }
+    }
+
+    /// Its bytes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let blob = self.organiser.as_ref().map_or(0, |organiser| organiser.blob.len());
+        blob + match &self.kind {
+            Kind::Stamped { prepared, .. } => prepared.bytes(),
+            Kind::Typeset(typeset) => typeset.files.iter().map(|(_, bytes)| bytes.len()).sum(),
+        }
+    }
+
     /// The PDF of one ticket; the same every time.
     pub async fn pdf(
         &self,
@@ -61,8 +121,28 @@ impl Ready {
         document: &TicketDocument,
     ) -> Result<Vec<u8>, Error> {
         match &self.kind {
-            Kind::Stamped { prepared, stampers } => stamped(prepared, stampers, document),
-            Kind::Typeset(typeset) => compiler.typeset(typeset, document).await,
+            Kind::Stamped { prepared, stampers } if !self.is_unproven() => {
+                stamped(prepared, stampers, document)
+            }
+            _ => self.pdf_apart(compiler, document).await,
+        }
+    }
+
+    /// The PDF of one ticket, made in a process of the compiler: the same bytes.
+    pub async fn pdf_apart(
+        &self,
+        compiler: &dyn Compiler,
+        document: &TicketDocument,
+    ) -> Result<Vec<u8>, Error> {
+        let _turn = self.turn().await;
+        match (&self.kind, &self.organiser) {
+            (Kind::Typeset(typeset), _) => compiler.typeset(typeset, document).await,
+            (Kind::Stamped { .. }, Some(organiser)) => {
+                let pdf = compiler.stamp(&organiser.blob, document).await?;
+                organiser.proven.store(true, Ordering::Relaxed);
+                Ok(pdf)
+            }
+            (Kind::Stamped { prepared, stampers }, None) => stamped(prepared, stampers, document),
         }
     }
 
@@ -76,7 +156,9 @@ impl Ready {
         match &self.kind {
             Kind::Stamped { prepared, .. } => Ok(prepared.clone()),
             Kind::Typeset(typeset) => {
+                let turn = self.turn().await;
                 let page = compiler.typeset_static(typeset, document).await?;
+                drop(turn);
                 let prepared = Prepared::new(*page);
                 Ok(Arc::new(prepared.map_err(|error| Error::Stamp(error.to_string()))?))
             }
@@ -89,6 +171,25 @@ impl Ready {
             Kind::Stamped { prepared, .. } => Some(prepared),
             Kind::Typeset(_) => None,
         }
+    }
+
+    /// Waits for the owner's turn at the compiler.
+    async fn turn(&self) -> Option<Turn> {
+        let Organiser { owner, gate, .. } = self.organiser.as_ref()?;
+        Some(gate.turn(owner).await)
+    }
+
+    fn is_unproven(&self) -> bool {
+        self.organiser.as_ref().is_some_and(|organiser| !organiser.proven.load(Ordering::Relaxed))
+    }
+}
+
+/// Stamps a ticket in this process.
+pub(crate) fn stamp_here(blob: &[u8], document: &TicketDocument) -> Result<Vec<u8>, Error> {
+    let ready = Ready::new("", blob)?;
+    match &ready.kind {
+        Kind::Stamped { prepared, stampers } => stamped(prepared, stampers, document),
+        Kind::Typeset(_) => Err(Error::Stamp("the template is typeset, not stamped".to_owned())),
     }
 }
 

@@ -9,11 +9,15 @@ use std::sync::Arc;
 use ttf_parser::Tag;
 
 use crate::compiled::FontSource;
+use crate::font_limits::{cff, check_outlines};
 use crate::fonts;
 use crate::subset::BLANK;
 
 /// Characters below this are looked up in a bit set.
 const QUICK: usize = 0x600;
+
+/// Most bytes of glyphs in one embedded font; the fonts of an organiser's template share them.
+pub(crate) const MOST_SUBSET_BYTES: usize = 8 << 20;
 
 /// Why a font cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,6 +28,14 @@ pub enum FontError {
     /// Not a font, or a damaged one.
     #[error("the font file is damaged or not a font: {0}")]
     Damaged(&'static str),
+    /// A glyph unpacks to more than it may.
+    #[error("glyph {glyph} of the font {limit}")]
+    TooLarge {
+        /// Its number.
+        glyph: u16,
+        /// The limit, and what the glyph has of it.
+        limit: String,
+    },
 }
 
 /// Where the bytes of a font are.
@@ -56,6 +68,8 @@ pub(crate) struct Face {
     cmap: Range<usize>,
     cmap_subtable: u16,
     pub(crate) outlines: Outlines,
+    /// Most bytes of glyphs in one embedded font.
+    pub(crate) most_subset_bytes: usize,
     /// PostScript name, made of harmless characters.
     pub(crate) name: String,
     /// Font descriptor without name and file: `/Flags 4/FontBBox[…]…`.
@@ -65,7 +79,45 @@ pub(crate) struct Face {
 /// How a font draws.
 pub(crate) enum Outlines {
     TrueType(Glyf),
-    Cff,
+    /// Bytes of every glyph with its subroutines in place.
+    Cff(Box<[u32]>),
+}
+
+impl Outlines {
+    /// Bytes that a glyph adds to an embedded font.
+    pub(crate) fn bytes_of(&self, data: &[u8], glyph: u16) -> usize {
+        match self {
+            Self::TrueType(glyf) => glyf.outline(data, glyph).len(),
+            Self::Cff(sizes) => sizes.get(usize::from(glyph)).map_or(0, |size| *size as usize),
+        }
+    }
+}
+
+/// How a face of a font file draws.
+pub(crate) fn outlines(data: &[u8], index: u32) -> Result<Outlines, FontError> {
+    let unreadable = |_| FontError::Damaged("its tables cannot be read");
+    read_outlines(data, &ttf_parser::Face::parse(data, index).map_err(unreadable)?)
+}
+
+fn read_outlines(data: &[u8], face: &ttf_parser::Face<'_>) -> Result<Outlines, FontError> {
+    if face.tables().glyf.is_some() {
+        let table = |tag: &[u8; 4]| place(data, face, tag);
+        let glyf = Glyf::new(data, table).ok_or(FontError::Damaged("its glyf tables"))?;
+        Ok(Outlines::TrueType(glyf))
+    } else if face.tables().cff.is_some() {
+        let table = place(data, face, b"CFF ").unwrap_or_default();
+        Ok(Outlines::Cff(cff::sizes(data.get(table).unwrap_or_default())?))
+    } else {
+        Err(FontError::Damaged("it has no outlines that can be printed"))
+    }
+}
+
+/// Where a table is in the file.
+fn place(data: &[u8], face: &ttf_parser::Face<'_>, tag: &[u8; 4]) -> Option<Range<usize>> {
+    let table = face.raw_face().table(Tag::from_bytes(tag))?;
+    // Tables are slices of the file: their distance is where they begin.
+    let start = table.as_ptr() as usize - data.as_ptr() as usize;
+    Some(start..start + table.len())
 }
 
 impl Face {
@@ -91,23 +143,14 @@ impl Face {
         if glyph_count == 0 || units_per_em == 0 {
             return Err(FontError::Damaged("it has no glyphs"));
         }
-        let table = |tag: &[u8; 4]| {
-            let table = face.raw_face().table(Tag::from_bytes(tag))?;
-            // Tables are slices of the file: their distance is where they begin.
-            let start = table.as_ptr() as usize - data.as_ptr() as usize;
-            Some(start..start + table.len())
-        };
-        let cmap = table(b"cmap").ok_or(FontError::Damaged("it has no character map"))?;
+        let cmap =
+            place(data, &face, b"cmap").ok_or(FontError::Damaged("it has no character map"))?;
         let cmap_subtable =
             best_subtable(&face).ok_or(FontError::Damaged("it has no Unicode character map"))?;
-        let outlines = if face.tables().glyf.is_some() {
-            let glyf = Glyf::new(data, table).ok_or(FontError::Damaged("its glyf tables"))?;
-            Outlines::TrueType(glyf)
-        } else if face.tables().cff.is_some() {
-            Outlines::Cff
-        } else {
-            return Err(FontError::Damaged("it has no outlines that can be printed"));
-        };
+        let outlines = read_outlines(data, &face)?;
+        if matches!(bytes, FontBytes::Own(_)) {
+            check_outlines(data, &outlines)?;
+        }
         let advances = (0..glyph_count)
             .map(|glyph| face.glyph_hor_advance(ttf_parser::GlyphId(glyph)).unwrap_or(0))
             .collect();
@@ -129,6 +172,7 @@ impl Face {
             cmap,
             cmap_subtable,
             outlines,
+            most_subset_bytes: MOST_SUBSET_BYTES,
             name,
             descriptor,
             shaping,
@@ -144,6 +188,16 @@ impl Face {
     /// The font file.
     pub(crate) fn data(&self) -> &[u8] {
         self.bytes.as_ref()
+    }
+
+    /// Whether it is an organiser's.
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(self.bytes, FontBytes::Own(_))
+    }
+
+    /// Bytes of the file, if it is not one that ships.
+    pub(crate) fn own_bytes(&self) -> usize {
+        if self.is_own() { self.data().len() } else { 0 }
     }
 
     /// The font as the shaper wants it.
@@ -312,6 +366,17 @@ impl Glyf {
             Some([advance[0], advance[1], bearing[0], bearing[1]])
         };
         find().unwrap_or_default()
+    }
+
+    /// Glyphs that the font says it has.
+    pub(crate) fn glyph_count(&self, data: &[u8]) -> u16 {
+        let count = data.get(self.maxp.start + 4..).and_then(|rest| rest.first_chunk::<2>());
+        count.map_or(0, |count| u16::from_be_bytes(*count))
+    }
+
+    /// Bytes of the table with all outlines.
+    pub(crate) fn table_bytes(&self) -> usize {
+        self.glyf.len()
     }
 
     pub(crate) fn head<'a>(&self, data: &'a [u8]) -> &'a [u8] {

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use crate::blob::{check, serialise};
 use crate::compiled::{FieldKind, Fill, ObjectPlace, Stamped};
 use crate::error::Error;
-use crate::face::{Face, FontError};
+use crate::face::{Face, FontError, MOST_SUBSET_BYTES, Outlines};
 use crate::pdf::syntax::add_resource;
 use crate::pdf::write::{precise_list, reference, text_string};
 use crate::text::shape::Setting;
@@ -58,16 +58,25 @@ pub(crate) enum TitlePart {
 /// Bytes of a cross-reference entry: kind, place, index.
 pub(crate) const XREF_ENTRY: usize = 1 + 4 + 2;
 
+/// Share of a font in [`MOST_SUBSET_BYTES`] at least.
+const LEAST_SHARE: usize = 512 << 10;
+/// Contents, widths, shipped fonts and what else a ticket has beside its static part and its own fonts.
+const BESIDE: usize = 256 << 10;
+
 impl Prepared {
     /// Checks the template and parses its fonts.
     pub fn new(stamped: Stamped) -> Result<Self, Error> {
         check(&stamped).map_err(Error::Template)?;
-        let faces = stamped
+        let mut faces = stamped
             .fonts
             .iter()
             .map(Face::new)
             .collect::<Result<Vec<Face>, FontError>>()
             .map_err(Error::Font)?;
+        let own = faces.iter().filter(|face| face.is_own()).count();
+        for face in faces.iter_mut().filter(|face| face.is_own()) {
+            face.most_subset_bytes = (MOST_SUBSET_BYTES / own).max(LEAST_SHARE);
+        }
         let settings = stamped
             .fields
             .iter()
@@ -83,6 +92,26 @@ impl Prepared {
         hash.copy_from_slice(&Sha256::digest(serialise(&stamped))[..16]);
         let title = split_title(&stamped.title);
         Ok(Self { stamped, faces, settings, pages, prefix, xref, hash, title, resources })
+    }
+
+    /// Memory in bytes that stamping one ticket may take at most: an estimate for a caller that stamps many at
+    /// the same time.
+    pub fn largest_ticket(&self) -> usize {
+        let own = self.faces.iter().filter(|face| face.is_own());
+        let fonts: usize = own
+            .map(|face| {
+                // Putting CFF subroutines in place takes many bytes for each byte of the result.
+                let factor = if matches!(face.outlines, Outlines::Cff(_)) { 32 } else { 2 };
+                (4 * face.data().len()).min(face.most_subset_bytes) * factor
+            })
+            .sum();
+        2 * self.prefix.len() + fonts + BESIDE
+    }
+
+    /// Bytes of the template in memory.
+    pub fn bytes(&self) -> usize {
+        let faces: usize = self.faces.iter().map(|face| face.own_bytes()).sum();
+        2 * self.prefix.len() + 2 * faces + BESIDE
     }
 
     /// Number of the last static object.

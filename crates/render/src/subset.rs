@@ -17,6 +17,8 @@ pub(crate) struct Subset {
     numbers: Vec<u16>,
     /// Old number by new.
     glyphs: Vec<u16>,
+    /// Bytes of all these glyphs, before they are written.
+    bytes: usize,
 }
 
 impl Subset {
@@ -28,6 +30,7 @@ impl Subset {
             }
         }
         self.glyphs.clear();
+        self.bytes = 0;
     }
 
     /// The new number of a glyph.
@@ -40,6 +43,11 @@ impl Subset {
         if glyph == 0 || *number != 0 || self.glyphs.len() >= MAX_GLYPHS {
             return *number;
         }
+        let bytes = self.bytes + face.outlines.bytes_of(face.data(), glyph);
+        if bytes > face.most_subset_bytes {
+            return 0;
+        }
+        self.bytes = bytes;
         *number = self.glyphs.len() as u16;
         self.glyphs.push(glyph);
         *number
@@ -48,9 +56,11 @@ impl Subset {
     /// A further number for a glyph, or for [`BLANK`]; `None` if there are too many.
     pub(crate) fn duplicate(&mut self, face: &Face, glyph: u16) -> Option<u16> {
         self.number(face, 0);
-        if self.glyphs.len() >= MAX_GLYPHS {
+        let bytes = self.bytes + face.outlines.bytes_of(face.data(), glyph);
+        if self.glyphs.len() >= MAX_GLYPHS || bytes > face.most_subset_bytes {
             return None;
         }
+        self.bytes = bytes;
         self.glyphs.push(glyph);
         Some(self.glyphs.len() as u16 - 1)
     }
@@ -175,8 +185,8 @@ fn checksum(bytes: &[u8]) -> u32 {
 }
 
 /// A reference to another glyph in a composite one.
-struct Component {
-    glyph: u16,
+pub(crate) struct Component {
+    pub(crate) glyph: u16,
     /// Where its flags are; its glyph number follows them.
     at: usize,
     /// Behind its arguments and scale.
@@ -184,7 +194,7 @@ struct Component {
 }
 
 /// Reads the components of a composite glyph; nothing for simple and damaged ones.
-struct Components<'a> {
+pub(crate) struct Components<'a> {
     outline: &'a [u8],
     at: Option<usize>,
 }
@@ -197,7 +207,7 @@ const HAS_MATRIX: u16 = 0x0080;
 const HAS_INSTRUCTIONS: u16 = 0x0100;
 
 impl<'a> Components<'a> {
-    fn of(outline: &'a [u8]) -> Self {
+    pub(crate) fn of(outline: &'a [u8]) -> Self {
         let composite = outline.len() > 10 && outline[0] & 0x80 != 0;
         Self { outline, at: composite.then_some(10) }
     }

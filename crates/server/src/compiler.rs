@@ -90,6 +90,10 @@ impl Compiler for Typst {
         })
     }
 
+    fn stamp<'a>(&'a self, blob: &'a [u8], document: &'a TicketDocument) -> Answer<'a, Vec<u8>> {
+        Box::pin(async move { self.sandbox.stamp(blob, document).await.map_err(failed) })
+    }
+
     fn picture<'a>(&'a self, pdf: &'a [u8], picture: Picture) -> Answer<'a, Vec<u8>> {
         Box::pin(async move {
             self.sandbox.preview_png(pdf, picture.page, picture.dpi).await.map_err(failed)
@@ -101,7 +105,10 @@ fn failed(error: sandbox::Error) -> Error {
     match error {
         sandbox::Error::Template(diagnostics) => Error::Template(diagnostics),
         sandbox::Error::Unavailable(reason) => Error::Unavailable(reason),
-        // Out of time or memory, or crashed.
+        crashed @ (sandbox::Error::TooMuchMemory(_) | sandbox::Error::Crashed(_)) => {
+            Error::Crashed(crashed.to_string())
+        }
+        // Out of time.
         stopped => Error::Stopped(stopped.to_string()),
     }
 }

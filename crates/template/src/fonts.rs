@@ -4,11 +4,12 @@ use std::sync::{Arc, LazyLock};
 
 use stampede_render::compiled::FontSource;
 use stampede_render::fonts::shipped;
+use stampede_render::{FontError, MOST_FACES, check_font};
 use typst::foundations::Bytes;
 use typst::text::{Font, FontBook};
 use typst::utils::LazyHash;
 
-use crate::Bundle;
+use crate::{Bundle, Diagnostic};
 
 /// Fonts that a template may use.
 pub(crate) struct Fonts {
@@ -43,10 +44,16 @@ pub(crate) static FAMILIES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 impl Fonts {
-    /// The shipped fonts and those in the bundle; names of files that are no fonts are the error.
-    pub(crate) fn with_bundle(bundle: &Bundle) -> Result<Arc<Self>, Vec<String>> {
+    /// The shipped fonts and those in the bundle; the errors name files that are no fonts, and glyphs that unpack
+    /// to more than they may.
+    pub(crate) fn with_bundle(bundle: &Bundle) -> Result<Arc<Self>, Vec<Diagnostic>> {
         if bundle.fonts().next().is_none() {
             return Ok(Arc::clone(&SHIPPED));
+        }
+        let mistakes: Vec<_> =
+            bundle.fonts().filter_map(|(name, bytes)| mistake_in(name, bytes)).collect();
+        if !mistakes.is_empty() {
+            return Err(mistakes);
         }
         let mut faces = SHIPPED.faces.clone();
         let (mut files, mut broken) = (Vec::new(), Vec::new());
@@ -54,7 +61,7 @@ impl Fonts {
             let before = faces.len();
             faces.extend(Font::iter(Bytes::new(bytes.to_vec())));
             if faces.len() == before {
-                broken.push(name.to_owned());
+                broken.push(no_font(name));
             }
             files.resize(files.len() + faces.len() - before, name.to_owned());
         }
@@ -81,6 +88,27 @@ impl Fonts {
             None => FontSource::Own { bytes: face.data().to_vec(), face: face.index() },
         })
     }
+}
+
+/// Why a font of a bundle cannot be used. What is damaged is left to Typst, which leaves out only what it must.
+fn mistake_in(name: &str, bytes: &[u8]) -> Option<Diagnostic> {
+    let faces = ttf_parser::fonts_in_collection(bytes).unwrap_or(1);
+    if faces > MOST_FACES {
+        let message = format!("the collection has {faces} fonts, more than {MOST_FACES}");
+        return Some(Diagnostic::error(Some(name), message));
+    }
+    (0..faces).find_map(|face| match check_font(bytes, face) {
+        Err(error @ FontError::TooLarge { .. }) => {
+            let hint = "such a font would take gigabytes of memory: use another file of it";
+            Some(Diagnostic::error(Some(name), error.to_string()).hint(hint))
+        }
+        Ok(()) | Err(FontError::NotShipped | FontError::Damaged(_)) => None,
+    })
+}
+
+fn no_font(name: &str) -> Diagnostic {
+    Diagnostic::error(Some(name), "is not a font, or is damaged")
+        .hint("TrueType and OpenType fonts and their collections can be used")
 }
 
 #[cfg(test)]

@@ -161,6 +161,15 @@ impl Sandbox {
         }
     }
 
+    /// [`crate::stamp_blob`] in a child.
+    pub async fn stamp(&self, blob: &[u8], ticket: &TicketDocument) -> Result<Vec<u8>, Error> {
+        let request = Request::Stamp { blob: blob.to_vec(), ticket: ticket.clone() };
+        match self.ask(&request).await? {
+            Answer::Bytes(pdf) => Ok(pdf),
+            other => Err(other.unexpected()),
+        }
+    }
+
     /// A page of a PDF, from 0, as PNG with this many dots per inch.
     pub async fn preview_png(&self, pdf: &[u8], page: u32, dpi: f32) -> Result<Vec<u8>, Error> {
         match self.ask(&Request::Preview { pdf: pdf.to_vec(), page, dpi }).await? {

@@ -39,13 +39,7 @@ impl Kit {
         event: &EventData,
         mode: Mode,
     ) -> Result<Self, Vec<Diagnostic>> {
-        let fonts = Fonts::with_bundle(bundle).map_err(|names| {
-            let broken = |name: &String| {
-                Diagnostic::error(Some(name), "is not a font, or is damaged")
-                    .hint("TrueType and OpenType fonts and their collections can be used")
-            };
-            names.iter().map(broken).collect::<Vec<_>>()
-        })?;
+        let fonts = Fonts::with_bundle(bundle)?;
         let main = file_id(MAIN_FILE);
         let mut sources = HashMap::from([(prelude::file(), prelude::source())]);
         let mut files = HashMap::new();

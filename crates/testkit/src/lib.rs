@@ -8,6 +8,7 @@
 mod app;
 mod client;
 mod eventually;
+pub mod fonts;
 mod guarded;
 mod nginx;
 mod pdf;

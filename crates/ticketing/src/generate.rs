@@ -4,6 +4,8 @@
 //! and completing a completed ticket changes no counter. A ticket that is edited meanwhile stays pending,
 //! because the completion names the version of the ticket it has seen.
 
+mod printer;
+
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -31,6 +33,17 @@ pub(crate) enum Generated {
     Later(Duration),
     /// The ticket could not be made, for this reason. It costs an attempt.
     NotMade(String),
+    /// The ticket will not be made, for this reason.
+    Refused(String),
+}
+
+/// What happened to the job of a ticket before this run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Before {
+    /// Attempts that failed.
+    pub(crate) attempts: u32,
+    /// Workers that died, or lost the job's lock.
+    pub(crate) crashes: u32,
 }
 
 /// A PDF that was made.
@@ -64,12 +77,16 @@ impl Steps {
 
 impl Ticketing {
     /// Makes the PDF of a ticket, unless it is there already.
-    pub(crate) async fn generate(&self, ticket_id: TicketId) -> Generated {
-        self.try_generate(ticket_id).await.unwrap_or_else(|early| early)
+    pub(crate) async fn generate(&self, ticket_id: TicketId, before: Before) -> Generated {
+        self.try_generate(ticket_id, before).await.unwrap_or_else(|early| early)
     }
 
     /// `Err`: ended early, in the way that the value says.
-    async fn try_generate(&self, ticket_id: TicketId) -> Result<Generated, Generated> {
+    async fn try_generate(
+        &self,
+        ticket_id: TicketId,
+        before: Before,
+    ) -> Result<Generated, Generated> {
         let shared = &*self.shared;
         let outages = &shared.outages;
         let mut steps = Steps::start();
@@ -85,17 +102,17 @@ impl Ticketing {
         let token = shared.store.token(&ticket).await;
         let token = token.map_err(|error| unstored(&outages.reading, &error))?;
         let document = TicketDocument::new(&event, &ticket, &token);
-        let template = shared.press.ready(&event).await;
-        let template = template.map_err(|error| unprinted(outages, &error))?;
+        let printer = self.printer(&ticket, &event, before).await?;
         outages.reading.works();
+        let template = &printer.template;
         let fingerprint = document.fingerprint(template.revision()).into_string();
         if ticket.status == TicketStatus::Completed && self.has_file(&ticket, &fingerprint).await {
             return Ok(Generated::Skipped("made before"));
         }
         steps.done("template");
 
-        let bytes = shared.press.pdf(&template, &document).await;
-        let bytes = bytes.map_err(|error| unprinted(outages, &error))?;
+        let (bytes, _room) = self.print(&printer, &document).await?;
+        drop(printer);
         outages.compiler.works();
         steps.done("render");
 

@@ -11,6 +11,8 @@
 //! |---|---|
 //! | `place.rs` | an order becomes a batch of tickets and jobs |
 //! | `generate.rs`, `jobs/generate_ticket.rs` | the PDF of one ticket; the job that makes it |
+//! | `slow_lane.rs` | tickets that take their time share the slots fairly |
+//! | `suspects.rs` | templates that bring down the processes that work with them |
 //! | `remake.rs` | a PDF that is stale, short or missing goes back to the queue |
 //! | `edit.rs`, `reissue.rs`, `void.rs`, `delete.rs` | changes of a ticket |
 //! | `download.rs`, `download/` | one PDF; a batch as ZIP or merged PDF |
@@ -42,6 +44,8 @@ mod read;
 mod reconcile;
 mod reissue;
 mod remake;
+mod slow_lane;
+mod suspects;
 mod tasks;
 mod test_hooks;
 mod ticket_reader;

@@ -13,6 +13,8 @@ use crate::announce::Announcer;
 use crate::completions::Completions;
 use crate::jobs::generate_ticket::GenerateTicket;
 use crate::outages::Outages;
+use crate::slow_lane::SlowLane;
+use crate::suspects::Suspects;
 use crate::tasks::Tasks;
 use crate::ticket_reader::TicketReader;
 
@@ -24,11 +26,13 @@ pub struct Limits {
     /// Batches that are downloaded at the same time. Each takes a few hundred KB of memory and a share of
     /// the database.
     pub downloads: usize,
+    /// Jobs that this process runs at the same time. Half of them may be tickets that take their time.
+    pub slots: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { quantity: 100_000, downloads: 16 }
+        Self { quantity: 100_000, downloads: 16, slots: 16 }
     }
 }
 
@@ -68,6 +72,8 @@ pub(crate) struct Shared {
     pub(crate) completions: Completions,
     pub(crate) announcer: Announcer,
     pub(crate) outages: Outages,
+    pub(crate) slow_lane: SlowLane,
+    pub(crate) suspects: Suspects,
     /// Free places for downloads of whole batches.
     pub(crate) downloads: Arc<Semaphore>,
     /// Orders that are being placed, downloads that are being written, files that are being deleted.
@@ -84,6 +90,7 @@ impl Ticketing {
         let Parts { worker, store, broker, files, press, limits } = parts;
         let queue = broker.queue(GenerateTicket::QUEUE).await?;
         let (groups, announcing) = (Tasks::default(), Tasks::default());
+        let suspects = Suspects::new(&broker);
         let announcer = Announcer::start(broker, store.clone(), &announcing);
         let reader = TicketReader::start(store.clone(), &groups);
         let completions = Completions::start(store.clone(), announcer.clone(), &groups);
@@ -97,6 +104,8 @@ impl Ticketing {
             completions,
             announcer,
             outages: Outages::default(),
+            slow_lane: SlowLane::new(limits.slots),
+            suspects,
             downloads: Arc::new(Semaphore::new(limits.downloads)),
             limits,
             requests: Tasks::default(),

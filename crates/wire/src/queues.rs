@@ -21,6 +21,6 @@ mod status;
 pub use changes::{BulkResult, Changed, Cleaned, Done, Drained, JobChanged, NotDone};
 pub use dead_letters::{DeadLetter, DeadLetters, Selection};
 pub use jobs::{Added, Backoff, Job, JobState, JobWithLog, Jobs, NewJob};
-pub use limits::{Breaker, Breakers, Limit, Limits, Rate};
+pub use limits::{Breaker, Breakers, Limit, Limits, Rate, Suspect, Suspects};
 pub use schedules::{NewSchedule, Schedule, Schedules};
 pub use status::{ActiveJob, Clean, QueueStatus, Status};

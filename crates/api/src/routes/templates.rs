@@ -14,7 +14,9 @@ use http::header::{ETAG, IF_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
-use stampede_model::{Limit, Principal, Template, TemplateChoice, TemplateFiles, TemplateId};
+use stampede_model::{
+    Event, Limit, Principal, Template, TemplateChoice, TemplateFiles, TemplateId,
+};
 use stampede_press::{Published, Ready, sample};
 use stampede_store::{NewRevision, Revised, TemplateDeleted};
 use stampede_wire::ticketing::templates::{
@@ -246,7 +248,8 @@ async fn tried_out(
     files: &TemplateFiles,
 ) -> Result<Compiled, Problem> {
     let _turn = app.turns.take(&caller.user).await;
-    let (published, ready) = app.press.try_out(files, &sample::event()).await?;
+    let event = Event { owner: caller.user.clone(), ..sample::event() };
+    let (published, ready) = app.press.try_out(files, &event).await?;
     Ok(compiled(&published, &ready))
 }
 

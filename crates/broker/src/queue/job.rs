@@ -74,6 +74,8 @@ pub struct Job {
     pub attempts_made: u32,
     /// When this run began, in milliseconds since 1970.
     pub(crate) processed_on: u64,
+    /// Workers that died or lost its lock while they ran it.
+    pub crashes: u32,
     /// How often it was given to a worker, this time included.
     pub(crate) starts: u32,
     /// Attempts it may have; 0 if it does not say.
@@ -159,6 +161,7 @@ impl Job {
         Self {
             attempts_made: whole(fields.get("atm")),
             processed_on: ms(fields.get("processedOn")),
+            crashes: whole(fields.get("stc")),
             starts: whole(fields.get("ats")),
             attempts: options["attempts"].as_f64().map_or(0, |n| n as u32),
             pause: Pause::read(&options["backoff"]),

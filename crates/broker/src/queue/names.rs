@@ -103,7 +103,7 @@ pub(crate) fn check_shared_name(what: &'static str, name: &str) -> Result<(), Er
 
 /// Whether names of this kind may have parts.
 fn is_shared(what: &str) -> bool {
-    matches!(what, "limit" | "circuit breaker")
+    matches!(what, "limit" | "circuit breaker" | "suspect")
 }
 
 fn check(what: &'static str, name: &str, longest: usize) -> Result<(), Error> {

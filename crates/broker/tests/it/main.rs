@@ -29,3 +29,4 @@ mod scripts;
 mod servers;
 mod snapshots;
 mod stage;
+mod suspects;

@@ -222,6 +222,24 @@ async fn a_mistake_is_remembered_for_a_while_and_an_outage_is_not() {
 }
 
 #[tokio::test]
+async fn a_template_of_an_organiser_is_apart_and_ours_is_not() {
+    let ((_folder, store), compiler) = (store().await, Counting::new("1"));
+    let press = press(&store, &compiler);
+    let id = written(&store, "first").await;
+    let own = event(Some(TemplateChoice::Own { id, revision: None }));
+    let ours = event(None);
+    for (event, is_organisers) in [(&own, true), (&ours, false)] {
+        let found = press.find(event).await.unwrap();
+        assert!(!found.is_in_memory());
+        assert_eq!(found.is_organisers(), is_organisers);
+        let ready = found.ready().await.unwrap();
+        assert_eq!(ready.is_organisers(), is_organisers);
+        assert!(press.find(event).await.unwrap().is_in_memory());
+        assert!(press.room(&ready).await.is_some());
+    }
+}
+
+#[tokio::test]
 async fn a_slow_template_is_checked_for_letters_that_no_font_has() {
     let ((_folder, store), compiler) = (store().await, Counting::new("1"));
     let press = press(&store, &compiler);

@@ -24,7 +24,7 @@ pub(crate) fn write(
             used.subset.write_truetype(face, glyf, scratch);
             false
         }
-        Outlines::Cff => {
+        Outlines::Cff(_) => {
             scratch.extend_from_slice(&cff_subset(face, used.subset.glyphs()));
             true
         }

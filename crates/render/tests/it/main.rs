@@ -5,6 +5,7 @@
 
 mod blobs;
 mod fitting;
+mod font_bombs;
 mod fuzzing;
 mod hostile;
 mod look;

@@ -12,7 +12,7 @@ use stampede_api::{App, Limits, StorageCheck, Turns, Vitals};
 use stampede_broker::{Broker, JobList};
 use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
 use stampede_model::{MAIN_FILE, TemplateFiles};
-use stampede_press::Press;
+use stampede_press::{Press, Share};
 use stampede_store::Store;
 use stampede_ticketing::{Limits as TicketLimits, Parts, Reconciler, Ticketing};
 use stampede_worker::Environment;
@@ -168,7 +168,9 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
     };
     let broker = connect::broker(settings, &redis_url).await?;
     let template_snapshot = snapshot(settings, &template)?;
-    let press = Press::new(store.clone(), compiler, template);
+    // People wait for previews, so no organiser may have both children of the compiler.
+    let share = Share { places: 2, per_owner: 1 };
+    let press = Press::new(store.clone(), compiler, template).sharing(share);
     let ticketing = Ticketing::start(Parts {
         worker: settings.server_name.clone(),
         store: store.clone(),

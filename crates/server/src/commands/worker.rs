@@ -70,7 +70,7 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
         broker: broker.clone(),
         files: connect::files(&settings).await?,
         press: Press::new(store.clone(), compiler::start()?, default),
-        limits: Limits::default(),
+        limits: Limits { slots: settings.job_concurrency, ..Limits::default() },
     })
     .await?;
     let environment = Environment { ticketing };

@@ -137,6 +137,50 @@ async fn corrupt_fonts_and_images_are_named() {
     assert!(matches!(error, Err(Error::Template(_))), "{error:?}");
 }
 
+/// Small files that would become large: each is refused, or stopped at the limits of its child.
+#[tokio::test]
+async fn pictures_and_sources_that_unpack_to_gigabytes_take_down_nothing_but_a_child() {
+    let sandbox = sandbox(Limits { time: Duration::from_secs(20), ..Limits::default() });
+    let mut laughs = "<!DOCTYPE svg [<!ENTITY a0 \"haha\">".to_owned();
+    for n in 1..40 {
+        laughs += &format!("<!ENTITY a{n} \"{}\">", format!("&a{};", n - 1).repeat(10));
+    }
+    laughs +=
+        "]><svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><text>&a39;</text></svg>";
+    // Its header says 100,000 × 100,000 pixels, and its name hides what it is.
+    let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR".to_vec();
+    png.extend([100_000_u32.to_be_bytes(), 100_000_u32.to_be_bytes()].concat());
+    png.extend([8, 6, 0, 0, 0, 0, 0, 0, 0]);
+    for (name, source, bytes) in [
+        ("laughs.svg", "#image(\"laughs.svg\")", laughs.into_bytes()),
+        ("large.dat", "#image(\"large.dat\", format: \"png\")", png),
+        ("a.woff2", "#set text(font: \"x\")\n#for i in range(1000000000) { i }", Vec::new()),
+        ("a.txt", "#set page(width: 99999999mm, height: 99999999mm)\nx", Vec::new()),
+        ("b.txt", "#let x = range(2000000000)\n#x.len()", Vec::new()),
+    ] {
+        let files = BTreeMap::from([
+            ("template.typ".to_owned(), source.as_bytes().to_vec()),
+            (name.to_owned(), bytes),
+        ]);
+        let bundle = Bundle::new(files).unwrap();
+        let error = sandbox.compile(&bundle, &EventData::sample()).await.unwrap_err();
+        assert!(!matches!(error, Error::Unavailable(_)), "{name}: {error:?}");
+    }
+    sandbox.compile(a4(), &EventData::sample()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_ticket_is_stamped_in_a_child_as_in_this_process() {
+    let sandbox = patient();
+    let event = EventData::sample();
+    let published = sandbox.compile(a4(), &event).await.unwrap();
+    let ticket = event.sample_ticket();
+    let apart = sandbox.stamp(&published.blob, &ticket).await.unwrap();
+    assert!(apart == stampede_template::stamp_blob(&published.blob, &ticket).unwrap());
+    let error = sandbox.stamp(b"no template", &ticket).await.unwrap_err();
+    assert!(matches!(error, Error::Template(_)), "{error:?}");
+}
+
 #[tokio::test]
 async fn a_dropped_request_leaves_no_process_behind() {
     let sandbox = patient();

@@ -104,6 +104,7 @@ fn run(request: Request) -> Answer {
                 Err(mistakes) => Answer::Mistakes(mistakes),
             }
         }
+        Request::Stamp { blob, ticket } => bytes(crate::stamp_blob(&blob, &ticket)),
         Request::Preview { pdf, page, dpi } => bytes(preview::png(pdf, page, dpi)),
     }
 }

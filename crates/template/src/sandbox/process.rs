@@ -40,6 +40,7 @@ impl Process {
             .env_clear()
             // Memory that is only set aside must not count against the limit.
             .env("MIMALLOC_ARENA_EAGER_COMMIT", "0")
+            .envs(crate::test_hooks::passed_on())
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -18,6 +18,7 @@ pub(super) enum Request {
     Mistakes { bundle: Bundle, event: EventData },
     Typeset { template: Typeset, ticket: TicketDocument },
     TypesetCompiled { template: Typeset, ticket: TicketDocument },
+    Stamp { blob: Vec<u8>, ticket: TicketDocument },
     Preview { pdf: Vec<u8>, page: u32, dpi: f32 },
 }
 

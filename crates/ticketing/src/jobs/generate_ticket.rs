@@ -10,7 +10,7 @@ use stampede_broker::{Backoff, JobContext, JobPolicy, JobSpec, Outcome, RetryPol
 use stampede_model::{BatchId, Ticket, TicketId, TicketStatus};
 
 use crate::Ticketing;
-use crate::generate::{Generated, Made};
+use crate::generate::{Before, Generated, Made};
 
 /// Priority of VIP tickets: they are made first.
 const VIP: u32 = 1;
@@ -60,8 +60,9 @@ impl Work for GenerateTicket {
         JobPolicy { retry, ..JobPolicy::default() }
     }
 
-    async fn run(&self, ticketing: &Ticketing, _: &JobContext) -> Outcome {
-        match ticketing.generate(self.ticket_id).await {
+    async fn run(&self, ticketing: &Ticketing, context: &JobContext) -> Outcome {
+        let before = Before { attempts: context.attempts_made(), crashes: context.crashes() };
+        match ticketing.generate(self.ticket_id, before).await {
             Generated::Made(Made { pdf_path, duration, steps_us }) => {
                 let duration_ms = duration.as_millis() as u64;
                 Outcome::Done(json!(TicketMade { success: true, pdf_path, duration_ms, steps_us }))
@@ -69,6 +70,7 @@ impl Work for GenerateTicket {
             Generated::Skipped(why) => Outcome::Done(json!({ "success": true, "skipped": why })),
             Generated::Later(pause) => Outcome::Snooze(pause),
             Generated::NotMade(reason) => Outcome::Retry(reason),
+            Generated::Refused(reason) => Outcome::Discard(reason),
         }
     }
 

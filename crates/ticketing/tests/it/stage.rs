@@ -77,7 +77,7 @@ impl Stage {
             broker: broker.clone(),
             files: files.clone(),
             press,
-            limits: Limits { quantity: 1_000, downloads: 1 },
+            limits: Limits { quantity: 1_000, downloads: 1, slots: 4 },
         })
         .await
         .unwrap();

@@ -1,4 +1,4 @@
-//! `/api/limits` and `/api/breakers`: rate limits and circuit breakers.
+//! `/api/limits`, `/api/breakers` and `/api/suspects`: rate limits, circuit breakers and suspects.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,27 @@ pub struct Breakers {
     pub breakers: Vec<Breaker>,
 }
 
+/// Something that may bring down the process that works with it, such as a template.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Suspect {
+    /// Its name: `template:<revision>`.
+    pub name: String,
+    /// Processes that died of it in a row; from three on it is set aside.
+    pub strikes: u32,
+    /// Why it is suspected, or how the last of these processes died.
+    pub reason: String,
+    /// Milliseconds until it is forgotten.
+    pub expires_in_ms: u64,
+}
+
+/// `GET /api/suspects`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspects {
+    /// All suspects, by name.
+    pub suspects: Vec<Suspect>,
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -65,6 +86,11 @@ mod tests {
             json!({ "breakers": [{ "name": "mail", "state": "half-open", "retryInMs": 5 }] });
         let read: Breakers = serde_json::from_value(breakers.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), breakers);
+        let suspects = json!({ "suspects": [
+            { "name": "template:ab", "strikes": 3, "reason": "r", "expiresInMs": 5 },
+        ] });
+        let read: Suspects = serde_json::from_value(suspects.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), suspects);
         let rate = serde_json::to_value(Rate { max: 5, per_ms: 1000 }).unwrap();
         assert_eq!(rate, json!({ "max": 5, "perMs": 1000 }));
     }

@@ -133,7 +133,9 @@ async fn preview(
     let pdf = app.press.pdf(&ready, &document).await?;
     let (kind, bytes) = match format {
         Format::Pdf => ("application/pdf", pdf),
-        Format::Png(picture) => ("image/png", app.press.picture(&pdf, picture).await?),
+        Format::Png(picture) => {
+            ("image/png", app.press.picture(&pdf, picture, &caller.0.user).await?)
+        }
     };
     Ok(Response::builder()
         .header(CONTENT_TYPE, kind)
@@ -159,7 +161,8 @@ async fn read(
         fields.wrong("files", "is missing: an object with file names and contents");
     }
     let files = fields.finish(given.or(kept))?;
-    let event = read_event(app, caller, body).await?;
+    // Work on a preview counts as the caller's, whoever owns the event.
+    let event = Event { owner: caller.0.user.clone(), ..read_event(app, caller, body).await? };
     let document = read_ticket(body, &event)?;
     Ok((files, event, document))
 }

@@ -17,6 +17,8 @@ use crate::{Breaker, BreakerConfig, Error, Job, Permit, Queue};
 pub struct JobContext {
     queue: Queue,
     job_id: String,
+    attempts_made: u32,
+    crashes: u32,
     keep_logs: Option<u64>,
     /// The job has reported its progress as a number.
     shows_progress: Arc<AtomicBool>,
@@ -30,6 +32,8 @@ impl JobContext {
         Self {
             queue: queue.clone(),
             job_id: job.id.clone(),
+            attempts_made: job.attempts_made,
+            crashes: job.crashes,
             keep_logs: job.keep_logs,
             shows_progress: Arc::new(AtomicBool::new(job.shows_progress)),
             over: CancellationToken::new(),
@@ -47,6 +51,16 @@ impl JobContext {
     /// dropped, and must watch this token.
     pub fn cancellation(&self) -> CancellationToken {
         self.over.clone()
+    }
+
+    /// Attempts that have ended before this one.
+    pub fn attempts_made(&self) -> u32 {
+        self.attempts_made
+    }
+
+    /// Workers that died or lost the job's lock while they ran it: what it works with may be the cause.
+    pub fn crashes(&self) -> u32 {
+        self.crashes
     }
 
     /// Whether the job has reported its progress as a number; then it ends at 100.

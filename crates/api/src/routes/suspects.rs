@@ -1,0 +1,34 @@
+//! `/api/suspects`: templates that brought down the processes that worked with them. For administrators only.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use stampede_wire::queues::{Suspect, Suspects};
+
+use crate::app::App;
+use crate::auth::Admin;
+use crate::problem::Problem;
+
+/// All suspects, by name.
+pub(crate) async fn list(State(app): State<App>, _: Admin) -> Result<Json<Suspects>, Problem> {
+    let suspects = app.broker.suspects().all().await?.into_iter().map(|suspect| Suspect {
+        name: suspect.name,
+        strikes: suspect.strikes,
+        reason: suspect.reason,
+        expires_in_ms: suspect.expires_in.as_millis() as u64,
+    });
+    Ok(Json(Suspects { suspects: suspects.collect() }))
+}
+
+/// Forgets a suspect: workers use it again within a second.
+pub(crate) async fn lift(
+    State(app): State<App>,
+    admin: Admin,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    if !app.broker.suspects().lift(&name).await? {
+        return Err(Problem::not_found("Suspect"));
+    }
+    tracing::info!(user = admin.0.user, suspect = name, "suspicion lifted");
+    Ok(StatusCode::NO_CONTENT)
+}
