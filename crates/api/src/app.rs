@@ -8,6 +8,8 @@ use stampede_store::Store;
 use stampede_ticketing::Ticketing;
 
 use crate::storage_check::StorageCheck;
+use crate::body::Budget;
+use crate::orders_at_once::OrdersAtOnce;
 use crate::turns::Turns;
 
 /// What a request may ask for at most.
@@ -36,6 +38,10 @@ pub struct App {
     pub jobs: JobList,
     /// What a request may ask for at most.
     pub limits: Limits,
+    /// Memory for the bodies of requests.
+    pub bodies: Budget,
+    /// Large orders that are placed at the same time.
+    pub orders: OrdersAtOnce,
     /// This node.
     pub node: NodeHandle,
     /// Notes how quickly requests are answered.

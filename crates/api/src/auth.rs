@@ -12,7 +12,7 @@
 use axum::extract::FromRequestParts;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use stampede_model::{KeyHash, Principal, Role};
 use stampede_store::Store;
 
@@ -82,10 +82,12 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let principal = principal(&app.store, &parts.headers).await?;
-        principal.map(Self).ok_or_else(|| {
+        let principal = principal(&app.store, &parts.headers).await?.ok_or_else(|| {
             unauthorized("an API key is needed: send it as \"Authorization: Bearer <key>\"")
-        })
+        })?;
+        // The memory of the request's body is counted for its user (`body.rs`).
+        parts.extensions.insert(principal.clone());
+        Ok(Self(principal))
     }
 }
 
@@ -112,7 +114,7 @@ pub(crate) async fn principal(
     store: &Store,
     headers: &HeaderMap,
 ) -> Result<Option<Principal>, Problem> {
-    let Some(key) = presented_key(headers) else { return Ok(None) };
+    let Some(key) = presented_key(headers)? else { return Ok(None) };
     let principal = store.principal(&KeyHash::of(key)).await?;
     principal.map(Some).ok_or_else(|| unauthorized("this API key is not valid"))
 }
@@ -122,10 +124,49 @@ fn unauthorized(detail: &str) -> Problem {
 }
 
 /// `Authorization: Bearer <key>` or `X-API-Key: <key>`.
-fn presented_key(headers: &HeaderMap) -> Option<&str> {
+fn presented_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     if let Some(key) = headers.get("x-api-key") {
-        return key.to_str().ok();
+        return text_of(key).map(Some);
     }
-    let (scheme, key) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
+    let Some(value) = headers.get(AUTHORIZATION) else { return Ok(None) };
+    let Some((scheme, key)) = text_of(value)?.split_once(' ') else { return Ok(None) };
+    Ok(scheme.eq_ignore_ascii_case("bearer").then_some(key.trim()))
+}
+
+/// A header's text. A key copied from a document may still have its "…" in it.
+fn text_of(value: &HeaderValue) -> Result<&str, Problem> {
+    value.to_str().map_err(|_| {
+        unauthorized(
+            "the API key has characters that no key has, such as \"…\"; is it a placeholder?",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn presented(name: &'static str, value: &str) -> Result<Option<String>, String> {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        let key = presented_key(&headers).map_err(Problem::into_detail)?;
+        Ok(key.map(str::to_owned))
+    }
+
+    #[test]
+    fn keys_are_read_from_both_headers() {
+        for (name, value, key) in [
+            ("authorization", "Bearer stp_x", Some("stp_x")),
+            ("authorization", "bearer  stp_x ", Some("stp_x")),
+            ("authorization", "Basic abc", None),
+            ("authorization", "stp_x", None),
+            ("x-api-key", "stp_x", Some("stp_x")),
+        ] {
+            assert_eq!(presented(name, value), Ok(key.map(str::to_owned)), "{value}");
+        }
+        for (name, value) in [("authorization", "Bearer stp_…"), ("x-api-key", "stp_…")] {
+            let told = presented(name, value).unwrap_err();
+            assert!(told.contains("characters that no key has"), "{told}");
+        }
+    }
 }

@@ -20,6 +20,8 @@ use crate::routes::health::{Vitals, health_router};
 const MAX_CONNECTIONS: usize = 4_096;
 /// A client that has not sent its headers by then is cut off.
 const HEADER_PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes that are buffered of one connection; longer headers are refused with 431.
+const MAX_BUFFER: usize = 64 << 10;
 /// Time for running requests to end once the server stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// Pause when no connection can be accepted, because the process has too many open files.
@@ -38,7 +40,7 @@ pub async fn run_health(listener: TcpListener, vitals: Vitals, stop: Cancellatio
 async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let service = TowerToHyperService::new(router);
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE).max_buf_size(MAX_BUFFER);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = GracefulShutdown::new();
     let cut_off = CancellationToken::new();

@@ -6,8 +6,11 @@
 
 mod app;
 mod auth;
+mod body;
 mod connections;
+mod forms;
 mod input;
+mod orders_at_once;
 mod problem;
 mod query;
 mod refusals;
@@ -20,7 +23,9 @@ mod unknown;
 
 pub use app::{App, Limits};
 pub use auth::Right;
+pub use body::Budget;
 pub use connections::{run, run_health};
+pub use orders_at_once::OrdersAtOnce;
 pub use room::Route;
 pub use router::{router, routes};
 pub use routes::health::Vitals;

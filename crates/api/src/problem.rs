@@ -10,11 +10,15 @@ use stampede_model::{Diagnostic, ErrorId, TicketId};
 use stampede_wire::problem as wire;
 pub(crate) use stampede_wire::problem::FieldError;
 
+use crate::unknown;
+
 /// An answer that refuses.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
     detail: String,
+    /// `detail` in the words that older clients compare, if they are others.
+    error: Option<String>,
     fields: Vec<FieldError>,
     /// Further members of the answer.
     more: Map<String, Value>,
@@ -26,15 +30,18 @@ impl Problem {
         Self {
             status,
             detail: detail.into(),
+            error: None,
             fields: Vec::new(),
             more: Map::new(),
             retry_after_s: None,
         }
     }
 
-    /// 404: `Event not found`, words that older clients compare (docs/compatibility.md).
-    pub(crate) fn not_found(what: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, format!("{what} not found"))
+    /// 404 with the id. The `error` is `Event not found`, words that older clients compare (docs/compatibility.md).
+    pub(crate) fn not_found(what: &str, id: &dyn std::fmt::Display) -> Self {
+        let error = format!("{what} not found");
+        let detail = format!("{error}: {}", unknown::shown(&id.to_string()));
+        Self { error: Some(error), ..Self::new(StatusCode::NOT_FOUND, detail) }
     }
 
     /// 403.
@@ -141,6 +148,9 @@ impl IntoResponse for Problem {
         let title = self.status.canonical_reason().unwrap_or("Error");
         let mut problem = wire::Problem::new(self.status.as_u16(), title, self.detail);
         (problem.errors, problem.more) = (self.fields, self.more);
+        if let Some(error) = self.error {
+            problem.error = error;
+        }
         // Texts, numbers and JSON values always serialise.
         let body = serde_json::to_string(&problem).unwrap_or_default();
         let mut response = Response::new(Body::from(body));

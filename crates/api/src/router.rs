@@ -12,6 +12,7 @@ use tower_http::trace::{DefaultOnFailure, DefaultOnResponse, TraceLayer};
 use tracing::Level;
 
 use crate::app::App;
+use crate::body::discard_unread;
 use crate::problem::Problem;
 use crate::room::{Room, Route};
 use crate::routes::queues::{dead_letters, jobs, operate, schedules};
@@ -169,6 +170,7 @@ pub fn router(app: App) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(limit_time))
         .layer(middleware::from_fn_with_state(app.clone(), note_time))
+        .layer(middleware::from_fn(discard_unread))
         // The handler has logged a failure already.
         .layer(
             TraceLayer::new_for_http()

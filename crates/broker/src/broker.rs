@@ -174,7 +174,7 @@ impl Broker {
     }
 
     /// Largest payload of a job in bytes of JSON.
-    pub(crate) fn max_payload(&self) -> usize {
+    pub fn max_payload(&self) -> usize {
         self.max_payload
     }
 

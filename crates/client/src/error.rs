@@ -19,7 +19,7 @@ pub enum Error {
         source: reqwest::Error,
     },
     /// The server refuses the request.
-    #[error("{}{}", .problem.error, hint(*.status))]
+    #[error("{}{}", reason(.problem), hint(*.status))]
     Refused {
         /// The status code.
         status: u16,
@@ -43,6 +43,11 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
+}
+
+/// The reason in a sentence. An answer of other software may have only one of the two.
+fn reason(problem: &Problem) -> &str {
+    if problem.detail.is_empty() { &problem.error } else { &problem.detail }
 }
 
 fn hint(status: u16) -> &'static str {

@@ -62,6 +62,7 @@ async fn file(
     extent: Extent,
 ) -> Result<BatchFile, Problem> {
     let batch = batches::find(app, caller, id).await?;
+    let event = batch.event_id;
     match app.ticketing.download_batch(batch, format, extent).await? {
         BatchDownload::Ready(file) => Ok(file),
         BatchDownload::NotReady { missing, total, retry_after_s } => {
@@ -76,7 +77,7 @@ async fn file(
             let detail = "too many batches are being downloaded at the same time; try again";
             Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(5))
         }
-        BatchDownload::NoSuchEvent => Err(Problem::not_found("Event")),
+        BatchDownload::NoSuchEvent => Err(Problem::not_found("Event", &event)),
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) async fn read(
 
 /// A batch that the caller may read.
 pub(crate) async fn find(app: &App, caller: &Caller, id: BatchId) -> Result<Batch, Problem> {
-    let batch = app.ticketing.batch(id).await?.ok_or_else(|| Problem::not_found("Batch"))?;
+    let batch = app.ticketing.batch(id).await?.ok_or_else(|| Problem::not_found("Batch", &id))?;
     caller.must_read(&batch.owner)?;
     Ok(batch)
 }

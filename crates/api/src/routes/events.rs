@@ -3,36 +3,67 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use serde_json::{Map, Value};
 use stampede_model::{
-    Branding, Currency, Event, EventDetails, EventId, HexColor, Limit, Principal, TemplateChoice,
-    time_zone,
+    Branding, Currency, Event, EventDetails, EventId, HexColor, Lang, Limit, Principal,
+    TemplateChoice, Timestamp, time_zone,
 };
 use stampede_ticketing::EventDeletion;
 use stampede_wire::ticketing::events::{Event as Shown, EventPage};
 
 use crate::app::{App, now};
 use crate::auth::{Caller, Writer};
-use crate::input::{Body, Fields, Id, as_text};
+use crate::body::Body;
+use crate::forms::{Form, Given, Line, Mistakes, Parsed, Text, form};
+use crate::input::Id;
 use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
-use crate::routes::{CHANGE_TRIES, Paging, templates};
+use crate::routes::templates::choice::{Choice, read_choice};
+use crate::routes::{CHANGE_TRIES, Paging};
 
-/// Fields of an event that POST and PATCH read.
-pub(crate) const CHANGEABLE: [&str; 8] =
-    ["name", "location", "startsAt", "timeZone", "currency", "branding", "lang", "template"];
+form! {
+    /// The fields of an event that POST and PATCH read.
+    pub(crate) struct EventForm {
+        /// The event's name.
+        name: Line<{ Limit::NAME.0 }> = "name",
+        /// Where it happens.
+        location: Line<{ Limit::LOCATION.0 }> = "location",
+        /// When it begins (RFC 3339).
+        starts_at: Parsed<Timestamp> = "startsAt",
+        /// IANA name of the zone its times are printed in.
+        time_zone: Text<200> = "timeZone",
+        /// Currency of its prices (ISO 4217).
+        currency: Parsed<Currency> = "currency",
+        /// The colours of its tickets.
+        branding: BrandingForm = "branding",
+        /// The language of its tickets.
+        lang: Parsed<Lang> = "lang",
+        /// The template of its tickets; `null` is the default design.
+        template: Choice = "template",
+    }
+}
+
+form! {
+    /// The colours of an event's tickets.
+    pub(crate) struct BrandingForm {
+        /// The first colour, such as `#1a2b3c`.
+        primary: Parsed<HexColor> = "primary",
+        /// The second colour.
+        secondary: Parsed<HexColor> = "secondary",
+    }
+}
+
 /// All other fields of an event.
 pub(crate) const FIXED: [&str; 4] = ["id", "owner", "createdAt", "updatedAt"];
 
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Writer,
-    Body(body): Body,
+    Body(form, _held): Body<EventForm>,
 ) -> Result<(StatusCode, Json<Shown>), Problem> {
-    let mut fields = Fields::new(&body);
-    fields.only(&CHANGEABLE);
-    if fields.get("name").is_none() {
-        fields.wrong("name", "is missing");
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    if !form.name.has_value() {
+        mistakes.wrong("name", "is missing");
     }
     let blank = EventDetails {
         name: String::new(),
@@ -44,9 +75,9 @@ pub(crate) async fn create(
         lang: None,
         template: None,
     };
-    let mut details = read_details(&mut fields, blank);
-    read_template(&app, &caller.0, &mut fields, &mut details).await;
-    let details = fields.finish(Some(details))?;
+    let mut details = read_details(&mut mistakes, form.clone(), blank);
+    read_template(&app, &caller.0, &mut mistakes, &form.template, &mut details).await;
+    let details = mistakes.finish(Some(details))?;
     let now = now();
     let event = Event {
         id: EventId::generate(),
@@ -87,17 +118,17 @@ pub(crate) async fn update(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<EventId>,
-    Body(body): Body,
+    Body(form, _held): Body<EventForm>,
 ) -> Result<Json<Shown>, Problem> {
     for _ in 0..CHANGE_TRIES {
         let mut event = find(&app, id).await?;
         caller.must_change(&event.owner)?;
-        let mut fields = Fields::new(&body);
-        fields.only_or_fixed(&CHANGEABLE, &FIXED);
-        fields.must_name_one_of(&CHANGEABLE);
-        let mut details = read_details(&mut fields, event.details);
-        read_template(&app, &caller.0, &mut fields, &mut details).await;
-        event.details = fields.finish(Some(details))?;
+        let mut mistakes = Mistakes::default();
+        mistakes.only_or_fixed(&form, &FIXED);
+        mistakes.must_name_one_of(form.names_any(), EventForm::NAMES);
+        let mut details = read_details(&mut mistakes, form.clone(), event.details);
+        read_template(&app, &caller.0, &mut mistakes, &form.template, &mut details).await;
+        event.details = mistakes.finish(Some(details))?;
         check_template(&app, &event).await?;
         let seen = std::mem::replace(&mut event.updated_at, now());
         // Another request may have changed it since it was read; that change must not be undone.
@@ -133,7 +164,7 @@ pub(crate) async fn delete(
     }
     match app.ticketing.delete_event(id).await? {
         EventDeletion::Gone => Ok(StatusCode::NO_CONTENT),
-        EventDeletion::NotFound => Err(Problem::not_found("Event")),
+        EventDeletion::NotFound => Err(Problem::not_found("Event", &id)),
         EventDeletion::HasTickets(count) => Err(Problem::new(
             StatusCode::CONFLICT,
             format!("the event has {count} tickets; add ?force=true to delete them with it"),
@@ -143,22 +174,23 @@ pub(crate) async fn delete(
 
 /// An event of any owner.
 pub(crate) async fn find(app: &App, id: EventId) -> Result<Event, Problem> {
-    app.ticketing.event(id).await?.ok_or_else(|| Problem::not_found("Event"))
+    app.ticketing.event(id).await?.ok_or_else(|| Problem::not_found("Event", &id))
 }
 
-/// `template`: an id, or `{"id", "revision"}`; `null` is the default design.
+/// Puts the template that the form names into `details`; `null` is the default design.
 async fn read_template(
     app: &App,
     caller: &Principal,
-    fields: &mut Fields<'_>,
+    mistakes: &mut Mistakes,
+    template: &Given<Choice>,
     details: &mut EventDetails,
 ) {
-    if fields.is_cleared("template") {
+    if template.is_cleared() {
         details.template = None;
-    } else if let Some(value) = fields.get("template") {
-        match templates::read_choice(app, caller, value).await {
+    } else if let Some(choice) = template.value() {
+        match read_choice(app, caller, choice).await {
             Ok(choice) => details.template = Some(choice),
-            Err(message) => fields.wrong("template", message),
+            Err(message) => mistakes.wrong("template", message),
         }
     }
 }
@@ -174,68 +206,51 @@ async fn check_template(app: &App, event: &Event) -> Result<(), Problem> {
     }
 }
 
-/// `details` with the given fields changed; the template is not read here.
-pub(crate) fn read_details(fields: &mut Fields<'_>, details: EventDetails) -> EventDetails {
-    let branding = match fields.get("branding") {
-        Some(Value::Object(object)) => read_branding(fields, object, &details.branding),
-        Some(_) => {
-            fields.wrong("branding", "must be an object with primary and secondary");
-            details.branding
-        }
-        None => details.branding,
-    };
+/// `details` with the given fields changed; of the template, only mistakes are noted.
+pub(crate) fn read_details(
+    mistakes: &mut Mistakes,
+    form: EventForm,
+    details: EventDetails,
+) -> EventDetails {
+    const TIME: &str = "must be a time such as 2026-11-21T19:30:00+03:00";
+    mistakes.value(form.template);
+    let cleared_location = form.location.is_cleared().then(String::new);
+    let (no_start, no_lang) = (form.starts_at.is_cleared(), form.lang.is_cleared());
+    let starts_at = mistakes.ruled(form.starts_at, TIME, |Parsed(time)| Some(time));
+    let location = mistakes.value(form.location).map(|Line(location)| location);
+    let lang = mistakes.value(form.lang).map(|Parsed(lang)| lang);
+    let currency = mistakes.value(form.currency).map(|Parsed(currency)| currency);
+    let name = mistakes.value(form.name).map(|Line(name)| name);
     EventDetails {
-        name: fields.text("name", Limit::NAME).unwrap_or(details.name),
-        location: match fields.is_cleared("location") {
-            true => String::new(),
-            false => fields.text("location", Limit::LOCATION).unwrap_or(details.location),
-        },
-        starts_at: if fields.is_cleared("startsAt") {
-            None
-        } else {
-            fields
-                .read("startsAt", |value| {
-                    let text = as_text(value)?;
-                    text.parse()
-                        .map_err(|_| "must be a time such as 2026-11-21T19:30:00+03:00".to_owned())
-                })
-                .or(details.starts_at)
-        },
-        time_zone: fields.read("timeZone", read_time_zone).unwrap_or(details.time_zone),
-        currency: fields
-            .read("currency", |value| as_text(value)?.parse().map_err(|e| format!("{e}")))
-            .unwrap_or(details.currency),
-        branding,
-        lang: if fields.is_cleared("lang") {
-            None
-        } else {
-            fields
-                .read("lang", |value| as_text(value)?.parse().map_err(str::to_owned))
-                .or(details.lang)
-        },
+        name: name.unwrap_or(details.name),
+        location: location.or(cleared_location).unwrap_or(details.location),
+        starts_at: starts_at.or(details.starts_at.filter(|_| !no_start)),
+        time_zone: mistakes.read(form.time_zone, read_time_zone).unwrap_or(details.time_zone),
+        currency: currency.unwrap_or(details.currency),
+        branding: read_branding(mistakes, form.branding, &details.branding),
+        lang: lang.or(details.lang.filter(|_| !no_lang)),
         template: details.template,
     }
 }
 
-fn read_branding(fields: &mut Fields<'_>, object: &Map<String, Value>, now: &Branding) -> Branding {
-    let mut colours = Fields::nested(object, "branding.".to_owned());
-    colours.only(&["primary", "secondary"]);
-    let mut colour = |name: &str, now: HexColor| {
-        let read = |value: &Value| as_text(value)?.parse().map_err(str::to_owned);
-        colours.read(name, read).unwrap_or(now)
-    };
+fn read_branding(mistakes: &mut Mistakes, given: Given<BrandingForm>, now: &Branding) -> Branding {
+    const EXPECTED: &str = "must be an object with primary and secondary";
+    let Some(form) = mistakes.ruled(given, EXPECTED, Some) else { return now.clone() };
+    let mut colours = Mistakes::nested("branding.");
+    colours.only(&form);
+    let mut colour =
+        |given: Given<Parsed<HexColor>>| colours.value(given).map(|Parsed(colour)| colour);
     let branding = Branding {
-        primary: colour("primary", now.primary),
-        secondary: colour("secondary", now.secondary),
+        primary: colour(form.primary).unwrap_or(now.primary),
+        secondary: colour(form.secondary).unwrap_or(now.secondary),
     };
-    fields.absorb(colours);
+    mistakes.absorb(colours);
     branding
 }
 
-fn read_time_zone(value: &Value) -> Result<String, String> {
-    let name = as_text(value)?;
-    match time_zone(name) {
-        Some(zone) => Ok(zone.iana_name().unwrap_or(name).to_owned()),
-        None => Err("must be an IANA time zone such as Europe/Berlin".to_owned()),
+fn read_time_zone(Text(name): Text<200>) -> Result<String, &'static str> {
+    match time_zone(&name) {
+        Some(zone) => Ok(zone.iana_name().unwrap_or(&name).to_owned()),
+        None => Err("must be an IANA time zone such as Europe/Berlin"),
     }
 }

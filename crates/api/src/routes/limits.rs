@@ -8,13 +8,24 @@ use stampede_wire::queues::{Breaker, Breakers, Done, Limit, Limits};
 
 use crate::app::App;
 use crate::auth::Admin;
-use crate::input::{Body, Fields};
+use crate::body::Body;
+use crate::forms::{Mistakes, Whole, form};
 use crate::problem::Problem;
 
 /// A window longer than this is a mistake.
 const LONGEST_WINDOW_MS: u64 = 31 * 24 * 3600 * 1000;
 /// Each permit of a window is remembered; more than this is no limit.
 const MOST_PERMITS: u64 = 1_000_000;
+
+form! {
+    /// `PUT /api/limits/{name}`.
+    pub(crate) struct LimitForm {
+        /// Permits in one window.
+        max: Whole = "max",
+        /// The length of the window.
+        per_ms: Whole = "perMs",
+    }
+}
 
 /// The rate limits that were set, by name.
 pub(crate) async fn list(State(app): State<App>, _: Admin) -> Result<Json<Limits>, Problem> {
@@ -28,24 +39,23 @@ pub(crate) async fn set(
     State(app): State<App>,
     admin: Admin,
     Path(name): Path<String>,
-    Body(body): Body,
+    Body(form, _held): Body<LimitForm>,
 ) -> Result<Json<Done>, Problem> {
-    let mut fields = Fields::new(&body);
-    fields.only(&["max", "perMs"]);
-    for name in ["max", "perMs"] {
-        if fields.get(name).is_none() {
-            fields.wrong(name, "is missing");
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    for (name, has_value) in [("max", form.max.has_value()), ("perMs", form.per_ms.has_value())] {
+        if !has_value {
+            mistakes.wrong(name, "is missing");
         }
     }
-    let max = fields.read("max", |value| match value.as_u64() {
-        Some(max @ 0..=MOST_PERMITS) => Ok(max as u32),
-        _ => Err(format!("must be a whole number from 0 (nothing at all) to {MOST_PERMITS}")),
+    let rule = format!("must be a whole number from 0 (nothing at all) to {MOST_PERMITS}");
+    let max = mistakes.ruled(form.max, &rule, |Whole(max)| {
+        u32::try_from(max).ok().filter(|_| max <= MOST_PERMITS)
     });
-    let per_ms = fields.read("perMs", |value| match value.as_u64() {
-        Some(ms @ 1..=LONGEST_WINDOW_MS) => Ok(ms),
-        _ => Err("must be a whole number of milliseconds, at most those of a month"),
-    });
-    let (max, per_ms) = fields.finish(max.zip(per_ms))?;
+    let rule = "must be a whole number of milliseconds, at most those of a month";
+    let per_ms = mistakes
+        .ruled(form.per_ms, rule, |Whole(ms)| (1..=LONGEST_WINDOW_MS).contains(&ms).then_some(ms));
+    let (max, per_ms) = mistakes.finish(max.zip(per_ms))?;
     app.broker.limits().set(&name, Rate { max, per_ms }).await?;
     tracing::info!(user = admin.0.user, limit = name, max, per_ms, "rate limit set");
     Ok(Json(Done { success: true }))
@@ -58,7 +68,7 @@ pub(crate) async fn remove(
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
     if !app.broker.limits().unset(&name).await? {
-        return Err(Problem::not_found("Limit"));
+        return Err(Problem::not_found("Limit", &name));
     }
     tracing::info!(user = admin.0.user, limit = name, "rate limit lifted");
     Ok(StatusCode::NO_CONTENT)
@@ -81,7 +91,7 @@ pub(crate) async fn close_breaker(
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
     if !app.broker.close_breaker(&name).await? {
-        return Err(Problem::not_found("Open circuit breaker"));
+        return Err(Problem::not_found("Open circuit breaker", &name));
     }
     tracing::info!(user = admin.0.user, service = name, "circuit breaker closed");
     Ok(StatusCode::NO_CONTENT)

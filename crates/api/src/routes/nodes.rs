@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use serde_json::Value;
 use stampede_broker::{NodeEntry, Tallies, WorkerEntry};
 use stampede_cluster::{Command, ENTRY_LIVES};
 use stampede_wire::cluster::{
@@ -15,7 +14,8 @@ use stampede_wire::cluster::{
 
 use crate::app::App;
 use crate::auth::Admin;
-use crate::input::{Body, Fields};
+use crate::body::Body;
+use crate::forms::{Mistakes, Text, Whole, form};
 use crate::problem::Problem;
 use crate::query::{Nothing, Params};
 
@@ -84,27 +84,37 @@ pub(crate) async fn history(
     Ok(Json(History { history }))
 }
 
+form! {
+    /// `POST /api/nodes/{id}/commands`.
+    pub(crate) struct CommandForm {
+        /// `scale_up`, `scale_down` or `restart`.
+        action: Text<200> = "action",
+        /// Workers more or fewer; 1 if absent.
+        count: Whole = "count",
+    }
+}
+
 /// Sends a command to a node, or to `all`: `{"action": "scale_up" | "scale_down" | "restart"}`, and `count` for more
 /// than one worker.
 pub(crate) async fn command(
     State(app): State<App>,
     admin: Admin,
     Path(node): Path<String>,
-    Body(body): Body,
+    Body(form, _held): Body<CommandForm>,
 ) -> Result<(StatusCode, Json<CommandSent>), Problem> {
-    let mut fields = Fields::new(&body);
-    fields.only(&["action", "count"]);
-    fields.finish(Some(()))?;
-    // Wrong values stay in it, so that their mistakes can be named.
-    let mut command: NodeCommand =
-        serde_json::from_value(Value::Object(body)).map_err(|error| Problem::internal(&error))?;
-    command.reason = Some(format!("by {} over HTTP", admin.0.user));
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    let action = mistakes.value(form.action).map(|Text(action)| action);
+    let count = mistakes.value(form.count).map(|Whole(count)| count);
+    let reason = Some(format!("by {} over HTTP", admin.0.user));
+    let command = NodeCommand { action, count, reason, ..NodeCommand::default() };
+    let command = mistakes.finish(Some(command))?;
     Command::read(&command)
         .map_err(|reason| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, reason))?;
     if node != "all" {
         let nodes = app.broker.registry(ENTRY_LIVES).nodes::<NodeStats, QueueMetrics>().await?;
         if !nodes.iter().any(|entry| entry.name == node) {
-            return Err(Problem::not_found("Node"));
+            return Err(Problem::not_found("Node", &node));
         }
     }
     let heard = app.broker.decisions().command(&node, &command).await?;

@@ -1,26 +1,24 @@
 //! `POST /api/tickets`: an order becomes a batch of tickets, at once.
 
 mod ignored;
-
-use std::collections::BTreeMap;
+mod request;
 
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use serde_json::{Map, Value, json};
-use stampede_model::{Currency, Event, EventId, Holder, Idempotency, KeyHash, Limit, Money};
+use stampede_model::{Currency, Event, EventId, Holder, Idempotency, Money};
 use stampede_ticketing::{OrderLine, OrderRequest, Placement, Strictness};
 use stampede_wire::ticketing::orders::OrderAccepted;
 
 use self::ignored::Ignored;
+use self::request::{Holders, OrderForm};
 use crate::app::App;
 use crate::auth::Writer;
-use crate::input::{Body, Fields};
+use crate::body::ComparedBody;
+use crate::forms::{Email, Flag, Given, IdOf, Line, Mistakes, Quantity};
 use crate::problem::Problem;
 use crate::routes::events;
 
-/// Mistakes in one answer.
-const MAX_MISTAKES: usize = 100;
 /// Longest `Idempotency-Key`.
 const MAX_KEY: usize = 200;
 
@@ -28,23 +26,34 @@ pub(crate) async fn create(
     State(app): State<App>,
     caller: Writer,
     headers: HeaderMap,
-    Body(body): Body,
+    ComparedBody(form, content, _held): ComparedBody<OrderForm>,
 ) -> Result<Json<OrderAccepted>, Problem> {
-    let event = find_target(&app, &body).await?;
+    let event = find_target(&app, &form.target).await?;
     caller.must_change(&event.owner)?;
     let idempotency_key = read_idempotency_key(&headers)?;
-    let mut fields = Fields::new(&body);
+    let content = content.map(|hash| hash.as_str().to_owned());
+    let idempotency =
+        idempotency_key.zip(content).map(|(key, request)| Idempotency { key, request });
+    let mut mistakes = Mistakes::default();
+    let strictness = strictness(&mut mistakes, form.strict.clone());
     let quantity = app.ticketing.limits().quantity;
-    let lines = read_lines(&mut fields, event.details.currency, quantity);
-    let strictness = read_strictness(&mut fields);
-    let ignored = Ignored::find(&body);
+    let place = app.orders.wait(tickets_in(&form)).await;
+    let (lines, ignored) = read_lines(&mut mistakes, form, event.details.currency, quantity);
     if strictness == Strictness::Strict {
-        ignored.refuse(&mut fields);
+        ignored.refuse(&mut mistakes);
+    } else if mistakes.count() > 0 {
+        ignored.refuse_typos(&mut mistakes);
     }
-    let lines = fields.finish(lines)?;
-    let idempotency = idempotency_key.map(|key| Idempotency { key, request: request_hash(&body) });
+    let lines = mistakes.finish(lines)?;
+    let event_id = event.id;
     let request = OrderRequest { event, lines, idempotency, strictness };
-    match app.ticketing.place(request).await? {
+    let ticketing = app.ticketing.clone();
+    // The order is placed to its end, also if the client hangs up; so long it keeps its place.
+    let placing = tokio::spawn(async move {
+        let _place = place;
+        ticketing.place(request).await
+    });
+    match placing.await.map_err(|error| Problem::internal(&error))?? {
         Placement::Accepted { batch_id, tickets, warnings } => {
             let mut warnings = warnings.listed(&tickets);
             warnings.warnings.splice(0..0, ignored.warnings());
@@ -55,121 +64,115 @@ pub(crate) async fn create(
             StatusCode::UNPROCESSABLE_ENTITY,
             "this Idempotency-Key was used for another order; a new order needs a new key",
         )),
-        Placement::NoSuchEvent => Err(Problem::not_found("Event")),
+        Placement::NoSuchEvent => Err(Problem::not_found("Event", &event_id)),
+    }
+}
+
+/// The number of tickets that an order asks for, as far as it can be told before its mistakes are known.
+fn tickets_in(form: &OrderForm) -> usize {
+    match (form.holders.value(), form.quantity.value()) {
+        (Some(holders), _) => holders.all.len(),
+        (None, Some(Quantity(quantity))) => usize::try_from(*quantity).unwrap_or(usize::MAX),
+        (None, None) => 1,
     }
 }
 
 /// `strict`: true or false.
-pub(crate) fn read_strictness(fields: &mut Fields<'_>) -> Strictness {
-    let strict = fields.read("strict", |value| match value.as_bool() {
-        Some(true) => Ok(Strictness::Strict),
-        Some(false) => Ok(Strictness::Lenient),
-        None => Err("must be true or false"),
-    });
-    strict.unwrap_or_default()
-}
-
-/// Two requests with the same content have the same hash, whatever the order of their fields.
-fn request_hash(body: &Map<String, Value>) -> String {
-    let sorted: BTreeMap<&String, &Value> = body.iter().collect();
-    KeyHash::of(&json!(sorted).to_string()).as_str().to_owned()
+pub(crate) fn strictness(mistakes: &mut Mistakes, strict: Given<Flag>) -> Strictness {
+    match mistakes.value(strict) {
+        Some(Flag(true)) => Strictness::Strict,
+        Some(Flag(false)) => Strictness::Lenient,
+        None => Strictness::default(),
+    }
 }
 
 /// The event an order is for: 422 when it is not named, 404 when there is no such event.
-async fn find_target(app: &App, body: &Map<String, Value>) -> Result<Event, Problem> {
-    let mut fields = Fields::new(body);
-    let id: Result<EventId, _> = match fields.get("target") {
-        Some(Value::String(text)) => text.parse(),
-        Some(_) => {
-            fields.wrong("target", "must be the id of an event");
-            return fields.finish(None);
-        }
-        None => {
-            fields.wrong("target", "is missing: the id of an event");
-            return fields.finish(None);
-        }
-    };
-    match id {
-        Ok(id) => events::find(app, id).await,
-        Err(_) => Err(Problem::not_found("Event")),
+async fn find_target(app: &App, target: &Given<IdOf<EventId>>) -> Result<Event, Problem> {
+    let mut mistakes = Mistakes::default();
+    if !target.has_value() {
+        mistakes.wrong("target", "is missing: the id of an event");
+        return mistakes.finish(None);
+    }
+    match mistakes.ruled(target.clone(), "must be the id of an event", Some) {
+        None => mistakes.finish(None),
+        Some(IdOf(Some(id))) => events::find(app, id).await,
+        Some(IdOf(None)) => Err(Problem::not_found("Event", &"target is not the id of an event")),
     }
 }
 
 /// One line for each ticket: either `quantity` times the same, or one for each of `holders`.
-fn read_lines(fields: &mut Fields<'_>, currency: Currency, limit: u32) -> Option<Vec<OrderLine>> {
-    let quantity = read_quantity(fields, limit);
-    let Some(holders) = fields.get("holders") else {
-        let line = read_line(fields, currency, None)?;
-        return Some(vec![line; quantity.unwrap_or(1) as usize]);
+fn read_lines(
+    mistakes: &mut Mistakes,
+    form: OrderForm,
+    currency: Currency,
+    limit: u32,
+) -> (Option<Vec<OrderLine>>, Ignored) {
+    let quantity = read_quantity(mistakes, form.quantity, limit);
+    let common = Common {
+        email: mistakes.value(form.email).map(|Email(email)| email),
+        seat: mistakes.value(form.seat).map(|Line(seat)| seat),
+        price: mistakes.money(form.price, currency),
     };
-    let Some(holders) = holders.as_array().filter(|holders| !holders.is_empty()) else {
-        fields.wrong("holders", "must be a list of objects with name, email, seat and price");
-        return None;
+    if !form.holders.has_value() {
+        let name = mistakes.required(form.name).map(|Line(name)| name);
+        let Common { email, seat, price } = common;
+        let line = name.map(|name| OrderLine { holder: Holder { name, email, seat }, price });
+        let lines = line.map(|line| vec![line; quantity.unwrap_or(1) as usize]);
+        return (lines, Ignored::of_order(&form.unknown, Ignored::default()));
+    }
+    let Some(mut holders) = mistakes.value(form.holders) else {
+        return (None, Ignored::of_order(&form.unknown, Ignored::default()));
     };
-    if holders.len() > limit as usize {
-        fields.wrong("holders", format!("may have at most {limit} entries, has {}", holders.len()));
-        return None;
+    let count = holders.all.len();
+    if quantity.is_some_and(|quantity| quantity as usize != count) {
+        mistakes.wrong("quantity", format!("does not match the {count} holders"));
     }
-    if quantity.is_some_and(|quantity| quantity as usize != holders.len()) {
-        fields.wrong("quantity", format!("does not match the {} holders", holders.len()));
-    }
-    // What the order says applies to every holder who does not say otherwise.
-    let common = read_common(fields, currency);
-    let mut lines = Vec::with_capacity(holders.len());
-    for (index, holder) in holders.iter().enumerate() {
-        let Some(object) = holder.as_object() else {
-            fields.wrong(&format!("holders[{index}]"), "must be an object");
-            continue;
-        };
-        let mut own = Fields::nested(object, format!("holders[{index}]."));
-        lines.extend(read_line(&mut own, currency, Some(&common)));
-        fields.absorb(own);
-        if fields.mistakes() >= MAX_MISTAKES {
-            break;
-        }
-    }
-    Some(lines)
+    let ignored = Ignored::of_order(&form.unknown, std::mem::take(&mut holders.ignored));
+    (Some(lines_of(mistakes, holders, &common, currency)), ignored)
 }
 
-fn read_quantity(fields: &mut Fields<'_>, limit: u32) -> Option<u32> {
-    fields.read("quantity", |value| {
-        value
-            .as_u64()
-            .or_else(|| value.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0).map(|n| n as u64))
-            .and_then(|n| u32::try_from(n).ok())
-            .filter(|n| (1..=limit).contains(n))
-            .ok_or_else(|| format!("must be a whole number from 1 to {limit}"))
+/// One line for each holder; what the order says applies to every holder who does not say otherwise.
+fn lines_of(
+    mistakes: &mut Mistakes,
+    mut holders: Holders,
+    common: &Common,
+    currency: Currency,
+) -> Vec<OrderLine> {
+    let all = std::mem::take(&mut holders.all);
+    let mut lines = Vec::with_capacity(all.len());
+    for (index, line) in all.into_iter().enumerate() {
+        let mut own = Mistakes::nested(format!("holders[{index}]."));
+        holders.tell(index, &mut own, mistakes);
+        let price = line.price.and_then(|price| match Money::parse(&price, currency) {
+            Ok(price) => Some(price),
+            Err(error) => {
+                own.wrong("price", error);
+                None
+            }
+        });
+        mistakes.absorb(own);
+        let holder = Holder {
+            name: line.name.map(String::from).unwrap_or_default(),
+            email: line.email.map(String::from).or_else(|| common.email.clone()),
+            seat: line.seat.map(String::from).or_else(|| common.seat.clone()),
+        };
+        lines.push(OrderLine { holder, price: price.or(common.price) });
+    }
+    lines
+}
+
+fn read_quantity(mistakes: &mut Mistakes, quantity: Given<Quantity>, limit: u32) -> Option<u32> {
+    let rule = format!("must be a whole number from 1 to {limit}");
+    mistakes.ruled(quantity, &rule, |Quantity(n)| {
+        u32::try_from(n).ok().filter(|n| (1..=limit).contains(n))
     })
 }
 
-/// What an order with `holders` says for all of them.
+/// What an order says for all of its tickets.
 struct Common {
     email: Option<String>,
     seat: Option<String>,
     price: Option<Money>,
-}
-
-fn read_common(fields: &mut Fields<'_>, currency: Currency) -> Common {
-    Common {
-        email: fields.email("email"),
-        seat: fields.text("seat", Limit::SEAT),
-        price: fields.money("price", currency),
-    }
-}
-
-fn read_line(
-    fields: &mut Fields<'_>,
-    currency: Currency,
-    common: Option<&Common>,
-) -> Option<OrderLine> {
-    let name = fields.required_text("name", Limit::NAME);
-    let own = read_common(fields, currency);
-    let holder = Holder {
-        name: name?,
-        email: own.email.or_else(|| common?.email.clone()),
-        seat: own.seat.or_else(|| common?.seat.clone()),
-    };
-    Some(OrderLine { holder, price: own.price.or_else(|| common?.price) })
 }
 
 fn read_idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {

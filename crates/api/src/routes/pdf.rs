@@ -20,7 +20,7 @@ pub(crate) async fn download(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let found = app.ticketing.ticket_with_event(id).await?;
-    let (ticket, event) = found.ok_or_else(|| Problem::not_found("Ticket"))?;
+    let (ticket, event) = found.ok_or_else(|| Problem::not_found("Ticket", &id))?;
     caller.must_read(&ticket.owner)?;
     match app.ticketing.download(ticket, &event).await? {
         Download::Ready(pdf, bytes) => Ok(answer(id, &pdf, bytes, &headers)),
@@ -30,7 +30,7 @@ pub(crate) async fn download(
             let detail = format!("the PDF could not be made: {reason}");
             Err(Problem::new(StatusCode::CONFLICT, detail))
         }
-        Download::NotFound => Err(Problem::not_found("Ticket")),
+        Download::NotFound => Err(Problem::not_found("Ticket", &id)),
     }
 }
 

@@ -21,17 +21,19 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use serde_json::Value;
 use stampede_broker::{Error, Queue, State as JobState};
 use stampede_wire::queues::{Cleaned, QueueStatus, Status};
 
 use crate::app::App;
 use crate::auth::Admin;
-use crate::input::{Fields, MaybeBody};
+use crate::body::MaybeBody;
+use crate::forms::{Mistakes, Text, Whole, form};
 use crate::problem::Problem;
 use crate::query::{FromQuery, Nothing, Params, Query};
 use crate::unknown;
 
+/// Longest text that may be the name of a queue, a job or a schedule, in bytes; Redis keys have stricter rules.
+const LONGEST_NAME: usize = 10_000;
 /// Active jobs that the overview shows of each queue.
 const SHOWN_ACTIVE: usize = 10;
 /// Jobs in one answer, unless the request names a number.
@@ -44,6 +46,20 @@ const HANDLE_PATIENCE: Duration = Duration::from_secs(3);
 const USUAL_CLEANING: u64 = 10_000;
 /// Most jobs of a queue that one request cleans up.
 const LARGEST_CLEANING: u64 = 1_000_000;
+
+form! {
+    /// `POST /api/queues/clean`.
+    pub(crate) struct CleanForm {
+        /// The queue; all of them if absent.
+        queue: Text<LONGEST_NAME> = "queue",
+        /// The state of the jobs; `failed` if absent.
+        state: Text<200> = "state",
+        /// Jobs that ended less than this long ago stay.
+        grace_ms: Whole = "graceMs",
+        /// Jobs of a queue at most.
+        limit: Whole = "limit",
+    }
+}
 
 /// All queues with counts and active jobs, in the form that older software reads (docs/compatibility.md).
 pub(crate) async fn status(
@@ -73,29 +89,18 @@ pub(crate) async fn status(
 pub(crate) async fn clean(
     State(app): State<App>,
     admin: Admin,
-    MaybeBody(body): MaybeBody,
+    MaybeBody(form): MaybeBody<CleanForm>,
 ) -> Result<Json<Cleaned>, Problem> {
-    let mut fields = Fields::new(&body);
-    fields.only(&["queue", "state", "graceMs", "limit"]);
-    let states = fields.read("state", |value| match value.as_str().and_then(JobState::parse) {
-        // "waiting" means all jobs that wait for a worker, also those with a priority.
-        Some(JobState::Waiting) => Ok(JobState::WAITING.to_vec()),
-        Some(
-            state @ (JobState::Failed
-            | JobState::Completed
-            | JobState::Prioritized
-            | JobState::Delayed),
-        ) => Ok(vec![state]),
-        _ => Err("must be failed, completed, waiting, prioritized or delayed"),
-    });
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    let rule = "must be failed, completed, waiting, prioritized or delayed";
+    let states = mistakes.ruled(form.state, rule, |Text(word)| cleanable(&word));
     let states = states.unwrap_or_else(|| vec![JobState::Failed]);
-    let whole = |value: &Value| value.as_u64().ok_or("must be a whole number");
-    let grace_ms = fields.read("graceMs", whole).unwrap_or(0);
-    let limit = fields.read("limit", whole).unwrap_or(USUAL_CLEANING).min(LARGEST_CLEANING);
-    let queue = fields.read("queue", |value| {
-        value.as_str().ok_or("must be the name of a queue").map(str::to_owned)
-    });
-    fields.finish(Some(()))?;
+    let grace_ms = mistakes.value(form.grace_ms).map_or(0, |Whole(ms)| ms);
+    let limit = mistakes.value(form.limit).map_or(USUAL_CLEANING, |Whole(limit)| limit);
+    let limit = limit.min(LARGEST_CLEANING);
+    let queue = mistakes.ruled(form.queue, "must be the name of a queue", |Text(name)| Some(name));
+    mistakes.finish(Some(()))?;
     let names = match queue {
         Some(name) => vec![existing(&app, &name).await?.name().to_owned()],
         // Dead letters are not ended jobs: they wait for an operator.
@@ -129,6 +134,19 @@ pub(crate) async fn clean(
     }
     tracing::info!(user = admin.0.user, ?removed, "queues cleaned");
     Ok(Json(Cleaned { success: true, removed, note }))
+}
+
+/// The states that a word in a request to clean stands for.
+fn cleanable(word: &str) -> Option<Vec<JobState>> {
+    match JobState::parse(word)? {
+        // "waiting" means all jobs that wait for a worker, also those with a priority.
+        JobState::Waiting => Some(JobState::WAITING.to_vec()),
+        state @ (JobState::Failed
+        | JobState::Completed
+        | JobState::Prioritized
+        | JobState::Delayed) => Some(vec![state]),
+        _ => None,
+    }
 }
 
 /// Part of a list, or a text to search for in it.

@@ -4,8 +4,10 @@
 //! not compile are not kept. The designs that ship are listed too; they are read by their names and cannot be
 //! changed. Validation and previews are in `previews.rs`.
 
+pub(crate) mod choice;
 pub(crate) mod files;
 pub(crate) mod previews;
+mod request;
 
 use axum::Json;
 use axum::extract::State;
@@ -13,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ETAG, IF_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use stampede_model::{
     Event, Limit, Principal, Template, TemplateChoice, TemplateFiles, TemplateId,
 };
@@ -26,17 +28,27 @@ use stampede_wire::ticketing::templates::{
 
 use crate::app::{App, now};
 use crate::auth::{Caller, Writer};
-use crate::input::{Body, Fields, Id, Ids, as_text};
+use crate::body::LargeBody;
+use crate::forms::{Line, Mistakes, Text, form};
+use crate::input::{Id, Ids};
 use crate::problem::Problem;
 use crate::query::Params;
 use crate::routes::{CHANGE_TRIES, Paging};
-use crate::unknown;
 
-/// Longest note to a revision.
-const NOTE: Limit = Limit(500);
+form! {
+    /// `POST /api/templates` and `PUT /api/templates/{id}`.
+    pub(crate) struct TemplateForm {
+        /// The template's name.
+        name: Line<{ Limit::NAME.0 }> = "name",
+        /// The author's note to the revision.
+        note: Line<500> = "note",
+        /// Names and contents of its files.
+        files: files::Files = "files",
+        /// The design whose files it has.
+        design: Text<200> = "design",
+    }
+}
 
-/// Fields of a template that POST and PUT read.
-const KNOWN: [&str; 4] = ["name", "note", "files", "design"];
 /// All other fields of a template.
 const FIXED: [&str; 6] = ["id", "owner", "revision", "hash", "createdAt", "updatedAt"];
 
@@ -76,18 +88,18 @@ pub(crate) async fn list(
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Writer,
-    Body(body): Body,
+    LargeBody(form, _held): LargeBody<TemplateForm>,
 ) -> Result<Response, Problem> {
-    let mut fields = Fields::new(&body);
-    fields.only(&KNOWN);
-    let name = fields.required_text("name", Limit::NAME);
-    let note = fields.text("note", NOTE).unwrap_or_default();
-    let read = files::read(&mut fields, &app);
-    if read.is_none() && body.get("files").is_none() && body.get("design").is_none() {
-        fields
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    let name = mistakes.required(form.name).map(|Line(name)| name);
+    let note = mistakes.value(form.note).map_or_else(String::new, |Line(note)| note);
+    if !form.files.is_named() && !form.design.is_named() {
+        mistakes
             .wrong("files", "is missing: an object with file names and contents, or name a design");
     }
-    let (name, files) = fields.finish(name.zip(read))?;
+    let read = files::read(&mut mistakes, form.files, form.design, &app);
+    let (name, files) = mistakes.finish(name.zip(read))?;
     let compiled = tried_out(&app, &caller.0, &files).await?;
     let now = now();
     let owner = caller.0.user;
@@ -114,7 +126,8 @@ pub(crate) async fn read(
 ) -> Result<Response, Problem> {
     match named {
         Named::Shipped(name) => {
-            let design = app.press.design(&name).ok_or_else(|| Problem::not_found("Template"))?;
+            let design =
+                app.press.design(&name).ok_or_else(|| Problem::not_found("Template", &name))?;
             let body = Design {
                 id: design.name.clone(),
                 name: design.title.clone(),
@@ -127,7 +140,7 @@ pub(crate) async fn read(
             let template = find(&app, id).await?;
             caller.must_read(&template.owner)?;
             let found = app.store.template_files(id, Some(template.revision)).await?;
-            let (revision, files) = found.ok_or_else(|| Problem::not_found("Template"))?;
+            let (revision, files) = found.ok_or_else(|| Problem::not_found("Template", &id))?;
             let number = template.revision;
             let body = TemplateWithFiles {
                 template: template.into(),
@@ -147,18 +160,19 @@ pub(crate) async fn update(
     caller: Writer,
     Id(named): Id<Named>,
     headers: HeaderMap,
-    Body(body): Body,
+    LargeBody(form, _held): LargeBody<TemplateForm>,
 ) -> Result<Response, Problem> {
     let Named::Own(id) = named else { return Err(read_only()) };
     let mut template = find(&app, id).await?;
     caller.must_change(&template.owner)?;
-    let mut fields = Fields::new(&body);
-    fields.only_or_fixed(&KNOWN, &FIXED);
-    fields.must_name_one_of(&["name", "files", "design"]);
-    let name = fields.text("name", Limit::NAME);
-    let note = fields.text("note", NOTE).unwrap_or_default();
-    let given = files::read(&mut fields, &app);
-    let (name, given) = fields.finish(Some((name, given)))?;
+    let mut mistakes = Mistakes::default();
+    mistakes.only_or_fixed(&form, &FIXED);
+    let names_one = form.name.is_named() || form.files.is_named() || form.design.is_named();
+    mistakes.must_name_one_of(names_one, &["name", "files", "design"]);
+    let name = mistakes.value(form.name).map(|Line(name)| name);
+    let note = mistakes.value(form.note).map_or_else(String::new, |Line(note)| note);
+    let given = files::read(&mut mistakes, form.files, form.design, &app);
+    let (name, given) = mistakes.finish(Some((name, given)))?;
     let files = match given {
         Some(files) => files,
         None => latest_files(&app, &template).await?,
@@ -180,7 +194,7 @@ pub(crate) async fn update(
                     "the template has as many revisions as it may have; make a new template";
                 return Err(Problem::new(StatusCode::CONFLICT, detail));
             }
-            Revised::NotFound => return Err(Problem::not_found("Template")),
+            Revised::NotFound => return Err(Problem::not_found("Template", &id)),
             // The other change stays as a revision; this one comes after it, unless If-Match forbids it.
             Revised::ChangedMeanwhile => template = find(&app, id).await?,
         }
@@ -197,7 +211,7 @@ pub(crate) async fn delete(
     caller.must_change(&find(&app, id).await?.owner)?;
     match app.store.delete_template(id).await? {
         TemplateDeleted::Gone => Ok(StatusCode::NO_CONTENT),
-        TemplateDeleted::NotFound => Err(Problem::not_found("Template")),
+        TemplateDeleted::NotFound => Err(Problem::not_found("Template", &id)),
         TemplateDeleted::UsedBy(events) => {
             let list: Vec<String> = events.iter().map(ToString::to_string).collect();
             let detail = format!(
@@ -228,17 +242,17 @@ pub(crate) async fn revision(
 ) -> Result<Json<Revision>, Problem> {
     caller.must_read(&find(&app, id).await?.owner)?;
     let found = app.store.template_files(id, Some(number)).await?;
-    let (revision, files) = found.ok_or_else(|| Problem::not_found("Revision"))?;
+    let (revision, files) = found.ok_or_else(|| Problem::not_found("Revision", &number))?;
     Ok(Json(Revision { files: Some(Files::from(&files)), ..revision.into() }))
 }
 
 pub(crate) async fn find(app: &App, id: TemplateId) -> Result<Template, Problem> {
-    app.store.template(id).await?.ok_or_else(|| Problem::not_found("Template"))
+    app.store.template(id).await?.ok_or_else(|| Problem::not_found("Template", &id))
 }
 
 async fn latest_files(app: &App, template: &Template) -> Result<TemplateFiles, Problem> {
     let found = app.store.template_files(template.id, None).await?;
-    found.map(|(_, files)| files).ok_or_else(|| Problem::not_found("Template"))
+    found.map(|(_, files)| files).ok_or_else(|| Problem::not_found("Template", &template.id))
 }
 
 /// Compiles files that are to be kept, when it is the user's turn; returns what the compiler says.
@@ -294,47 +308,4 @@ fn must_match(headers: &HeaderMap, revision: u32) -> Result<(), Problem> {
 fn read_only() -> Problem {
     let detail = "designs that ship cannot be changed; create a template with {\"design\": \"…\"}";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
-}
-
-/// Reads `{"id": …, "revision": …}`, or just the id; the template must be the caller's to read.
-pub(crate) async fn read_choice(
-    app: &App,
-    caller: &Principal,
-    value: &Value,
-) -> Result<TemplateChoice, String> {
-    let (id, revision) = match value {
-        Value::Object(object) => {
-            let known = ["id", "revision"];
-            if let Some(name) = Fields::new(object).unknown(&known).first() {
-                let remark = unknown::remark(name, &known);
-                return Err(format!("has a {}, which {remark}", unknown::shown(name)));
-            }
-            let id = object.get("id").ok_or("must have an id")?;
-            (as_text(id)?, object.get("revision"))
-        }
-        other => (as_text(other).map_err(|_| "must be an id, or an object with one")?, None),
-    };
-    let revision = match revision {
-        None | Some(Value::Null) => None,
-        Some(Value::String(word)) if word == "latest" => None,
-        Some(value) => {
-            let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-            Some(number.ok_or("revision must be a number, or \"latest\"")?)
-        }
-    };
-    let missing = || format!("{id:?} is no template of yours, and no design that ships");
-    let Ok(id) = id.parse::<TemplateId>() else {
-        let design = app.press.design(id).ok_or_else(missing)?;
-        if revision.is_some() {
-            return Err("a design that ships has no revisions".to_owned());
-        }
-        return Ok(TemplateChoice::Shipped(design.name.clone()));
-    };
-    let template = app.store.template(id).await.map_err(|_| "cannot be looked up right now")?;
-    let template = template.filter(|template| caller.may_read(&template.owner));
-    let template = template.ok_or_else(missing)?;
-    if revision.is_some_and(|number| number == 0 || number > template.revision) {
-        return Err(format!("has no such revision; the latest is {}", template.revision));
-    }
-    Ok(TemplateChoice::Own { id, revision })
 }

@@ -37,7 +37,7 @@ pub(crate) async fn rotate(
     caller.must_change(&event.owner)?;
     match app.store.rotate_ticket_key(id, now()).await? {
         Rotated::New(key) => Ok((StatusCode::CREATED, Json(*key))),
-        Rotated::NotFound => Err(Problem::not_found("Event")),
+        Rotated::NotFound => Err(Problem::not_found("Event", &id)),
         Rotated::TooMany => Err(Problem::new(
             StatusCode::CONFLICT,
             "the event has as many keys as it may have; more would not make it safer",
@@ -60,6 +60,6 @@ pub(crate) async fn revoke(
             let revoked = number;
             Ok(Json(KeyRevoked { revoked, signing, tickets_to_hand_out_again: tickets }))
         }
-        Revoked::NotFound => Err(Problem::not_found("Key")),
+        Revoked::NotFound => Err(Problem::not_found("Key", &number)),
     }
 }

@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use serde_json::{Map, Value};
 use stampede_model::{BatchId, Currency, EventId, Limit, Ticket, TicketId, TicketStatus};
 use stampede_store::TicketFilter;
 use stampede_ticketing::{Edit, Reissue, Strictness, TicketPatch};
@@ -12,11 +11,31 @@ use stampede_wire::ticketing::tickets::{EditedTicket, Ticket as Shown, TicketPag
 
 use crate::app::App;
 use crate::auth::{Caller, Writer};
-use crate::input::{Body, Fields, Id, as_text};
+use crate::body::Body;
+use crate::forms::{Amount, Email, Flag, Line, Mistakes, Text, form};
+use crate::input::Id;
 use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
-use crate::routes::orders::read_strictness;
+use crate::routes::orders::strictness;
 use crate::routes::{Paging, events};
+
+form! {
+    /// `PATCH /api/tickets/{id}`; `null` clears what may be absent.
+    pub(crate) struct TicketForm {
+        /// The holder's name.
+        name: Line<{ Limit::NAME.0 }> = "name",
+        /// The holder's address.
+        email: Email = "email",
+        /// Seat, row or class.
+        seat: Line<{ Limit::SEAT.0 }> = "seat",
+        /// The price in the event's currency.
+        price: Amount = "price",
+        /// `void`, alone.
+        status: Text<200> = "status",
+        /// Whether warnings refuse the change.
+        strict: Flag = "strict",
+    }
+}
 
 /// Fields that PATCH can change.
 pub(crate) const CHANGEABLE: [&str; 5] = ["name", "email", "seat", "price", "status"];
@@ -94,15 +113,15 @@ pub(crate) async fn update(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<TicketId>,
-    Body(body): Body,
+    Body(form, _held): Body<TicketForm>,
 ) -> Result<Response, Problem> {
     let ticket = find(&app, id).await?;
     caller.must_change(&ticket.owner)?;
     let event = events::find(&app, ticket.event_id).await?;
-    match read_change(&body, event.details.currency)? {
+    match read_change(form, event.details.currency)? {
         Change::Void => match app.ticketing.void(id).await? {
             Some(ticket) => Ok(Json(Shown::from(&ticket)).into_response()),
-            None => Err(Problem::not_found("Ticket")),
+            None => Err(Problem::not_found("Ticket", &id)),
         },
         Change::Edit(patch, strictness) => {
             edited(id, app.ticketing.edit(id, &patch, strictness).await?)
@@ -119,7 +138,7 @@ fn edited(id: TicketId, edit: Edit) -> Result<Response, Problem> {
         Edit::Same(ticket) => Ok(Json(Shown::from(&*ticket)).into_response()),
         Edit::RefusedByWarnings(warnings) => Err(Problem::warnings(&warnings)),
         Edit::Void => Err(Problem::void("changed")),
-        Edit::NotFound => Err(Problem::not_found("Ticket")),
+        Edit::NotFound => Err(Problem::not_found("Ticket", &id)),
         Edit::Busy => Err(Problem::busy("the ticket")),
     }
 }
@@ -134,7 +153,7 @@ pub(crate) async fn reissue(
     match app.ticketing.reissue(id).await? {
         Reissue::Done(ticket) => Ok(Json(Shown::from(&*ticket))),
         Reissue::Void => Err(Problem::void("issued anew")),
-        Reissue::NotFound => Err(Problem::not_found("Ticket")),
+        Reissue::NotFound => Err(Problem::not_found("Ticket", &id)),
     }
 }
 
@@ -155,31 +174,42 @@ enum Change {
 }
 
 /// Reads a PATCH; `null` clears what may be absent.
-fn read_change(body: &Map<String, Value>, currency: Currency) -> Result<Change, Problem> {
-    let mut fields = Fields::new(body);
-    fields.only_or_fixed(&[&CHANGEABLE[..], &["strict"]].concat(), &FIXED);
-    fields.must_name_one_of(&CHANGEABLE);
-    if fields.get("status").is_some() {
-        let void = fields.read("status", |value| match as_text(value)? {
+fn read_change(form: TicketForm, currency: Currency) -> Result<Change, Problem> {
+    let mut mistakes = Mistakes::default();
+    mistakes.only_or_fixed(&form, &FIXED);
+    let has_status = form.status.is_named();
+    let has_others = form.name.is_named()
+        || form.email.is_named()
+        || form.seat.is_named()
+        || form.price.is_named();
+    mistakes.must_name_one_of(has_status || has_others, &CHANGEABLE);
+    if form.status.has_value() {
+        let void = mistakes.read(form.status, |Text(status)| match status.as_str() {
             "void" => Ok(Change::Void),
-            _ => Err("can only be changed to \"void\"".to_owned()),
+            _ => Err("can only be changed to \"void\""),
         });
-        if CHANGEABLE.iter().any(|name| *name != "status" && body.contains_key(*name)) {
-            fields.wrong("status", "cannot be changed together with other fields");
+        if has_others {
+            mistakes.wrong("status", "cannot be changed together with other fields");
         }
-        return fields.finish(void);
+        return mistakes.finish(void);
     }
-    let has = |name: &str| body.contains_key(name);
+    let has_name = form.name.is_named();
+    let (has_email, has_seat) = (form.email.is_named(), form.seat.is_named());
+    let has_price = form.price.is_named();
+    let name = has_name.then(|| mistakes.required(form.name).map(|Line(name)| name));
+    let email = mistakes.value(form.email).map(|Email(email)| email);
+    let seat = mistakes.value(form.seat).map(|Line(seat)| seat);
+    let price = mistakes.money(form.price, currency);
     let patch = TicketPatch {
-        name: has("name").then(|| fields.required_text("name", Limit::NAME).unwrap_or_default()),
-        email: has("email").then(|| fields.email("email")),
-        seat: has("seat").then(|| fields.text("seat", Limit::SEAT)),
-        price: has("price").then(|| fields.money("price", currency)),
+        name: name.map(Option::unwrap_or_default),
+        email: has_email.then_some(email),
+        seat: has_seat.then_some(seat),
+        price: has_price.then_some(price),
     };
-    let strictness = read_strictness(&mut fields);
-    fields.finish(Some(Change::Edit(patch, strictness)))
+    let strictness = strictness(&mut mistakes, form.strict);
+    mistakes.finish(Some(Change::Edit(patch, strictness)))
 }
 
 async fn find(app: &App, id: TicketId) -> Result<Ticket, Problem> {
-    app.ticketing.ticket(id).await?.ok_or_else(|| Problem::not_found("Ticket"))
+    app.ticketing.ticket(id).await?.ok_or_else(|| Problem::not_found("Ticket", &id))
 }

@@ -11,24 +11,34 @@ use stampede_wire::ticketing::verification::Verification;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::input::{Body, Fields, as_text};
+use crate::body::Body;
+use crate::forms::{IdOf, Mistakes, Text, form};
 use crate::problem::Problem;
+
+form! {
+    /// `POST /api/verify`.
+    pub(crate) struct VerifyForm {
+        /// The text of a ticket's QR code.
+        token: Text<LONGEST_TOKEN> = "token",
+        /// The event at whose door the ticket is shown.
+        target: IdOf<EventId> = "target",
+    }
+}
+
+/// Longest text that is looked at, in bytes; a genuine token is far shorter.
+const LONGEST_TOKEN: usize = 64 << 10;
 
 pub(crate) async fn verify(
     State(app): State<App>,
     caller: Caller,
-    Body(body): Body,
+    Body(form, _held): Body<VerifyForm>,
 ) -> Result<Json<Verification>, Problem> {
-    let mut fields = Fields::new(&body);
-    fields.only(&["token", "target"]);
-    if fields.get("token").is_none() {
-        fields.wrong("token", "is missing: the text of a ticket's QR code");
-    }
-    let token = fields.read("token", |value| as_text(value).map(str::to_owned));
-    let target: Option<EventId> = fields.read("target", |value| {
-        as_text(value)?.parse().map_err(|_| "must be the id of an event".to_owned())
-    });
-    let verdict = app.ticketing.verify(&fields.finish(token)?, target).await?;
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    let token = mistakes.required_or(form.token, "is missing: the text of a ticket's QR code");
+    let target = mistakes.ruled(form.target, "must be the id of an event", |IdOf(id)| id);
+    let Text(token) = mistakes.finish(token)?;
+    let verdict = app.ticketing.verify(&token, target).await?;
     if let Some(event) = &verdict.event {
         caller.must_read(&event.owner)?;
     }

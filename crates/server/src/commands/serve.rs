@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use stampede_api::{App, Limits, StorageCheck, Turns, Vitals};
+use stampede_api::{App, Budget, Limits, OrdersAtOnce, StorageCheck, Turns, Vitals};
 use stampede_broker::{Broker, JobList};
 use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
 use stampede_model::{MAIN_FILE, TemplateFiles};
@@ -102,6 +102,8 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             turns: Turns::default(),
             jobs: ground.jobs,
             limits: Limits { body_bytes: settings.max_body_bytes },
+            bodies: Budget::new(settings.max_body_bytes, settings.max_quantity as usize),
+            orders: OrdersAtOnce::new(settings.max_quantity as usize),
             node: handle,
             latency,
         };

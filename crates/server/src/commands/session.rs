@@ -1,15 +1,19 @@
 //! A session of a command with a running server: its address and a key.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
-use stampede_client::Client;
+use stampede_client::{Client, Error};
 use stampede_model::{KeyHash, Principal, Role, Timestamp};
 use stampede_store::Store;
 
 use crate::cli::ServerArgs;
 use crate::settings::Settings;
 use crate::{admin_key, connect};
+
+/// Longest wait for the first answer of a server.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A client of a server, perhaps with a key that exists only while the command runs.
 pub(crate) struct Session {
@@ -27,7 +31,13 @@ impl Session {
             .unwrap_or_else(|| format!("http://{}", reachable(settings.host, settings.port)));
         let (key, temporary) = match server.key.clone().or_else(|| settings.admin_key.clone()) {
             Some(key) => (key, None),
-            None if server.url.is_some() => bail!("give a --key that the server at {url} knows"),
+            None if server.url.is_some() => {
+                // First, because no key helps with an address where nobody answers.
+                if !answers(&url).await? {
+                    bail!("no answer from {url}. Is a server running there? Check --url");
+                }
+                bail!("give a --key that the server at {url} knows")
+            }
             None => {
                 let store =
                     connect::existing_store(settings, "give --url and --key of a server elsewhere")
@@ -65,6 +75,13 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Whether anybody answers at an address.
+async fn answers(url: &str) -> Result<bool> {
+    let client = Client::new(url, "")?;
+    let answer = tokio::time::timeout(ANSWER_PATIENCE, client.health()).await;
+    Ok(!matches!(answer, Err(_) | Ok(Err(Error::NoAnswer { .. }))))
 }
 
 /// The address at which a server of this machine is reached; one that listens on all addresses at 127.0.0.1.

@@ -200,7 +200,11 @@ settings! {
             .means("Most tickets in one order");
         max_body_bytes: usize = setting("MAX_BODY_BYTES", "16777216", |text| whole(text, 1024..=1 << 30))
             .flag("max-body-bytes", "BYTES")
-            .means("Largest request body, in bytes");
+            .means("Largest request body, in bytes")
+            .details(
+                "Bodies that are being read may take 12 times as much memory together, and 1,024 bytes for each ticket of \
+                 MAX_QUANTITY; one user may take half of that.",
+            );
     }
     "Access" {
         admin_key: Option<String> = optional("ADMIN_KEY", "made and shown at the first start", secrets::admin_key)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use stampede_model::KeyRing;
-use stampede_testkit::{App, pdf_text};
+use stampede_testkit::{App, pdf_text, temp_dir};
 
 use crate::{STAMPEDE, assert_proves, key_ring, start, text};
 
@@ -254,4 +254,27 @@ fn the_example_of_an_order_pipeline_explains_what_became_of_every_order() {
     }
     let hung = "attempts tried again: took longer than its limit of 500ms";
     assert_eq!(world[hung], 1, "{report}");
+}
+
+#[tokio::test]
+async fn an_address_where_nobody_answers_is_told_before_a_key_is_asked_for() {
+    let run = |url: &str| {
+        let folder = temp_dir();
+        let output = std::process::Command::new(STAMPEDE)
+            .args(["nodes", "--url", url])
+            .env_clear()
+            .env("DATA_DIR", folder.path())
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let told = run("http://127.0.0.1:1");
+    assert!(
+        told.contains("no answer from http://127.0.0.1:1") && !told.contains("--key"),
+        "{told}"
+    );
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let told = run(&app.url());
+    assert!(told.contains("give a --key"), "{told}");
 }

@@ -1,96 +1,107 @@
 //! Unknown fields of an order. Clients of older software send all fields of their forms, so an order is not
 //! refused for them unless it is strict; but a typo must not go unnoticed.
 
-use serde_json::{Map, Value};
 use stampede_wire::ticketing::orders::Warning;
 
-use crate::input::Fields;
+use super::request::{HolderForm, OrderForm};
+use crate::forms::{Form, Mistakes, Unknown};
 use crate::unknown;
 
-const ORDER: [&str; 8] =
-    ["target", "quantity", "name", "email", "seat", "price", "holders", "strict"];
-const HOLDER: [&str; 4] = ["name", "email", "seat", "price"];
 /// Different names in one answer.
 const TOLD: usize = 20;
 
 /// An unknown name.
-struct Name<'a> {
-    name: &'a str,
+#[derive(Debug, Clone)]
+struct Name {
+    name: String,
     /// The first holder with this field, from 0; `None`: the order itself.
     holder: Option<usize>,
     /// Holders with this field.
     count: usize,
 }
 
-/// The unknown fields of an order, each with a remark.
-pub(super) struct Ignored(Vec<(String, String)>);
+/// The unknown fields of an order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ignored(Vec<Name>);
 
 impl Ignored {
-    pub(super) fn find(order: &Map<String, Value>) -> Self {
-        let mut names: Vec<Name<'_>> = Fields::new(order)
-            .unknown(&ORDER)
-            .into_iter()
-            .map(|name| Name { name, holder: None, count: 1 })
-            .collect();
-        let own = names.len();
-        let holders = order.get("holders").and_then(Value::as_array).into_iter().flatten();
-        for (index, holder) in holders.enumerate() {
-            let Some(holder) = holder.as_object() else { continue };
-            for name in Fields::new(holder).unknown(&HOLDER) {
-                if let Some(known) = names[own..].iter_mut().find(|known| known.name == name) {
-                    known.count += 1;
-                } else if names.len() < TOLD {
-                    names.push(Name { name, holder: Some(index), count: 1 });
-                }
+    /// Notes the unknown fields of one holder.
+    pub(super) fn note_holder(&mut self, index: usize, unknown: &Unknown) {
+        for name in unknown.names() {
+            if let Some(known) = self.0.iter_mut().find(|known| known.name == name) {
+                known.count += 1;
+            } else if self.0.len() < TOLD {
+                self.0.push(Name { name: name.to_owned(), holder: Some(index), count: 1 });
             }
         }
-        Self(names.iter().map(Name::told).collect())
+    }
+
+    /// The unknown fields of an order, then those of its holders.
+    pub(super) fn of_order(unknown: &Unknown, holders: Self) -> Self {
+        let own =
+            unknown.names().map(|name| Name { name: name.to_owned(), holder: None, count: 1 });
+        Self(own.chain(holders.0).take(TOLD).collect())
     }
 
     /// Notes each of them as a mistake.
-    pub(super) fn refuse(&self, fields: &mut Fields<'_>) {
-        for (field, message) in &self.0 {
-            fields.wrong(field, message);
+    pub(super) fn refuse(&self, mistakes: &mut Mistakes) {
+        for (field, message) in self.0.iter().map(Name::told) {
+            mistakes.wrong(&field, message);
+        }
+    }
+
+    /// Notes those that are probably typos as mistakes: they may explain the others.
+    pub(super) fn refuse_typos(&self, mistakes: &mut Mistakes) {
+        for (field, message) in self.0.iter().filter(|name| name.is_typo()).map(Name::told) {
+            mistakes.wrong(&field, message);
         }
     }
 
     /// Each of them as a warning.
     pub(super) fn warnings(&self) -> Vec<Warning> {
-        let warning = |(field, message): &(String, String)| Warning {
+        let warning = |(field, message): (String, String)| Warning {
             kind: "unknown_field".to_owned(),
-            field: field.clone(),
             message: format!("{field} was ignored: it {message}"),
+            field,
             index: None,
             ticket: None,
         };
-        self.0.iter().map(warning).collect()
+        self.0.iter().map(Name::told).map(warning).collect()
     }
 }
 
-impl Name<'_> {
+impl Name {
+    fn known(&self) -> &'static [&'static str] {
+        if self.holder.is_some() { HolderForm::NAMES } else { OrderForm::NAMES }
+    }
+
+    fn is_typo(&self) -> bool {
+        unknown::closest(&self.name, self.known()).is_some()
+    }
+
     fn told(&self) -> (String, String) {
-        let name = unknown::shown(self.name);
-        match self.holder {
-            None => (name, unknown::remark(self.name, &ORDER)),
-            Some(index) => {
-                let mut remark = unknown::remark(self.name, &HOLDER);
-                if self.count > 1 {
-                    remark.push_str(&format!(" ({} of the holders have it)", self.count));
-                }
-                (format!("holders[{index}].{name}"), remark)
-            }
+        let name = unknown::shown(&self.name);
+        let mut remark = unknown::remark(&self.name, self.known());
+        let Some(index) = self.holder else { return (name, remark) };
+        if self.count > 1 {
+            remark.push_str(&format!(" ({} of the holders have it)", self.count));
         }
+        (format!("holders[{index}].{name}"), remark)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::forms::{ReadingLimits, parse};
 
     fn found(order: Value) -> Vec<(String, String)> {
-        Ignored::find(order.as_object().unwrap()).0
+        let limits = ReadingLimits { holders: 10_000, payload: 0 };
+        let (form, _) = parse::<OrderForm>(order.to_string().as_bytes(), limits, None).unwrap();
+        let holders = form.holders.value().cloned().unwrap_or_default();
+        Ignored::of_order(&form.unknown, holders.ignored).0.iter().map(Name::told).collect()
     }
 
     #[test]
@@ -108,10 +119,10 @@ mod tests {
 
     #[test]
     fn a_flood_of_names_is_told_shortly() {
-        let flood = |n: usize| -> Map<String, Value> {
+        let flood = |n: usize| -> serde_json::Map<String, Value> {
             (0..100).map(|m| (format!("field-{n}-{m}"), json!(1))).collect()
         };
-        let holders: Vec<Map<String, Value>> = (0..100).map(flood).collect();
+        let holders: Vec<_> = (0..100).map(flood).collect();
         assert_eq!(found(json!({ "holders": holders })).len(), TOLD);
     }
 }

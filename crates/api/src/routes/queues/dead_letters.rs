@@ -3,14 +3,15 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use serde_json::{Map, Value};
 use stampede_broker::{DeadLetters, Letters};
 use stampede_wire::queues as wire;
 
-use super::{Page, any, existing, shown};
+use super::operate::is_set;
+use super::{LONGEST_NAME, Page, any, existing, shown};
 use crate::app::App;
 use crate::auth::Admin;
-use crate::input::{Body, Fields};
+use crate::body::LargeBody;
+use crate::forms::{Flag, Given, List, Mistakes, Payload, Text, form};
 use crate::problem::Problem;
 use crate::query::Params;
 use crate::unknown::no_such_action;
@@ -40,13 +41,15 @@ pub(crate) async fn replay(
     State(app): State<App>,
     admin: Admin,
     Path(name): Path<String>,
-    Body(body): Body,
+    LargeBody(form, _held): LargeBody<ReplayForm>,
 ) -> Result<Json<wire::BulkResult>, Problem> {
     let letters = letters_of(&app, &name).await?;
-    let which = selection(&body, &["ids", "all", "data"])?;
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    let data = mistakes.value(form.data).map(|payload| payload.value);
+    let which = selection(mistakes, form.ids, form.all)?;
     log_intent(&admin, &name, "replay", &which);
-    let data = body.get("data").filter(|data| !data.is_null());
-    let done = letters.replay(&which, data).await?;
+    let done = letters.replay(&which, data.as_ref()).await?;
     log_done(&admin, &name, "replay", done.count);
     Ok(Json(shown::bulk(done, letters.count().await? as u64)))
 }
@@ -56,10 +59,12 @@ pub(crate) async fn purge(
     State(app): State<App>,
     admin: Admin,
     Path(name): Path<String>,
-    Body(body): Body,
+    LargeBody(form, _held): LargeBody<PurgeForm>,
 ) -> Result<Json<wire::BulkResult>, Problem> {
     let letters = letters_of(&app, &name).await?;
-    let which = selection(&body, &["ids", "all"])?;
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    let which = selection(mistakes, form.ids, form.all)?;
     log_intent(&admin, &name, "purge", &which);
     let done = letters.purge(&which).await?;
     log_done(&admin, &name, "purge", done.count);
@@ -85,18 +90,45 @@ fn log_done(admin: &Admin, queue: &str, action: &str, count: usize) {
     tracing::info!(user = admin.0.user, queue, action, count, "dead letters changed");
 }
 
+/// Letters that one request may name.
+const MOST_IDS: usize = 100_000;
+/// The ids of letters.
+type LetterIds = List<Text<LONGEST_NAME>, MOST_IDS>;
+
+form! {
+    /// `POST /api/queues/{name}/dead-letters/replay`.
+    pub(crate) struct ReplayForm {
+        /// The ids of the letters.
+        ids: LetterIds = "ids",
+        /// Whether all letters are meant.
+        all: Flag = "all",
+        /// Another payload for the jobs.
+        data: Payload = "data",
+    }
+}
+
+form! {
+    /// `POST /api/queues/{name}/dead-letters/purge`.
+    pub(crate) struct PurgeForm {
+        /// The ids of the letters.
+        ids: LetterIds = "ids",
+        /// Whether all letters are meant.
+        all: Flag = "all",
+    }
+}
+
 /// The letters that a request names.
-fn selection(body: &Map<String, Value>, known: &[&str]) -> Result<Letters, Problem> {
-    let mut fields = Fields::new(body);
-    fields.only(known);
-    let ids: Option<Vec<String>> = fields.read("ids", |value| {
-        let ids = value.as_array().into_iter().flatten();
-        let ids: Vec<String> = ids.filter_map(|id| id.as_str().map(str::to_owned)).collect();
-        let all_read = value.as_array().is_some_and(|given| given.len() == ids.len());
-        if all_read { Ok(ids) } else { Err("must be a list of texts") }
+fn selection(
+    mut mistakes: Mistakes,
+    ids: Given<LetterIds>,
+    all: Given<Flag>,
+) -> Result<Letters, Problem> {
+    let ids: Option<Vec<String>> = mistakes.read(ids, |List(ids)| {
+        let ids: Result<_, _> = ids.into_iter().map(|id| id.map(|Text(id)| id)).collect();
+        ids.map_err(|_| "must be a list of texts")
     });
-    let all = fields.flag("all");
-    fields.finish(Some(()))?;
+    let all = is_set(&mut mistakes, all);
+    mistakes.finish(Some(()))?;
     let refused = |detail: &str| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
     match (ids, all) {
         (Some(_), true) => refused("say either ids or all, not both"),

@@ -10,10 +10,12 @@ use serde_json::{Map, Value};
 use stampede_broker::{Backoff, Cancelled, JobSpec, Presence, Queue, State as JobState};
 use stampede_wire::queues as wire;
 
-use super::{Page, any, coming_back, existing, shown};
+use super::operate::NoFields;
+use super::{LONGEST_NAME, Page, any, coming_back, existing, shown};
 use crate::app::App;
 use crate::auth::Admin;
-use crate::input::{Body, Fields, MaybeBody, as_text};
+use crate::body::{LargeBody, MaybeBody};
+use crate::forms::{Given, Mistakes, Payload, Text, Whole, form};
 use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
 use crate::unknown::no_such_action;
@@ -77,7 +79,7 @@ pub(crate) async fn read(
     Path((name, id)): Path<(String, String)>,
 ) -> Result<Json<wire::JobWithLog>, Problem> {
     let queue = existing(&app, &name).await?;
-    let job = queue.job(&id).await?.ok_or_else(|| Problem::not_found("Job"))?;
+    let job = queue.job(&id).await?.ok_or_else(|| Problem::not_found("Job", &id))?;
     Ok(Json(wire::JobWithLog { job: shown::job(job), logs: queue.logs(&id).await? }))
 }
 
@@ -88,7 +90,7 @@ pub(crate) async fn remove(
     Path((name, id)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let queue = existing(&app, &name).await?;
-    queue.job(&id).await?.ok_or_else(|| Problem::not_found("Job"))?;
+    queue.job(&id).await?.ok_or_else(|| Problem::not_found("Job", &id))?;
     if queue.remove(&id).await? {
         tracing::info!(user = admin.0.user, queue = name, job = id, "job removed");
         let note = coming_back::note_of_one(&app, &name, &id).await;
@@ -105,10 +107,10 @@ pub(crate) async fn retry(
     State(app): State<App>,
     admin: Admin,
     Path((name, id)): Path<(String, String)>,
-    MaybeBody(body): MaybeBody,
+    MaybeBody(form): MaybeBody<NoFields>,
 ) -> Result<Json<wire::JobChanged>, Problem> {
     let queue = existing(&app, &name).await?;
-    must_be_empty(&body)?;
+    must_be_empty(&form)?;
     if !queue.retry(&id).await? {
         return Err(refusal(&queue, &id, "only a failed job can be retried").await?);
     }
@@ -120,10 +122,10 @@ pub(crate) async fn promote(
     State(app): State<App>,
     admin: Admin,
     Path((name, id)): Path<(String, String)>,
-    MaybeBody(body): MaybeBody,
+    MaybeBody(form): MaybeBody<NoFields>,
 ) -> Result<Json<wire::JobChanged>, Problem> {
     let queue = existing(&app, &name).await?;
-    must_be_empty(&body)?;
+    must_be_empty(&form)?;
     if !queue.promote(&id).await? {
         return Err(refusal(&queue, &id, "only a delayed job can be promoted").await?);
     }
@@ -135,13 +137,13 @@ pub(crate) async fn cancel(
     State(app): State<App>,
     admin: Admin,
     Path((name, id)): Path<(String, String)>,
-    MaybeBody(body): MaybeBody,
+    MaybeBody(form): MaybeBody<CancelForm>,
 ) -> Result<Json<wire::JobChanged>, Problem> {
     let queue = existing(&app, &name).await?;
-    let mut fields = Fields::new(&body);
-    fields.only(&["reason"]);
-    let reason = fields.read("reason", |value| as_text(value).map(str::to_owned));
-    let reason = fields.finish(Some(reason))?;
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    let reason = mistakes.value(form.reason).map(|Text(reason)| reason);
+    let reason = mistakes.finish(Some(reason))?;
     let reason = reason.unwrap_or_else(|| format!("by {}", admin.0.user));
     match queue.cancel(&id, &reason).await? {
         Cancelled::Removed => {
@@ -166,10 +168,18 @@ pub(crate) async fn unknown(
     Err(no_such_action(&action, &["retry", "promote", "cancel"]))
 }
 
-fn must_be_empty(body: &Map<String, Value>) -> Result<(), Problem> {
-    let mut fields = Fields::new(body);
-    fields.only(&[]);
-    fields.finish(Some(()))
+form! {
+    /// `POST /api/queues/{name}/jobs/{id}/cancel`.
+    pub(crate) struct CancelForm {
+        /// The reason, for the job's record.
+        reason: Text<LONGEST_NAME> = "reason",
+    }
+}
+
+fn must_be_empty(form: &NoFields) -> Result<(), Problem> {
+    let mut mistakes = Mistakes::default();
+    mistakes.only(form);
+    mistakes.finish(Some(()))
 }
 
 fn changed(
@@ -185,13 +195,40 @@ fn changed(
 
 /// The reason why a job cannot be changed: there is none (404), or it is in another state (409).
 async fn refusal(queue: &Queue, id: &str, why: &str) -> Result<Problem, Problem> {
-    let Some(job) = queue.job(id).await? else { return Ok(Problem::not_found("Job")) };
+    let Some(job) = queue.job(id).await? else { return Ok(Problem::not_found("Job", &id)) };
     let detail = format!("{why}; this one is {}", job.state.name());
     Ok(Problem::new(StatusCode::CONFLICT, detail))
 }
 
-/// The fields of a new job.
-const SPEC: [&str; 7] = ["name", "data", "id", "delayMs", "priority", "attempts", "backoff"];
+form! {
+    /// `POST /api/queues/{name}/jobs`.
+    pub(crate) struct JobForm {
+        /// The type of the job, as workers know it.
+        name: Text<LONGEST_NAME> = "name",
+        /// The payload; `{}` if absent.
+        data: Payload = "data",
+        /// The id; a new one if absent.
+        id: Text<LONGEST_NAME> = "id",
+        /// The time before the job may begin.
+        delay_ms: Whole = "delayMs",
+        /// 1 is taken first, then 2, and so on; 0, no priority, before all of them.
+        priority: Whole = "priority",
+        /// Attempts; as many as the job's type has if absent.
+        attempts: Whole = "attempts",
+        /// The pause between attempts.
+        backoff: BackoffForm = "backoff",
+    }
+}
+
+form! {
+    /// The pause between attempts.
+    pub(crate) struct BackoffForm {
+        /// `fixed`, `exponential`, or a name that the worker knows.
+        kind: Text<200> = "type",
+        /// The first pause.
+        delay_ms: Whole = "delayMs",
+    }
+}
 
 /// Adds a job: `{name, data, id?, delayMs?, priority?, attempts?, backoff?: {type, delayMs}}`. If a job of this id
 /// exists, nothing happens, and `added` is false.
@@ -199,12 +236,24 @@ pub(crate) async fn add(
     State(app): State<App>,
     admin: Admin,
     Path(name): Path<String>,
-    Body(body): Body,
+    LargeBody(form, _held): LargeBody<JobForm>,
 ) -> Result<Json<wire::Added>, Problem> {
-    let mut fields = Fields::new(&body);
-    fields.only(&SPEC);
-    let job = spec(&mut fields);
-    let job = fields.finish(job)?;
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    let (id, delay) = (mistakes.value(form.id), milliseconds(&mut mistakes, form.delay_ms));
+    let description = Description {
+        name: form.name,
+        data: form.data,
+        priority: form.priority,
+        attempts: form.attempts,
+        backoff: form.backoff,
+    };
+    let mut job = description.spec(&mut mistakes);
+    job.delay = delay.unwrap_or_default();
+    if let Some(Text(id)) = id {
+        job.id = id;
+    }
+    let job = mistakes.finish(Some(job))?;
     let is_new = !app.broker.has_queue(&name).await?;
     let queue = any(&app, &name).await?;
     queue.check(&job)?;
@@ -220,44 +269,44 @@ pub(crate) async fn add(
     Ok(Json(wire::Added { success: true, id: ids.into_iter().next(), added: !was_there, note }))
 }
 
-/// Reads the description of a job, also of a schedule's jobs.
-pub(super) fn spec(fields: &mut Fields<'_>) -> Option<JobSpec> {
-    if fields.get("name").is_none() {
-        fields.wrong("name", "is missing");
-    }
-    let name = fields.read("name", |value| match as_text(value)? {
-        "" => Err("is empty".to_owned()),
-        name => Ok(name.to_owned()),
-    });
-    let data = fields.get("data").cloned().unwrap_or_else(|| Value::Object(Map::new()));
-    let mut job = JobSpec::new(name.unwrap_or_default(), data);
-    if let Some(id) = fields.read("id", |value| as_text(value).map(str::to_owned)) {
-        job.id = id;
-    }
-    let whole = |value: &Value| {
-        value.as_u64().and_then(|n| u32::try_from(n).ok()).ok_or("must be a whole number")
-    };
-    job.delay = milliseconds(fields, "delayMs").unwrap_or_default();
-    job.priority = fields.read("priority", whole).unwrap_or(0);
-    job.attempts = fields.read("attempts", |value| match whole(value) {
-        Ok(0) => Err("must be at least 1"),
-        attempts => attempts,
-    });
-    job.backoff = backoff(fields);
-    Some(job)
+/// The description of a job, also of a schedule's jobs.
+pub(super) struct Description {
+    pub(super) name: Given<Text<LONGEST_NAME>>,
+    pub(super) data: Given<Payload>,
+    pub(super) priority: Given<Whole>,
+    pub(super) attempts: Given<Whole>,
+    pub(super) backoff: Given<BackoffForm>,
 }
 
-fn backoff(fields: &mut Fields<'_>) -> Option<Backoff> {
-    let object = fields.get("backoff")?;
-    let Some(object) = object.as_object() else {
-        fields
-            .wrong("backoff", "must be an object: {\"type\": \"exponential\", \"delayMs\": 2000}");
-        return None;
-    };
-    let mut nested = Fields::nested(object, "backoff.".to_owned());
-    nested.only(&["type", "delayMs"]);
-    let pause = milliseconds(&mut nested, "delayMs");
-    let kind = nested.read("type", |value| as_text(value).map(str::to_owned));
+impl Description {
+    /// The job; mistakes are noted.
+    pub(super) fn spec(self, mistakes: &mut Mistakes) -> JobSpec {
+        let name = mistakes.required(self.name).map(|Text(name)| name);
+        if name.as_deref() == Some("") {
+            mistakes.wrong("name", "is empty");
+        }
+        let data = mistakes.value(self.data).map(|payload| payload.value);
+        let data = data.unwrap_or_else(|| Value::Object(Map::new()));
+        let mut job = JobSpec::new(name.unwrap_or_default(), data);
+        let whole = |Whole(number)| u32::try_from(number).ok();
+        let rule = "must be a whole number";
+        job.priority = mistakes.ruled(self.priority, rule, whole).unwrap_or(0);
+        job.attempts = mistakes.ruled(self.attempts, rule, whole);
+        if job.attempts == Some(0) {
+            mistakes.wrong("attempts", "must be at least 1");
+        }
+        job.backoff = backoff(mistakes, self.backoff);
+        job
+    }
+}
+
+fn backoff(mistakes: &mut Mistakes, given: Given<BackoffForm>) -> Option<Backoff> {
+    const EXPECTED: &str = "must be an object: {\"type\": \"exponential\", \"delayMs\": 2000}";
+    let form = mistakes.ruled(given, EXPECTED, Some)?;
+    let mut nested = Mistakes::nested("backoff.");
+    nested.only(&form);
+    let pause = milliseconds(&mut nested, form.delay_ms);
+    let kind = nested.value(form.kind).map(|Text(kind)| kind);
     let backoff = match (kind.as_deref(), pause) {
         (Some("fixed"), Some(pause)) => Some(Backoff::Fixed(pause)),
         (Some("exponential"), Some(pause)) => Some(Backoff::Exponential(pause)),
@@ -278,14 +327,12 @@ fn backoff(fields: &mut Fields<'_>) -> Option<Backoff> {
             None
         }
     };
-    fields.absorb(nested);
+    mistakes.absorb(nested);
     backoff
 }
 
 /// A time in milliseconds.
-pub(super) fn milliseconds(fields: &mut Fields<'_>, name: &str) -> Option<Duration> {
-    fields.read(name, |value| match value.as_u64() {
-        Some(ms) => Ok(Duration::from_millis(ms)),
-        None => Err("must be a whole number of milliseconds"),
-    })
+pub(super) fn milliseconds(mistakes: &mut Mistakes, given: Given<Whole>) -> Option<Duration> {
+    let rule = "must be a whole number of milliseconds";
+    mistakes.ruled(given, rule, |Whole(ms)| Some(Duration::from_millis(ms)))
 }

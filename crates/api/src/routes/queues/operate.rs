@@ -3,19 +3,55 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use http::StatusCode;
-use serde_json::Value;
 use stampede_broker::{Delayed, Queue, WhenActive};
 use stampede_wire::queues::{BulkResult, Changed, Done, Drained};
 
-use super::{coming_back, existing, shown};
+use super::{LONGEST_NAME, coming_back, existing, shown};
 use crate::app::App;
 use crate::auth::Admin;
-use crate::input::{Fields, MaybeBody};
+use crate::body::MaybeBody;
+use crate::forms::{Flag, Given, Mistakes, Text, Whole, form};
 use crate::problem::Problem;
 use crate::unknown::no_such_action;
 
 /// Most jobs at a time that a request may set.
 const MOST_AT_A_TIME: u64 = 1_000_000;
+
+form! {
+    /// A request that says everything by its path.
+    pub(crate) struct NoFields {}
+}
+
+form! {
+    /// `POST /api/queues/{name}/concurrency`.
+    pub(crate) struct ConcurrencyForm {
+        /// Jobs at a time; `null` lifts the limit.
+        jobs: Whole = "jobs",
+    }
+}
+
+form! {
+    /// `POST /api/queues/{name}/drain`.
+    pub(crate) struct DrainForm {
+        /// Whether delayed jobs are removed, too.
+        delayed: Flag = "delayed",
+    }
+}
+
+form! {
+    /// `POST /api/queues/{name}/obliterate`.
+    pub(crate) struct ObliterateForm {
+        /// The name of the queue once more.
+        confirm: Text<LONGEST_NAME> = "confirm",
+        /// Whether running jobs do not stop it.
+        force: Flag = "force",
+    }
+}
+
+/// Whether a flag is given as true.
+pub(super) fn is_set(mistakes: &mut Mistakes, flag: Given<Flag>) -> bool {
+    mistakes.value(flag).is_some_and(|Flag(flag)| flag)
+}
 
 /// Logs an operation before it happens, because it may break off in the middle.
 fn log_intent(admin: &Admin, queue: &str, action: &str) {
@@ -27,11 +63,15 @@ fn log_done(admin: &Admin, queue: &str, action: &str) {
 }
 
 /// A queue and a request without fields.
-async fn without_fields(app: &App, name: &str, body: &MaybeBody) -> Result<Queue, Problem> {
+async fn without_fields(
+    app: &App,
+    name: &str,
+    MaybeBody(form): &MaybeBody<NoFields>,
+) -> Result<Queue, Problem> {
     let queue = existing(app, name).await?;
-    let mut fields = Fields::new(&body.0);
-    fields.only(&[]);
-    fields.finish(Some(queue))
+    let mut mistakes = Mistakes::default();
+    mistakes.only(form);
+    mistakes.finish(Some(queue))
 }
 
 /// Workers take no more jobs of the queue.
@@ -39,7 +79,7 @@ pub(crate) async fn pause(
     State(app): State<App>,
     admin: Admin,
     Path(name): Path<String>,
-    body: MaybeBody,
+    body: MaybeBody<NoFields>,
 ) -> Result<Json<Done>, Problem> {
     let queue = without_fields(&app, &name, &body).await?;
     log_intent(&admin, &name, "pause");
@@ -53,7 +93,7 @@ pub(crate) async fn resume(
     State(app): State<App>,
     admin: Admin,
     Path(name): Path<String>,
-    body: MaybeBody,
+    body: MaybeBody<NoFields>,
 ) -> Result<Json<Done>, Problem> {
     let queue = without_fields(&app, &name, &body).await?;
     log_intent(&admin, &name, "resume");
@@ -67,19 +107,18 @@ pub(crate) async fn concurrency(
     State(app): State<App>,
     admin: Admin,
     Path(name): Path<String>,
-    MaybeBody(body): MaybeBody,
+    MaybeBody(form): MaybeBody<ConcurrencyForm>,
 ) -> Result<Json<Done>, Problem> {
     let queue = existing(&app, &name).await?;
-    let mut fields = Fields::new(&body);
-    fields.only(&["jobs"]);
-    let jobs = fields.read("jobs", |value| match value.as_u64() {
-        Some(jobs @ 1..=MOST_AT_A_TIME) => Ok(jobs),
-        _ => Err("must be a whole number, at least 1; null lifts the limit"),
-    });
-    if jobs.is_none() && !fields.is_cleared("jobs") && fields.mistakes() == 0 {
-        fields.wrong("jobs", "is missing; null lifts the limit");
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    if !form.jobs.is_named() && mistakes.count() == 0 {
+        mistakes.wrong("jobs", "is missing; null lifts the limit");
     }
-    let jobs = fields.finish(Some(jobs))?;
+    let rule = "must be a whole number, at least 1; null lifts the limit";
+    let jobs = mistakes
+        .ruled(form.jobs, rule, |Whole(jobs)| (1..=MOST_AT_A_TIME).contains(&jobs).then_some(jobs));
+    let jobs = mistakes.finish(Some(jobs))?;
     log_intent(&admin, &name, "concurrency");
     queue.set_global_concurrency(jobs).await?;
     log_done(&admin, &name, "concurrency");
@@ -91,7 +130,7 @@ pub(crate) async fn retry(
     State(app): State<App>,
     admin: Admin,
     Path(name): Path<String>,
-    body: MaybeBody,
+    body: MaybeBody<NoFields>,
 ) -> Result<Json<BulkResult>, Problem> {
     let queue = without_fields(&app, &name, &body).await?;
     log_intent(&admin, &name, "retry");
@@ -106,13 +145,13 @@ pub(crate) async fn drain(
     State(app): State<App>,
     admin: Admin,
     Path(name): Path<String>,
-    MaybeBody(body): MaybeBody,
+    MaybeBody(form): MaybeBody<DrainForm>,
 ) -> Result<Json<Drained>, Problem> {
     let queue = existing(&app, &name).await?;
-    let mut fields = Fields::new(&body);
-    fields.only(&["delayed"]);
-    let delayed = if fields.flag("delayed") { Delayed::Too } else { Delayed::Keep };
-    let delayed = fields.finish(Some(delayed))?;
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    let delayed = if is_set(&mut mistakes, form.delayed) { Delayed::Too } else { Delayed::Keep };
+    let delayed = mistakes.finish(Some(delayed))?;
     log_intent(&admin, &name, "drain");
     let removed = queue.drain(delayed).await? as u64;
     log_done(&admin, &name, "drain");
@@ -124,15 +163,16 @@ pub(crate) async fn obliterate(
     State(app): State<App>,
     admin: Admin,
     Path(name): Path<String>,
-    MaybeBody(body): MaybeBody,
+    MaybeBody(form): MaybeBody<ObliterateForm>,
 ) -> Result<Json<Changed>, Problem> {
     let queue = existing(&app, &name).await?;
-    let mut fields = Fields::new(&body);
-    fields.only(&["confirm", "force"]);
-    let when = if fields.flag("force") { WhenActive::Destroy } else { WhenActive::Refuse };
-    let when = fields.finish(Some(when))?;
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    let force = is_set(&mut mistakes, form.force);
+    let when = if force { WhenActive::Destroy } else { WhenActive::Refuse };
+    let when = mistakes.finish(Some(when))?;
     // It cannot be undone, so the request has to name the queue.
-    if body.get("confirm").and_then(Value::as_str) != Some(name.as_str()) {
+    if form.confirm.value().is_none_or(|Text(confirmed)| *confirmed != name) {
         let detail = format!(
             "this destroys queue {name} with everything in it; send {{\"confirm\": \"{name}\"}} if you mean it"
         );

@@ -6,10 +6,12 @@ use http::StatusCode;
 use stampede_broker::Schedule;
 use stampede_wire::queues::{Done, Schedules};
 
-use super::{any, existing, jobs};
+use super::jobs::{BackoffForm, Description, milliseconds};
+use super::{LONGEST_NAME, any, existing};
 use crate::app::App;
 use crate::auth::Admin;
-use crate::input::{Body, Fields, as_text};
+use crate::body::LargeBody;
+use crate::forms::{Given, Mistakes, Payload, Text, Whole, form};
 use crate::problem::Problem;
 
 /// All schedules of a queue.
@@ -22,39 +24,72 @@ pub(crate) async fn list(
     Ok(Json(Schedules { schedules }))
 }
 
+form! {
+    /// `PUT /api/queues/{name}/schedules/{id}`.
+    pub(crate) struct ScheduleForm {
+        /// When its jobs come, as a cron pattern.
+        cron: Text<1_000> = "cron",
+        /// The zone of the pattern.
+        time_zone: Text<200> = "timeZone",
+        /// The pause between two of its jobs.
+        every_ms: Whole = "everyMs",
+        /// The type of its jobs.
+        name: Text<LONGEST_NAME> = "name",
+        /// Their payload.
+        data: Payload = "data",
+        /// Their priority.
+        priority: Whole = "priority",
+        /// Their attempts.
+        attempts: Whole = "attempts",
+        /// The pause between attempts.
+        backoff: BackoffForm = "backoff",
+    }
+}
+
 /// Adds a schedule or changes it: `{cron, timeZone?}` or `{everyMs}`, and the description of its jobs.
 pub(crate) async fn set(
     State(app): State<App>,
     admin: Admin,
     Path((name, id)): Path<(String, String)>,
-    Body(body): Body,
+    LargeBody(form, _held): LargeBody<ScheduleForm>,
 ) -> Result<Json<Done>, Problem> {
-    let mut fields = Fields::new(&body);
-    fields
-        .only(&["cron", "timeZone", "everyMs", "name", "data", "priority", "attempts", "backoff"]);
-    let schedule = schedule(&mut fields);
-    let job = jobs::spec(&mut fields);
-    let (schedule, job) = fields.finish(schedule.zip(job))?;
+    let mut mistakes = Mistakes::default();
+    mistakes.only(&form);
+    let schedule = schedule(&mut mistakes, form.cron, form.time_zone, form.every_ms);
+    let description = Description {
+        name: form.name,
+        data: form.data,
+        priority: form.priority,
+        attempts: form.attempts,
+        backoff: form.backoff,
+    };
+    let job = description.spec(&mut mistakes);
+    let (schedule, job) = mistakes.finish(schedule.map(|schedule| (schedule, job)))?;
     any(&app, &name).await?.schedule(&id, &schedule, &job).await?;
     tracing::info!(user = admin.0.user, queue = name, schedule = id, "schedule set");
     Ok(Json(Done { success: true }))
 }
 
-fn schedule(fields: &mut Fields<'_>) -> Option<Schedule> {
-    let pattern = fields.read("cron", |value| as_text(value).map(str::to_owned));
-    let time_zone = fields.read("timeZone", |value| as_text(value).map(str::to_owned));
-    let every = jobs::milliseconds(fields, "everyMs");
+fn schedule(
+    mistakes: &mut Mistakes,
+    cron: Given<Text<1_000>>,
+    time_zone: Given<Text<200>>,
+    every: Given<Whole>,
+) -> Option<Schedule> {
+    let pattern = mistakes.value(cron).map(|Text(pattern)| pattern);
+    let time_zone = mistakes.value(time_zone).map(|Text(zone)| zone);
+    let every = milliseconds(mistakes, every);
     match (pattern, every) {
         (Some(pattern), None) => Some(Schedule::Cron { pattern, time_zone }),
         (None, Some(every)) => {
             if time_zone.is_some() {
-                fields.wrong("timeZone", "goes with cron; an interval is the same everywhere");
+                mistakes.wrong("timeZone", "goes with cron; an interval is the same everywhere");
             }
             Some(Schedule::Every(every))
         }
-        _ if fields.mistakes() > 0 => None,
+        _ if mistakes.count() > 0 => None,
         _ => {
-            fields.wrong("cron", "or everyMs: one of them says when its jobs come");
+            mistakes.wrong("cron", "or everyMs: one of them says when its jobs come");
             None
         }
     }
@@ -67,7 +102,7 @@ pub(crate) async fn remove(
     Path((name, id)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
     if !existing(&app, &name).await?.unschedule(&id).await? {
-        return Err(Problem::not_found("Schedule"));
+        return Err(Problem::not_found("Schedule", &id));
     }
     tracing::info!(user = admin.0.user, queue = name, schedule = id, "schedule ended");
     Ok(StatusCode::NO_CONTENT)

@@ -1,76 +1,172 @@
-//! Reads the files of a template from JSON: texts as they are, all others in base64.
+//! The files of a template in JSON: texts as they are, all others in base64.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
-use stampede_model::TemplateFiles;
-use stampede_wire::ticketing::templates::FileContent;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::MapAccess;
+use stampede_model::{FilesError, TemplateFiles};
 
 use crate::app::App;
-use crate::input::{Fields, as_text};
+use crate::forms::{
+    Given, Mistakes, Part, Reading, Seed, State, Text, form, read_form, skip_object,
+};
 
-/// Reads `files`, or the files of the `design` that is named; mistakes are noted.
-pub(super) fn read(fields: &mut Fields<'_>, app: &App) -> Option<TemplateFiles> {
-    if let Some(Value::Object(object)) = fields.get("files") {
-        let files = read_contents(fields, object)?;
+/// The message for a content that is neither text nor base64.
+const CONTENT: &str = "must be a text, or {\"base64\": \"…\"} with anything else";
+/// Wrong files that are told.
+const MOST_WRONG: usize = 20;
+
+/// Names and contents of files, as many and as large as a template may have.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Files {
+    files: BTreeMap<String, Vec<u8>>,
+    /// Names and messages of wrong files.
+    wrong: Vec<(String, &'static str)>,
+}
+
+impl Part for Files {
+    const EXPECTED: &'static str = "must be an object with file names and contents";
+
+    fn object<'de, A: MapAccess<'de>>(
+        mut object: A,
+        reading: &Reading,
+    ) -> Result<Result<Self, String>, A::Error> {
+        let (mut files, mut count, mut size) = (Self::default(), 0, 0);
+        while let Some(name) = object.next_key::<String>()? {
+            count += 1;
+            if count > TemplateFiles::MAX_FILES {
+                drop(files);
+                skip_object(object)?;
+                let most = TemplateFiles::MAX_FILES;
+                return Ok(Err(format!("may be at most {most} files, are more")));
+            }
+            let content = object.next_value_seed(Seed::<Content>::new(reading))?;
+            if let State::Is(Content(bytes)) = &content {
+                size += bytes.len() as u64;
+            }
+            // The contents of files that are too large together are counted, and not kept.
+            if size > TemplateFiles::MAX_BYTES {
+                files.files.clear();
+            } else {
+                files.add(name, content);
+            }
+        }
+        if size > TemplateFiles::MAX_BYTES {
+            return Ok(Err(FilesError::TooLarge(size).to_string()));
+        }
+        Ok(Ok(files))
+    }
+}
+
+impl Files {
+    fn add(&mut self, name: String, content: State<Content>) {
+        match content {
+            State::Is(Content(bytes)) => match self.files.insert(name.clone(), bytes) {
+                None => {}
+                Some(_) => self.note_wrong(&name, "is given twice"),
+            },
+            State::Wrong(_) | State::Null | State::Absent => self.note_wrong(&name, CONTENT),
+        }
+    }
+
+    fn note_wrong(&mut self, name: &str, message: &'static str) {
+        if self.wrong.len() < MOST_WRONG {
+            let name = name.chars().take(TemplateFiles::MAX_NAME).collect();
+            self.wrong.push((name, message));
+        }
+    }
+}
+
+/// The content of a file.
+struct Content(Vec<u8>);
+
+form! {
+    /// `{"base64": "…"}`.
+    struct BinaryForm {
+        base64: Base64 = "base64",
+    }
+}
+
+/// Bytes in base64.
+#[derive(Debug, Clone)]
+struct Base64(Vec<u8>);
+
+impl Part for Base64 {
+    const EXPECTED: &'static str = CONTENT;
+
+    fn text(text: &str) -> Result<Self, String> {
+        STANDARD.decode(text).map(Self).map_err(|_| CONTENT.to_owned())
+    }
+}
+
+impl Part for Content {
+    const EXPECTED: &'static str = CONTENT;
+
+    fn text(text: &str) -> Result<Self, String> {
+        Ok(Self(text.as_bytes().to_vec()))
+    }
+
+    fn object<'de, A: MapAccess<'de>>(
+        object: A,
+        reading: &Reading,
+    ) -> Result<Result<Self, String>, A::Error> {
+        let form: BinaryForm = read_form(object, reading)?;
+        Ok(match form.base64.into_parts().1 {
+            State::Is(Base64(bytes)) => Ok(Self(bytes)),
+            _ => Err(CONTENT.to_owned()),
+        })
+    }
+}
+
+/// The `files` of a request, or the files of the `design` that it names; mistakes are noted.
+pub(super) fn read(
+    mistakes: &mut Mistakes,
+    files: Given<Files>,
+    design: Given<Text<200>>,
+    app: &App,
+) -> Option<TemplateFiles> {
+    if !files.has_value() {
+        return mistakes.read(design, |Text(name)| {
+            let design = app.press.design(&name).ok_or("is no design that ships")?;
+            Ok::<_, &str>(design.files.clone())
+        });
+    }
+    let Files { files, wrong } = mistakes.value(files)?;
+    if wrong.is_empty() {
         return match TemplateFiles::new(files) {
             Ok(files) => Some(files),
             Err(error) => {
-                fields.wrong("files", error);
+                mistakes.wrong("files", error);
                 None
             }
         };
     }
-    if fields.get("files").is_some() {
-        fields.wrong("files", "must be an object with file names and contents");
-        return None;
+    for (name, message) in wrong {
+        mistakes.wrong(&format!("files[{name:?}]"), message);
     }
-    fields.read("design", |value| {
-        let name = as_text(value)?;
-        let design = app.press.design(name).ok_or("is no design that ships")?;
-        Ok::<_, String>(design.files.clone())
-    })
-}
-
-fn read_contents(
-    fields: &mut Fields<'_>,
-    object: &Map<String, Value>,
-) -> Option<BTreeMap<String, Vec<u8>>> {
-    let mut files = BTreeMap::new();
-    for (name, value) in object {
-        match content(value) {
-            Some(bytes) => {
-                files.insert(name.clone(), bytes);
-            }
-            None => {
-                let name: String = name.chars().take(TemplateFiles::MAX_NAME).collect();
-                fields.wrong(
-                    &format!("files[{name:?}]"),
-                    "must be a text, or {\"base64\": \"…\"} with anything else",
-                );
-            }
-        }
-    }
-    (files.len() == object.len()).then_some(files)
-}
-
-fn content(value: &Value) -> Option<Vec<u8>> {
-    match value {
-        Value::String(text) => Some(text.clone().into_bytes()),
-        Value::Object(object) => {
-            let base64 = object.get("base64")?.as_str()?.to_owned();
-            FileContent::Binary { base64 }.bytes()
-        }
-        _ => None,
-    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-    use stampede_wire::ticketing::templates::Files;
+    use serde_json::{Value, json};
+    use stampede_wire::ticketing::templates::Files as Shown;
 
     use super::*;
+    use crate::forms::{ReadingLimits, parse};
+
+    form! {
+        struct Sample {
+            files: Files = "files",
+        }
+    }
+
+    fn read_files(files: &Value) -> State<Files> {
+        let limits = ReadingLimits { holders: 0, payload: 0 };
+        let body = json!({ "files": files }).to_string();
+        parse::<Sample>(body.as_bytes(), limits, None).unwrap().0.files.into_parts().1
+    }
 
     #[test]
     fn files_survive_a_round_trip() {
@@ -79,21 +175,27 @@ mod tests {
             ("logo.png".to_owned(), vec![0x89, b'P', 0, 255]),
             ("empty".to_owned(), vec![]),
         ]);
-        let json = json!(Files::from(&TemplateFiles::new(files.clone()).unwrap()));
+        let json = json!(Shown::from(&TemplateFiles::new(files.clone()).unwrap()));
         assert_eq!(json["logo.png"], json!({ "base64": "iVAA/w==" }));
-        let object = json.as_object().unwrap();
-        assert_eq!(read_contents(&mut Fields::new(object), object), Some(files));
+        let State::Is(read) = read_files(&json) else { panic!("{json}") };
+        assert_eq!((read.files, read.wrong.len()), (files, 0));
     }
 
     #[test]
     fn what_is_neither_text_nor_base64_is_named() {
-        let Value::Object(object) =
-            json!({ "a.typ": "fine", "b": 1, "c": { "base64": "***" }, "d": null })
-        else {
-            unreachable!()
-        };
-        let mut fields = Fields::new(&object);
-        assert_eq!(read_contents(&mut fields, &object), None);
-        assert_eq!(fields.mistakes(), 3);
+        let files = json!({ "a.typ": "fine", "b": 1, "c": { "base64": "***" }, "d": null });
+        let State::Is(read) = read_files(&files) else { panic!() };
+        let names: Vec<&str> = read.wrong.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["b", "c", "d"]);
+    }
+
+    #[test]
+    fn files_are_not_kept_once_they_are_too_many_or_too_large() {
+        let many: BTreeMap<String, &str> = (0..101).map(|n| (n.to_string(), "")).collect();
+        let State::Wrong(told) = read_files(&json!(many)) else { panic!() };
+        assert_eq!(told, "may be at most 100 files, are more");
+        let half = "x".repeat(5 << 20);
+        let State::Wrong(told) = read_files(&json!({ "a": half, "b": half })) else { panic!() };
+        assert_eq!(told, "may have at most 8388608 bytes together, have 10485760");
     }
 }

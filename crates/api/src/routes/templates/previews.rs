@@ -8,19 +8,23 @@ use axum::body::Body as Bytes;
 use axum::extract::State;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use serde_json::{Map, Value};
-use stampede_model::{Event, EventId, Limit, TemplateFiles, TicketDocument};
+use serde_json::Value;
+use stampede_model::{Event, TemplateFiles, TicketDocument};
 use stampede_press::{Picture, preflight, sample};
 use stampede_wire::ticketing::orders::Warning;
 use stampede_wire::ticketing::templates::ValidatedTemplate;
 
+use super::request::{EventGiven, PreviewForm, described_event, preview_ticket};
 use super::{Named, compiled, files};
 use crate::app::App;
 use crate::auth::Writer;
-use crate::input::{Body, Fields, Id, as_text};
+use crate::body::LargeBody;
+use crate::forms::{Form, Given, Mistakes, Whole};
+use crate::input::Id;
 use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
-use crate::routes::{events, tickets};
+use crate::routes::events;
+use crate::unknown;
 
 /// Resolution of a picture, unless the request says otherwise.
 const DPI: f32 = 144.0;
@@ -58,9 +62,9 @@ impl FromQuery for Format {
 pub(crate) async fn validate(
     State(app): State<App>,
     caller: Writer,
-    Body(body): Body,
+    LargeBody(form, _held): LargeBody<PreviewForm>,
 ) -> Result<Json<ValidatedTemplate>, Problem> {
-    let (files, event, document) = read(&app, &caller, &body, None).await?;
+    let (files, event, document) = read(&app, &caller, form, None).await?;
     let _turn = app.turns.take(&caller.0.user).await;
     let (published, ready) = app.press.try_out(&files, &event).await?;
     let compiled = compiled(&published, &ready);
@@ -86,9 +90,9 @@ pub(crate) async fn preview_files(
     State(app): State<App>,
     caller: Writer,
     Params(format): Params<Format>,
-    Body(body): Body,
+    LargeBody(form, _held): LargeBody<PreviewForm>,
 ) -> Result<Response, Problem> {
-    preview(&app, &caller, format, &body, None).await
+    preview(&app, &caller, format, form, None).await
 }
 
 /// A ticket made with a template or design, or with the files in the body as if they were its next
@@ -98,36 +102,36 @@ pub(crate) async fn preview_template(
     caller: Writer,
     Id(named): Id<Named>,
     Params(format): Params<Format>,
-    Body(body): Body,
+    LargeBody(mut form, _held): LargeBody<PreviewForm>,
 ) -> Result<Response, Problem> {
     let kept = match named {
         Named::Shipped(name) => {
-            let design = app.press.design(&name).ok_or_else(|| Problem::not_found("Template"))?;
+            let design =
+                app.press.design(&name).ok_or_else(|| Problem::not_found("Template", &name))?;
             design.files.clone()
         }
         Named::Own(id) => {
             caller.must_read(&super::find(&app, id).await?.owner)?;
-            let mut fields = Fields::new(&body);
-            let number = fields.read("revision", |value| {
-                let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-                number.ok_or("must be a number")
-            });
-            let number = fields.finish(Some(number))?;
+            let mut mistakes = Mistakes::default();
+            let revision = std::mem::replace(&mut form.revision, Given::absent("revision"));
+            let number = mistakes
+                .ruled(revision, "must be a number", |Whole(number)| u32::try_from(number).ok());
+            let number = mistakes.finish(Some(number))?;
             let found = app.store.template_files(id, number).await?;
-            found.ok_or_else(|| Problem::not_found("Revision"))?.1
+            found.ok_or_else(|| Problem::not_found("Revision", &number.unwrap_or_default()))?.1
         }
     };
-    preview(&app, &caller, format, &body, Some(kept)).await
+    preview(&app, &caller, format, form, Some(kept)).await
 }
 
 async fn preview(
     app: &App,
     caller: &Writer,
     format: Format,
-    body: &Map<String, Value>,
+    form: PreviewForm,
     kept: Option<TemplateFiles>,
 ) -> Result<Response, Problem> {
-    let (files, event, document) = read(app, caller, body, kept).await?;
+    let (files, event, document) = read(app, caller, form, kept).await?;
     let _turn = app.turns.take(&caller.0.user).await;
     let (_, ready) = app.press.try_out(&files, &event).await?;
     let pdf = app.press.pdf(&ready, &document).await?;
@@ -148,22 +152,30 @@ async fn preview(
 async fn read(
     app: &App,
     caller: &Writer,
-    body: &Map<String, Value>,
+    form: PreviewForm,
     kept: Option<TemplateFiles>,
 ) -> Result<(TemplateFiles, Event, TicketDocument), Problem> {
-    let mut fields = Fields::new(body);
+    let mut mistakes = Mistakes::default();
+    let known = PreviewForm::NAMES;
     match kept {
-        Some(_) => fields.only(&["files", "design", "event", "ticket", "revision"]),
-        None => fields.only(&["files", "design", "event", "ticket"]),
+        Some(_) => mistakes.only(&form),
+        None => {
+            let known: Vec<&str> = known.iter().copied().filter(|n| *n != "revision").collect();
+            if form.revision.is_named() {
+                mistakes.wrong("revision", unknown::remark("revision", &known));
+            }
+            mistakes.only_these(&form.unknown, &known, &[]);
+        }
     }
-    let given = files::read(&mut fields, app);
-    if given.is_none() && kept.is_none() && fields.mistakes() == 0 {
-        fields.wrong("files", "is missing: an object with file names and contents");
+    let given = files::read(&mut mistakes, form.files, form.design, app);
+    if given.is_none() && kept.is_none() && mistakes.count() == 0 {
+        mistakes.wrong("files", "is missing: an object with file names and contents");
     }
-    let files = fields.finish(given.or(kept))?;
+    let files = mistakes.finish(given.or(kept))?;
     // Work on a preview counts as the caller's, whoever owns the event.
-    let event = Event { owner: caller.0.user.clone(), ..read_event(app, caller, body).await? };
-    let document = read_ticket(body, &event)?;
+    let event = read_event(app, caller, form.event).await?;
+    let event = Event { owner: caller.0.user.clone(), ..event };
+    let document = preview_ticket(form.ticket, &event)?;
     Ok((files, event, document))
 }
 
@@ -171,18 +183,15 @@ async fn read(
 async fn read_event(
     app: &App,
     caller: &Writer,
-    body: &Map<String, Value>,
+    given: Given<EventGiven>,
 ) -> Result<Event, Problem> {
-    let mut fields = Fields::new(body);
-    match fields.get("event") {
+    let mut mistakes = Mistakes::default();
+    let event = mistakes.value(given);
+    match mistakes.finish(Some(event))? {
         None => Ok(sample::event()),
-        Some(Value::Object(object)) => described_event(object),
-        Some(_) => {
-            let id = fields.read("event", |value| {
-                let id: Result<EventId, _> = as_text(value)?.parse();
-                id.map_err(|_| "must be the id of an event, or an object".to_owned())
-            });
-            let event = events::find(app, fields.finish(id)?).await?;
+        Some(EventGiven::Described(form)) => described_event(*form),
+        Some(EventGiven::Named(id)) => {
+            let event = events::find(app, id).await?;
             caller.must_read(&event.owner)?;
             Ok(event)
         }
@@ -195,51 +204,5 @@ pub fn preview_values(
     event: Option<Value>,
     ticket: Option<Value>,
 ) -> Result<(Event, TicketDocument), String> {
-    let given = [("event", event), ("ticket", ticket)];
-    let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    let body: Map<String, Value> = given.collect();
-    let event = match body.get("event") {
-        None => sample::event(),
-        Some(Value::Object(object)) => described_event(object).map_err(Problem::into_detail)?,
-        Some(_) => return Err("event must be an object".to_owned()),
-    };
-    let document = read_ticket(&body, &event).map_err(Problem::into_detail)?;
-    Ok((event, document))
-}
-
-/// An event with the fields of a sample where they are not given.
-fn described_event(object: &Map<String, Value>) -> Result<Event, Problem> {
-    let mut own = Fields::nested(object, "event.".to_owned());
-    // Also one as GET answers it.
-    own.only(&[&events::CHANGEABLE[..], &events::FIXED].concat());
-    let sample = sample::event();
-    let details = events::read_details(&mut own, sample.details.clone());
-    own.finish(Some(Event { details, ..sample }))
-}
-
-/// `ticket` is an object with name, seat and price; what is not given is a sample's, `null` is absent.
-fn read_ticket(body: &Map<String, Value>, event: &Event) -> Result<TicketDocument, Problem> {
-    let mut holder = sample::holder();
-    let mut price = sample::price(event);
-    let mut fields = Fields::new(body);
-    match fields.get("ticket") {
-        None => {}
-        Some(Value::Object(object)) => {
-            let mut own = Fields::nested(object, "ticket.".to_owned());
-            // Also one as GET answers it.
-            own.only(&[&tickets::CHANGEABLE[..], &tickets::FIXED].concat());
-            if let Some(name) = own.text("name", Limit::NAME) {
-                holder.name = name;
-            }
-            if object.contains_key("seat") {
-                holder.seat = own.text("seat", Limit::SEAT);
-            }
-            if object.contains_key("price") {
-                price = own.money("price", event.details.currency);
-            }
-            fields.absorb(own);
-        }
-        Some(_) => fields.wrong("ticket", "must be an object with name, seat and price"),
-    }
-    fields.finish(Some(sample::document(event, holder, price)))
+    super::request::values(event, ticket).map_err(Problem::into_detail)
 }
