@@ -8,6 +8,7 @@
 mod app;
 mod client;
 mod eventually;
+mod faults;
 mod guarded;
 mod nginx;
 mod pdf;
@@ -16,10 +17,12 @@ mod process;
 mod proxy;
 mod redis;
 mod sentinel;
+mod small_disk;
 
-pub use app::{ADMIN_KEY, App, kill};
+pub use app::{ADMIN_KEY, App, kill, signal};
 pub use client::{Answer, Client, send};
 pub use eventually::{Outcome, eventually};
+pub use faults::{Faults, Wrong};
 pub use guarded::free_port;
 pub use nginx::Nginx;
 pub use pdf::{pdf_codes, pdf_is_sound, pdf_pages, pdf_text};
@@ -29,6 +32,7 @@ pub use proxy::Proxy;
 pub use redis::Redis;
 pub use rustix::process::Signal;
 pub use sentinel::Sentinel;
+pub use small_disk::SmallDisk;
 pub use tempfile::TempDir;
 
 /// Makes a temporary folder that is removed when the value is dropped.
