@@ -9,6 +9,7 @@ mod app;
 mod client;
 mod eventually;
 mod faults;
+mod fillable_disk;
 mod guarded;
 mod nginx;
 mod pdf;
@@ -17,12 +18,12 @@ mod process;
 mod proxy;
 mod redis;
 mod sentinel;
-mod small_disk;
 
 pub use app::{ADMIN_KEY, App, kill, signal};
 pub use client::{Answer, Client, send};
 pub use eventually::{Outcome, eventually};
 pub use faults::{Faults, Wrong};
+pub use fillable_disk::FillableDisk;
 pub use guarded::free_port;
 pub use nginx::Nginx;
 pub use pdf::{pdf_codes, pdf_is_sound, pdf_pages, pdf_text};
@@ -32,7 +33,6 @@ pub use proxy::Proxy;
 pub use redis::Redis;
 pub use rustix::process::Signal;
 pub use sentinel::Sentinel;
-pub use small_disk::SmallDisk;
 pub use tempfile::TempDir;
 
 /// Makes a temporary folder that is removed when the value is dropped.

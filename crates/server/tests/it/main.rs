@@ -12,6 +12,7 @@ mod commands;
 mod crashes;
 mod engine;
 mod failing_template;
+mod faults;
 mod layers;
 mod outside_readers;
 mod pdf_files;

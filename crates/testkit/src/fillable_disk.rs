@@ -15,14 +15,14 @@ const SIZE: &str = "8g";
 
 /// A mounted tmpfs.
 #[derive(Debug)]
-pub struct SmallDisk {
+pub struct FillableDisk {
     folder: PathBuf,
     watcher: Child,
     // The watcher reads the end of file when this process is gone.
     pipe: Option<ChildStdin>,
 }
 
-impl SmallDisk {
+impl FillableDisk {
     /// Mounts an empty disk; the error says why that is not possible, such as missing rights.
     pub fn mount() -> Result<Self, String> {
         let folder = temp_dir().keep();
@@ -74,7 +74,7 @@ impl SmallDisk {
     }
 }
 
-impl Drop for SmallDisk {
+impl Drop for FillableDisk {
     fn drop(&mut self) {
         self.pipe.take();
         self.watcher.wait().ok();
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_takes_nothing_until_there_is_room() {
-        let disk = match SmallDisk::mount() {
+        let disk = match FillableDisk::mount() {
             Ok(disk) => disk,
             // Only root may mount; the fault campaign says the same in its report.
             Err(reason) => return assert!(!rustix::process::geteuid().is_root(), "{reason}"),
