@@ -112,6 +112,17 @@ impl App {
         }
     }
 
+    /// Launches a killed or ended server again on the same data, and does not wait until it is ready: it may fail.
+    /// Its log begins anew.
+    pub fn launch_again(&mut self) {
+        self.server = spawn(&self.before, &self.binary, self.folder.path(), self.port, &self.settings);
+    }
+
+    /// Whether the server has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.server.ended().is_some()
+    }
+
     /// A client with the admin key.
     pub fn admin(&self) -> Client {
         self.client(ADMIN_KEY)
@@ -159,12 +170,10 @@ impl App {
 
     /// Its child processes whose command line contains this.
     fn children(&self, command: &str) -> Vec<u32> {
-        let children = fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| {
-            let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-            let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
-            (parent_of(pid)? == self.server.pid() && line.contains(command)).then_some(pid)
-        });
-        children.collect()
+        let line = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/cmdline"));
+        let mut children = children_of(self.server.pid());
+        children.retain(|pid| line(pid).is_ok_and(|line| line.contains(command)));
+        children
     }
 
     /// Runs another command of the binary with the server's settings; returns success and output.
@@ -189,12 +198,26 @@ impl App {
     }
 }
 
-/// Sends a signal such as `SIGKILL` to a process.
+/// Kills a process as `kill -9` does.
 pub fn kill(pid: u32) {
+    signal(pid, Signal::KILL);
+}
+
+/// Sends a signal to a process.
+pub fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid as i32) {
         // It may have just ended by itself.
-        kill_process(pid, Signal::KILL).ok();
+        kill_process(pid, signal).ok();
     }
+}
+
+/// Process ids of the children of a process.
+pub(crate) fn children_of(parent: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| {
+        let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        (parent_of(pid)? == parent).then_some(pid)
+    });
+    processes.collect()
 }
 
 async fn launch(
@@ -204,14 +227,7 @@ async fn launch(
     port: u16,
     settings: &[(String, String)],
 ) -> Result<Guarded, String> {
-    // `env` replaces itself by the server, so the process id stays.
-    let mut command = before.to_vec();
-    command.extend(["env".to_owned(), "-i".to_owned()]);
-    command.extend(
-        environment(folder, port, settings).iter().map(|(name, value)| format!("{name}={value}")),
-    );
-    command.extend([binary.display().to_string(), "serve".to_owned()]);
-    let mut server = Guarded::spawn(folder, Signal::KILL, &command);
+    let mut server = spawn(before, binary, folder, port, settings);
     let client = Client::new(format!("http://127.0.0.1:{port}"), None);
     let serves = !settings.iter().any(|(name, value)| name == "WORKER_MODE" && value == "worker");
     let log = folder.join("log");
@@ -231,6 +247,23 @@ async fn launch(
         })
         .await?;
     Ok(server)
+}
+
+fn spawn(
+    before: &[String],
+    binary: &Path,
+    folder: &Path,
+    port: u16,
+    settings: &[(String, String)],
+) -> Guarded {
+    // `env` replaces itself by the server, so the process id stays.
+    let mut command = before.to_vec();
+    command.extend(["env".to_owned(), "-i".to_owned()]);
+    command.extend(
+        environment(folder, port, settings).iter().map(|(name, value)| format!("{name}={value}")),
+    );
+    command.extend([binary.display().to_string(), "serve".to_owned()]);
+    Guarded::spawn(folder, Signal::KILL, &command)
 }
 
 fn environment(folder: &Path, port: u16, settings: &[(String, String)]) -> Vec<(String, String)> {

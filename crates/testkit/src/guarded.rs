@@ -132,7 +132,8 @@ impl Guarded {
         self.release_watcher();
     }
 
-    fn ended(&mut self) -> Option<ExitStatus> {
+    /// How the server has ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 

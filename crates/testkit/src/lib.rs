@@ -8,6 +8,8 @@
 mod app;
 mod client;
 mod eventually;
+mod faults;
+mod fillable_disk;
 pub mod fonts;
 mod guarded;
 mod nginx;
@@ -19,9 +21,11 @@ mod redis;
 mod sentinel;
 mod small_disk;
 
-pub use app::{ADMIN_KEY, App, kill};
+pub use app::{ADMIN_KEY, App, kill, signal};
 pub use client::{Answer, Client, send};
 pub use eventually::{Outcome, eventually};
+pub use faults::{Faults, Wrong};
+pub use fillable_disk::FillableDisk;
 pub use guarded::free_port;
 pub use nginx::Nginx;
 pub use pdf::{pdf_codes, pdf_is_sound, pdf_pages, pdf_text};

@@ -13,6 +13,7 @@ use rustix::process::{Signal, geteuid};
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
+use crate::app::{children_of, kill, signal};
 use crate::guarded::{Guarded, free_port, require};
 use crate::temp_dir;
 
@@ -86,7 +87,27 @@ impl Postgres {
         self.server.stop(Signal::INT).await;
     }
 
-    /// Starts a stopped server again: same port, same data.
+    /// Kills the server and all its backends with `kill -9`, as a crash of the machine would.
+    pub fn kill(&mut self) {
+        let backends = children_of(self.server.pid());
+        self.server.signal(Signal::KILL);
+        backends.into_iter().for_each(kill);
+        self.server.kill();
+    }
+
+    /// Stops the server and its backends in their tracks (SIGSTOP) until they are thawed.
+    pub fn freeze(&mut self) {
+        self.server.signal(Signal::STOP);
+        children_of(self.server.pid()).into_iter().for_each(|pid| signal(pid, Signal::STOP));
+    }
+
+    /// Lets the server and its backends go on where they were frozen.
+    pub fn thaw(&mut self) {
+        children_of(self.server.pid()).into_iter().for_each(|pid| signal(pid, Signal::CONT));
+        self.server.signal(Signal::CONT);
+    }
+
+    /// Starts a stopped or killed server again: same port, same data.
     pub async fn start_again(&mut self) {
         match launch(self.folder.path(), self.port).await {
             Ok(server) => self.server = server,

@@ -174,6 +174,16 @@ impl Redis {
         self.server.kill();
     }
 
+    /// Stops the server in its tracks (SIGSTOP) until it is thawed.
+    pub fn freeze(&mut self) {
+        self.server.signal(Signal::STOP);
+    }
+
+    /// Lets the server go on where it was frozen.
+    pub fn thaw(&mut self) {
+        self.server.signal(Signal::CONT);
+    }
+
     /// Starts a stopped or killed server again: same port, same data.
     pub async fn start_again(&mut self) {
         self.launch_again(&self.config.clone(), Ready::Loaded).await;

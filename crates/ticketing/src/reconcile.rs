@@ -19,6 +19,9 @@ const PAGE: u32 = 1_000;
 const INTERVAL: Duration = Duration::from_secs(30);
 /// Younger orders are still being enqueued by the process that accepted them.
 const SETTLE: Duration = Duration::from_secs(15);
+/// The first of so many passes looks at all tickets, however young: one whose time lies in the future was written
+/// while the clock was ahead, and would wait for its job until the clock is there again.
+const LOOK_AT_ALL: u32 = 10;
 
 /// Compares the store with the queue, at the start and every 30 seconds.
 pub struct Reconciler {
@@ -31,9 +34,9 @@ impl Reconciler {
         Self { ticketing }
     }
 
-    /// Reconciles until `stop`. The first pass looks at all tickets, however young.
+    /// Reconciles until `stop`. The first pass looks at all tickets, however young; so does every tenth after it.
     pub async fn run(self, stop: tokio_util::sync::CancellationToken) {
-        let mut settle = Duration::ZERO;
+        let mut passes = 0;
         let mut ticks = tokio::time::interval(INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -41,11 +44,12 @@ impl Reconciler {
                 _ = ticks.tick() => {}
                 () = stop.cancelled() => return,
             }
-            match self.pass(Timestamp::now() - settle).await {
-                Ok(0) => settle = SETTLE,
+            match self.pass(horizon(passes, Timestamp::now())).await {
                 Ok(tickets) => {
-                    tracing::info!(tickets, "enqueued pending tickets that had no job");
-                    settle = SETTLE;
+                    passes += 1;
+                    if tickets > 0 {
+                        tracing::info!(tickets, "enqueued pending tickets that had no job");
+                    }
                 }
                 // The next pass tries again; nothing is lost meanwhile.
                 Err(error) => tracing::warn!(error, "cannot reconcile"),
@@ -53,7 +57,7 @@ impl Reconciler {
         }
     }
 
-    /// One pass over all tickets ordered before `created_before`; returns how many had no job.
+    /// One pass over all tickets changed last before `created_before`; returns how many had no job.
     pub async fn pass(&self, created_before: Timestamp) -> Result<usize, String> {
         let mut after: Option<TicketId> = None;
         let mut enqueued = 0;
@@ -94,5 +98,26 @@ impl Reconciler {
             .collect();
         queue.enqueue_again(&missing).await?;
         Ok(missing.len())
+    }
+}
+
+/// Tickets that were changed before this time are looked at; `passes` have been made.
+fn horizon(passes: u32, now: Timestamp) -> Timestamp {
+    if passes.is_multiple_of(LOOK_AT_ALL) { Timestamp::MAX } else { now - SETTLE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_of_a_clock_that_was_ahead_is_looked_at_within_ten_passes() {
+        let now = Timestamp::now();
+        let ahead = now + Duration::from_secs(3600);
+        let seen = |passes: u32| ahead < horizon(passes, now);
+        assert!(seen(0), "by the first pass");
+        assert!((1..=10).any(seen), "and while the process lives");
+        let young = now - Duration::from_secs(5);
+        assert!(young > horizon(1, now), "young orders are left to those who took them");
     }
 }

@@ -14,6 +14,7 @@ mod crashes;
 mod engine;
 mod engine_address;
 mod failing_template;
+mod faults;
 mod full_disk;
 mod hostile_bodies;
 mod layers;
