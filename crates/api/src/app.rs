@@ -7,9 +7,9 @@ use stampede_press::Press;
 use stampede_store::Store;
 use stampede_ticketing::Ticketing;
 
-use crate::storage_check::StorageCheck;
 use crate::body::Budget;
 use crate::orders_at_once::OrdersAtOnce;
+use crate::storage_check::StorageCheck;
 use crate::turns::Turns;
 
 /// What a request may ask for at most.

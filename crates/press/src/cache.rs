@@ -75,11 +75,11 @@ impl Cache {
 impl Slots {
     fn slot(&mut self, key: &str) -> Slot {
         self.clock += 1;
-        if let Some((slot, used)) = self.by_key.get_mut(key) {
-            if !has_expired(slot) {
-                *used = self.clock;
-                return slot.clone();
-            }
+        if let Some((slot, used)) = self.by_key.get_mut(key)
+            && !has_expired(slot)
+        {
+            *used = self.clock;
+            return slot.clone();
         }
         if self.by_key.len() >= KEPT {
             self.remove_oldest(key);

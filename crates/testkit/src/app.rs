@@ -115,7 +115,8 @@ impl App {
     /// Launches a killed or ended server again on the same data, and does not wait until it is ready: it may fail.
     /// Its log begins anew.
     pub fn launch_again(&mut self) {
-        self.server = spawn(&self.before, &self.binary, self.folder.path(), self.port, &self.settings);
+        self.server =
+            spawn(&self.before, &self.binary, self.folder.path(), self.port, &self.settings);
     }
 
     /// Whether the server has ended.

@@ -61,6 +61,9 @@ enum Line {
     Ended { after: Duration, postponed: u64 },
 }
 
+/// A step of the state machine: the next state, and the line to be logged.
+type Next = fn(Option<Lasting>, Instant) -> (Option<Lasting>, Option<Line>);
+
 impl Outage {
     fn new(what: &'static str) -> Self {
         Self { what, lasts: AtomicBool::new(false), state: Mutex::new(None) }
@@ -93,10 +96,7 @@ impl Outage {
         }
     }
 
-    fn step(
-        &self,
-        next: fn(Option<Lasting>, Instant) -> (Option<Lasting>, Option<Line>),
-    ) -> Option<Line> {
+    fn step(&self, next: Next) -> Option<Line> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (after, line) = next(*state, Instant::now());
         *state = after;

@@ -27,7 +27,7 @@ pub(crate) async fn lift(
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
     if !app.broker.suspects().lift(&name).await? {
-        return Err(Problem::not_found("Suspect"));
+        return Err(Problem::not_found("Suspect", &name));
     }
     tracing::info!(user = admin.0.user, suspect = name, "suspicion lifted");
     Ok(StatusCode::NO_CONTENT)

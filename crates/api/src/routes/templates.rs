@@ -16,9 +16,7 @@ use http::header::{ETAG, IF_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::json;
-use stampede_model::{
-    Event, Limit, Principal, Template, TemplateChoice, TemplateFiles, TemplateId,
-};
+use stampede_model::{Event, Limit, Principal, Template, TemplateFiles, TemplateId};
 use stampede_press::{Published, Ready, sample};
 use stampede_store::{NewRevision, Revised, TemplateDeleted};
 use stampede_wire::ticketing::templates::{

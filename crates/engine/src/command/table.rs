@@ -7,8 +7,7 @@ use super::{
     BLOCKING, CONNECTION, Command, FAST, Flags, GROW, Keys, NO_AUTH, NO_MULTI, NO_SCRIPT,
     NOT_QUEUED, READ, SUBCOMMANDS, WHILE_SUBSCRIBED, WRITE, bitfield, bitmap, claim, dump_restore,
     expire, group, group_read, hash, key, list, list_move, pending, scan, server, set, set_algebra,
-    sort, stream, stream_info, stream_read, string,
-    zset, zset_algebra, zset_range,
+    sort, stream, stream_info, stream_read, string, zset, zset_algebra, zset_range,
 };
 
 /// The maximum length of a command name.

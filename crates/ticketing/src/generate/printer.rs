@@ -45,7 +45,8 @@ impl Ticketing {
         before: Before,
     ) -> Result<Printer, Generated> {
         let shared = &*self.shared;
-        let found = shared.press.find(event).await.map_err(|error| unprinted(&shared.outages, &error))?;
+        let found =
+            shared.press.find(event).await.map_err(|error| unprinted(&shared.outages, &error))?;
         let is_organisers = found.is_organisers();
         let verdict = match is_organisers {
             true => self.verdict(found.revision(), before.crashes).await?,
