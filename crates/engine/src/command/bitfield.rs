@@ -40,12 +40,7 @@ impl Operation {
                 let new = self.field.fit(i128::from(old) + i128::from(more), self.overflow)?;
                 Some((new, new))
             }
-            Change::Set(value) => {
-                // A negative number for an unsigned field counts as a very large one.
-                let wide =
-                    if self.field.signed { i128::from(value) } else { i128::from(value as u64) };
-                Some((self.field.fit(wide, self.overflow)?, old))
-            }
+            Change::Set(value) => Some((self.field.fit_new(value, self.overflow)?, old)),
         }
     }
 

@@ -113,6 +113,19 @@ impl Field {
         }
     }
 
+    /// Fits a value that a client sets, with two peculiarities of Redis: a negative number counts as a
+    /// very large one for an unsigned field; and so does, if it is saturated, a number so low that
+    /// its distance from the largest one of the field overflows.
+    pub(crate) fn fit_new(self, value: i64, overflow: Overflow) -> Option<i64> {
+        let (_, high) = self.range();
+        let far = self.signed && self.bits < 64 && (high as i64).checked_sub(value).is_none();
+        match overflow {
+            Overflow::Saturate if far => Some(high as i64),
+            _ if self.signed => self.fit(i128::from(value), overflow),
+            _ => self.fit(i128::from(value as u64), overflow),
+        }
+    }
+
     fn range(self) -> (i128, i128) {
         if self.signed {
             (-(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1)
@@ -165,6 +178,10 @@ mod tests {
             let field = Field::parse(text.as_bytes()).unwrap();
             assert_eq!(field.fit(value, overflow), expected, "{text} {value}");
         }
+        let i8 = Field::parse(b"i8").unwrap();
+        assert_eq!(i8.fit_new(-200, Overflow::Saturate), Some(-128));
+        assert_eq!(i8.fit_new(i64::MIN, Overflow::Saturate), Some(127));
+        assert_eq!(i8.fit_new(i64::MIN, Overflow::Wrap), Some(0));
         for text in ["", "i", "u64", "i65", "i0", "x8", "u-1", "u08"] {
             assert_eq!(Field::parse(text.as_bytes()), None, "{text}");
         }

@@ -6,7 +6,7 @@ use sha1::{Digest, Sha1};
 
 /// Commands that scripts do not call, because their reply depends on chance, the clock or a hash
 /// table.
-const UNCERTAIN: [&str; 31] = [
+const UNCERTAIN: [&str; 29] = [
     "SPOP",
     "SRANDMEMBER",
     "HRANDFIELD",
@@ -36,9 +36,6 @@ const UNCERTAIN: [&str; 31] = [
     "DUMP",
     "SORT",
     "SORT_RO",
-    // An argument too many is an option in 7.2.
-    "ZRANK",
-    "ZREVRANK",
 ];
 
 /// Results of scripts that do not return a command's reply.
