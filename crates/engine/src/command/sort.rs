@@ -207,3 +207,34 @@ fn store(db: &mut Db, target: &Bytes, found: Vec<Option<Blob>>, reply: &mut Repl
     found.into_iter().for_each(|text| list.push(End::Right, text.unwrap_or_default()));
     db.set(target, Value::List(Box::new(list)));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::call;
+    use crate::reply::Protocol;
+
+    fn say(db: &mut Db, line: &str) -> String {
+        let mut reply = Reply::new(Protocol::Resp2);
+        let args: Vec<Bytes> = line.split(' ').map(|arg| Bytes::from(arg.to_owned())).collect();
+        call(db, &args, &mut reply);
+        String::from_utf8_lossy(reply.as_bytes()).replace("\r\n", " ")
+    }
+
+    #[test]
+    fn elements_are_ordered_as_numbers_and_words_are_refused() {
+        let mut db = Db::new();
+        say(&mut db, "RPUSH numbers 10 9 -1 1e2 0x1f inf");
+        assert_eq!(say(&mut db, "SORT numbers STORE sorted"), ":6 ");
+        let sorted = "*6 $2 -1 $1 9 $2 10 $4 0x1f $3 1e2 $3 inf ";
+        assert_eq!(say(&mut db, "LRANGE sorted 0 -1"), sorted);
+        let refused = "-ERR One or more scores can't be converted into double ";
+        for words in ["1 two", "nan", "1e400", "1e-310", "3_"] {
+            say(&mut db, "DEL words");
+            say(&mut db, &format!("RPUSH words {words}"));
+            assert_eq!(say(&mut db, "SORT words STORE sorted"), refused, "{words}");
+        }
+        // What was stored before is still there.
+        assert_eq!(say(&mut db, "LRANGE sorted 0 -1"), sorted);
+    }
+}

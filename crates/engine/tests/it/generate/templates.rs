@@ -19,7 +19,7 @@ pub(crate) const TEMPLATES: &[&str] = &[
     "DUMP <k>", "RESTORE <k> <ms> <v> [REPLACE] [ABSTTL] [{IDLETIME <i>|FREQ <i>}]", "RESTORE nosuch <n> <v> [{NOPE|REPLACE}]",
     "RPUSH {o1|o2} <i>+", "RPUSH {o1|o2} <v>+", "RPUSH o1 <int>*", "SADD {p1|p2} <i>+", "SADD {p1|p2} <m>+", "DEL {o1|o2|p1|p2}", "HSET unsortable f v",
     "SORT <sortable> [LIMIT <i> <i>] [{ASC|DESC}]", "SORT <sortable> ALPHA [LIMIT <i> <i>] [{ASC|DESC}]", "SORT <sortable> BY nosort [DESC] [LIMIT <i> <i>]", "SORT <sortable> BY {s*|h1->*|*} [LIMIT <i> <i>] [DESC] [GET #] [GET s*]",
-    "SORT <sortable> BY h*->f1 GET h*->f1 GET # [GET {s1|s*|#->f|*->f}]", "SORT <sortable> [ALPHA] [GET {#|s*}] STORE {l1|l2|s2}", "SORT <sortable> BY nosort STORE l2", "SORT_RO <sortable> [ALPHA] [LIMIT <i> <i>] [STORE l1]", "SORT <sortable> [BY] [GET] [LIMIT 1] [NOPE]",
+    "SORT <sortable> BY h*->f1 GET h*->f1 GET # [GET {s1|s*|#->f|*->f}]", "SORT <sortable> ALPHA [GET {#|s*}] [{ASC|DESC}] STORE {l1|l2|s2}", "SORT <sortable> BY nosort STORE l2", "SORT_RO <sortable> [ALPHA] [LIMIT <i> <i>] [STORE l1]", "SORT <sortable> [BY] [GET] [LIMIT 1] [NOPE]",
     "DEL <k>", "UNLINK <k> <k>", "EXISTS <k>+", "TYPE <k>", "TOUCH <k>+",
     "EXPIRE <k> <seconds> [{NX|XX|GT|LT}] [{XX|GT}]", "PEXPIRE <k> <ms> [{NX|XX|GT|LT}]",
     "EXPIREAT <k> <at> [{NX|XX|GT|LT}]", "PEXPIREAT <k> <atms> [{NX|XX|GT|LT|ZZ}]",
