@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import redis
 
-JOBS = int(os.environ.get("JOBS", "150"))
+JOBS = int(os.environ.get("JOBS", "300"))
 HERE = Path(__file__).parent
 
 

@@ -31,6 +31,7 @@ if (library === 'bull') {
   const queue = new Bee(name, { redis, activateDelayedJobs: true, stallInterval: 1000 });
   queue.on('error', () => {});
   queue.process(5, async job => run(job.data));
+  await queue.checkStalledJobs(1000);
   close = () => queue.close(30_000);
 }
 process.on('message', async () => {
