@@ -61,8 +61,8 @@ enum Line {
     Ended { after: Duration, postponed: u64 },
 }
 
-/// A step of the state machine: the next state, and the line to be logged.
-type Next = fn(Option<Lasting>, Instant) -> (Option<Lasting>, Option<Line>);
+/// The next state, and the line about it.
+type Next = (Option<Lasting>, Option<Line>);
 
 impl Outage {
     fn new(what: &'static str) -> Self {
@@ -96,7 +96,7 @@ impl Outage {
         }
     }
 
-    fn step(&self, next: Next) -> Option<Line> {
+    fn step(&self, next: fn(Option<Lasting>, Instant) -> Next) -> Option<Line> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (after, line) = next(*state, Instant::now());
         *state = after;
@@ -106,7 +106,7 @@ impl Outage {
 }
 
 /// The next state after a job was postponed.
-fn postponed(state: Option<Lasting>, now: Instant) -> (Option<Lasting>, Option<Line>) {
+fn postponed(state: Option<Lasting>, now: Instant) -> Next {
     let Some(lasting) = state else {
         return (Some(Lasting { began: now, told: now, postponed: 1 }), Some(Line::Begins));
     };
@@ -119,7 +119,7 @@ fn postponed(state: Option<Lasting>, now: Instant) -> (Option<Lasting>, Option<L
 }
 
 /// The next state after the dependency did its work.
-fn works(state: Option<Lasting>, now: Instant) -> (Option<Lasting>, Option<Line>) {
+fn works(state: Option<Lasting>, now: Instant) -> Next {
     let line = state.map(|lasting| Line::Ended {
         after: now.duration_since(lasting.began),
         postponed: lasting.postponed,
