@@ -31,7 +31,7 @@ async function freePort() {
   return port;
 }
 
-/** Starts the server on the same folder and port as before, and resolves when it answers. */
+/** How each server is run on a folder and a port. */
 const targets = {
   engine: (folder, port) => ({
     command: [process.env.STAMPEDE, 'engine', '--port', port, '--dir', join(folder, 'engine'), '--fsync', policy],
@@ -62,6 +62,7 @@ function connect(url) {
   return client;
 }
 
+/** Starts a server and resolves when it answers. */
 async function start({ command, env, url }) {
   const [program, ...args] = command.map(String);
   const child = spawn(program, args, {
@@ -75,7 +76,7 @@ async function start({ command, env, url }) {
     try {
       await client.connect();
       await client.ping();
-      return { child, gone, url: await url(), close: () => client.disconnect() };
+      return { child, gone, url: await url() };
     } catch (error) {
       if (Date.now() > deadline || child.exitCode !== null) throw error;
       await pause(20);
@@ -88,11 +89,11 @@ async function start({ command, env, url }) {
 /** Adds until the server dies or `over()`. */
 async function produce(url, who, ledger, over) {
   const client = connect(url);
-  await client.connect();
-  const queue = new Queue(QUEUE, { connection: client });
-  queue.on('error', () => {});
-  await queue.waitUntilReady();
   try {
+    await client.connect();
+    const queue = new Queue(QUEUE, { connection: client });
+    queue.on('error', () => {});
+    await queue.waitUntilReady();
     for (let n = 0; !over(); n++) {
       const data = `${who}:${n}`;
       const job = await queue.add('x', { data });

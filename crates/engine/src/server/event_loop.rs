@@ -83,6 +83,8 @@ pub(super) struct EventLoop {
     depends_on: DependsOn,
     /// Slots of connections with replies that wait for the end of this round.
     held: Vec<usize>,
+    /// Whether the connection being served is the last of its round, so that no other reply shares its write.
+    last_of_round: bool,
     /// The last safe record when connections that wait for the journal were tried last.
     checked_safe: Position,
 }
@@ -109,6 +111,7 @@ impl EventLoop {
             args: Vec::new(),
             depends_on: DependsOn::default(),
             held: Vec::new(),
+            last_of_round: false,
             checked_safe: Position::default(),
         }
     }
@@ -186,6 +189,7 @@ impl EventLoop {
             }
             let Some(index) = state.ready.pop_front() else { break };
             let Some(mut connection) = state.take(index) else { continue };
+            self.last_of_round = state.ready.is_empty();
             drop(state);
             let served = self.serve(&mut connection, index);
             state = self.put_back(shared, index, connection, served);

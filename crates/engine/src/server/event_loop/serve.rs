@@ -268,6 +268,9 @@ impl EventLoop {
         if self.reply.is_empty() {
             return Ok(());
         }
+        if self.last_of_round && depends_on.seen > self.shared.safe() {
+            self.shared.write_out();
+        }
         if !self.shared.may_send(depends_on) {
             connection.hold(depends_on, self.reply.take().freeze());
             self.note_held(index);
