@@ -114,7 +114,8 @@ async fn large_payloads_and_orders_stay_small_in_memory() {
         ("/api/queues/mails/jobs", job, "data has more than 262144 bytes"),
         ("/api/queues/mails/dead-letters/replay", ids, "ids must be a list of texts"),
     ] {
-        let answers = join_all((0..5).map(|_| post(&app.admin(), path, body))).await;
+        let admin = app.admin();
+        let answers = join_all((0..5).map(|_| post(&admin, path, body))).await;
         let read: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 422).collect();
         assert!(!read.is_empty(), "{path}");
         for answer in read {
