@@ -166,18 +166,16 @@ async fn a_slow_caller_uses_up_its_own_share_and_gives_it_back_by_hanging_up() {
     let large = Box::leak(large.into_bytes().into_boxed_slice());
     let large: &'static [u8] = large;
     let path = "/api/templates/validate";
+    // Bodies that are announced and never sent; a fourth one would be over her share.
     let mut waiting = vec![];
-    // Bodies that are announced and never sent.
-    let refused = eventually(Duration::from_secs(20), || async {
+    for _ in 0..3 {
+        waiting.push(slow(&app, key.trim(), 16 << 20).await);
+    }
+    let refused = eventually(Duration::from_secs(8), || async {
         let answer = post(&ann, path, large).await;
         if answer.status == 429 { Ok(answer) } else { Err(answer.body.to_string()) }
-    });
-    let opening = async {
-        for _ in 0..3 {
-            waiting.push(slow(&app, key.trim(), 16 << 20).await);
-        }
-    };
-    let (refused, ()) = tokio::join!(refused, opening);
+    })
+    .await;
     assert_eq!(refused.headers["retry-after"], "1");
     assert!(text(&refused.body["error"]).contains("your other requests"), "{}", refused.body);
     // Her small requests, and the large ones of others, go on.

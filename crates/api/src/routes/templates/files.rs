@@ -9,7 +9,7 @@ use stampede_model::{FilesError, TemplateFiles};
 
 use crate::app::App;
 use crate::forms::{
-    Given, Mistakes, Part, Reading, Seed, State, Text, form, read_form, skip_object,
+    Given, Mistakes, Part, Reading, Seed, Skip, State, Text, form, read_form, skip_object,
 };
 
 /// The message for a content that is neither text nor base64.
@@ -37,6 +37,7 @@ impl Part for Files {
             count += 1;
             if count > TemplateFiles::MAX_FILES {
                 drop(files);
+                object.next_value::<Skip>()?;
                 skip_object(object)?;
                 let most = TemplateFiles::MAX_FILES;
                 return Ok(Err(format!("may be at most {most} files, are more")));
