@@ -109,15 +109,3 @@ fn one_ticket_embeds_a_bounded_part_of_a_heavy_font() {
     assert!(pdf.len() > 4 << 20 && pdf.len() < 9 << 20, "{} bytes", pdf.len());
     assert!(pdf.len() <= template.largest_ticket(), "{}", template.largest_ticket());
 }
-
-#[test]
-fn tmp_real_fonts() {
-    for entry in std::fs::read_dir("/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/typst-assets-0.15.1/files/fonts").unwrap() {
-        let path = entry.unwrap().path();
-        let bytes = std::fs::read(&path).unwrap();
-        let started = Instant::now();
-        let result = check_font(&bytes, 0);
-        println!("{} {} bytes: {result:?} in {:?}", path.display(), bytes.len(), started.elapsed());
-        result.unwrap();
-    }
-}
