@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use stampede_testkit::{Answer, App, Client, eventually, send};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Mutex;
 
 use crate::access::client;
 use crate::{create_event, start, text};
@@ -166,12 +167,12 @@ async fn a_slow_caller_uses_up_its_own_share_and_gives_it_back_by_hanging_up() {
     let large = Box::leak(large.into_bytes().into_boxed_slice());
     let large: &'static [u8] = large;
     let path = "/api/templates/validate";
-    // Bodies that are announced and never sent; a fourth one would be over her share.
-    let mut waiting = vec![];
-    for _ in 0..3 {
-        waiting.push(slow(&app, key.trim(), 16 << 20).await);
-    }
+    // Bodies that are announced and never sent: one more before each try, because one that comes together with a
+    // large body is refused itself.
+    let waiting = Mutex::new(vec![]);
     let refused = eventually(Duration::from_secs(8), || async {
+        let opened = slow(&app, key.trim(), 16 << 20).await;
+        waiting.lock().await.push(opened);
         let answer = post(&ann, path, large).await;
         if answer.status == 429 { Ok(answer) } else { Err(answer.body.to_string()) }
     })
