@@ -1,7 +1,7 @@
 //! Keys, roles and owners: nothing is open, nobody reaches into the records of others.
 
 use serde_json::json;
-use stampede_testkit::{App, Client, Redis, temp_dir};
+use stampede_testkit::{App, Client, Redis, free_port, temp_dir};
 
 use crate::{STAMPEDE, create_event, start, text};
 
@@ -113,7 +113,7 @@ async fn a_first_start_that_fails_does_not_swallow_the_admin_key() {
     let failed = std::process::Command::new(STAMPEDE)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .envs([("REDIS_URL", url.as_str()), ("PORT", "39999")])
+        .envs([("REDIS_URL", url.as_str()), ("PORT", &free_port().to_string())])
         .env("DATA_DIR", folder.path())
         .output()
         .unwrap();

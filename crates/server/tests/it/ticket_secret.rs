@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::json;
-use stampede_testkit::{App, Postgres, temp_dir};
+use stampede_testkit::{App, Postgres, free_port, temp_dir};
 
 use crate::{STAMPEDE, batch_ended, create_event, start, text};
 
@@ -15,7 +15,7 @@ fn refused_start(data_dir: &std::path::Path, settings: &[(&str, &str)]) -> Strin
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("DATA_DIR", data_dir)
-        .env("PORT", "39997")
+        .env("PORT", free_port().to_string())
         .envs(settings.iter().copied())
         .output()
         .unwrap();
