@@ -137,7 +137,8 @@ fn dump_stream(key: &[u8], stream: &Stream, emit: &mut impl FnMut(&[&[u8]])) {
     // time.
     let deleted = stream.max_deleted_id.min(stream.last_id).to_string();
     let last = stream.last_id.to_string();
-    let added = stream.entries_added.to_string();
+    // `XSETID` takes no larger number.
+    let added = stream.entries_added.min(i64::MAX as u64).to_string();
     emit(&[
         b"XSETID",
         key,

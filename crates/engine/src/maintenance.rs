@@ -25,8 +25,11 @@ pub fn repair_journal(dir: &Path, rule: RepairRule) -> Result<Repaired, journal:
 /// The key that a snapshot item makes, without control characters; `None` if the bytes are not an item.
 fn key_of(item: &[u8]) -> Option<String> {
     let (db, args) = effects::decode(&Bytes::copy_from_slice(item)).next()?.ok()?;
-    let command = args.first().and_then(|name| command::find(name))?;
-    let key = args.get(1).filter(|_| db < DATABASES && command.flags.has(WRITE))?;
+    let name = args.first()?;
+    // Consumer groups have commands that only the journal has.
+    let writes = name.starts_with(b"XGROUP.")
+        || command::find(name).is_some_and(|command| command.flags.has(WRITE));
+    let key = args.get(1).filter(|_| db < DATABASES && writes)?;
     let key = String::from_utf8_lossy(key).escape_debug().to_string();
     Some(if db == 0 { key } else { format!("{key} (database {db})") })
 }

@@ -80,7 +80,7 @@ impl Suspects {
         Ok(strikes)
     }
 
-    /// Forgets the strikes of something that worked. It stays suspected for as long as before: a process has died of it.
+    /// Forgets the strikes of something that worked. It stays suspected for a while: a process has died of it.
     pub async fn absolve(&self, name: &str) -> Result<(), Error> {
         let key = key(name)?;
         let mut redis = self.broker.redis();
@@ -88,6 +88,8 @@ impl Suspects {
         if exists {
             let _: i64 =
                 cmd("HSET").arg(&key).arg("strikes").arg(0).query_async(&mut redis).await?;
+            let while_ms = SUSPICION.as_millis() as i64;
+            let _: i64 = cmd("PEXPIRE").arg(&key).arg(while_ms).query_async(&mut redis).await?;
         }
         Ok(())
     }

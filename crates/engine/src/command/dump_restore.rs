@@ -18,7 +18,7 @@ use super::{WRITE, apply, find};
 use crate::db::effects::{Effects, decode};
 use crate::db::{Blocking, Db};
 use crate::dump;
-use crate::error::{Error, Result, SYNTAX};
+use crate::error::{Error, RECORD_TOO_LARGE, Result, SYNTAX};
 use crate::reply::{Protocol, Reply};
 use crate::value::Value;
 
@@ -96,6 +96,12 @@ pub(super) fn restore(db: &mut Db, args: &[Bytes], reply: &mut Reply) -> Result 
     }
     let value = read(&args[3])?;
     let at = if request.absolute { ttl } else { ttl.saturating_add(db.now_ms()) };
+    // The effects repeat the key in every command: they can be far larger than the payload.
+    let mut size = Effects::size_of(&[&b"DEL"[..], &**key]);
+    dump::dump(key, &value, Some(at), |args| size = size.saturating_add(Effects::size_of(args)));
+    if !db.effects().fits(size) {
+        return Err(RECORD_TOO_LARGE);
+    }
     if db.remove(key).is_some() {
         db.record(&[b"DEL", &**key]);
     }
@@ -162,6 +168,22 @@ mod tests {
 
     fn words(db: &mut Db, line: &str) -> Bytes {
         run(db, &line.split(' ').map(str::as_bytes).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_payload_whose_effects_are_too_large_for_one_record_changes_nothing() {
+        let mut db = Db::new();
+        for _ in 0..100 {
+            words(&mut db, "XADD stream * f v");
+        }
+        let payload = payload_of(&mut db, "stream");
+        db.effects().clear();
+        db.effects().set_limit(100_000);
+        let long = "k".repeat(2_000);
+        let refused = run(&mut db, &[b"RESTORE", long.as_bytes(), b"0", &payload]);
+        assert_eq!(refused[0], b'-', "{refused:?}");
+        assert!(db.effects().is_empty() && !db.exists(long.as_bytes()));
+        assert_eq!(&run(&mut db, &[b"RESTORE", b"short", b"0", &payload])[..], b"+OK\r\n");
     }
 
     fn filled() -> Db {

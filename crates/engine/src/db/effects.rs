@@ -68,8 +68,18 @@ impl Effects {
 
     /// Whether an effect with these arguments fits into the record.
     pub(crate) fn has_room<T: AsRef<[u8]>>(&self, args: &[T]) -> bool {
-        let size = args.iter().map(|arg| arg.as_ref().len() + ARGUMENT_OVERHEAD).sum::<usize>();
-        self.off || self.bytes.len() + size + EFFECT_OVERHEAD <= self.limit
+        self.fits(Self::size_of(args))
+    }
+
+    /// Whether effects of this size, as [`Effects::size_of`] counts it, fit into the record.
+    pub(crate) fn fits(&self, size: usize) -> bool {
+        self.off
+            || self.bytes.len().saturating_add(size).saturating_add(EFFECT_OVERHEAD) <= self.limit
+    }
+
+    /// The most bytes that an effect takes in a record.
+    pub(crate) fn size_of<T: AsRef<[u8]>>(args: &[T]) -> usize {
+        args.iter().map(|arg| arg.as_ref().len() + ARGUMENT_OVERHEAD).sum()
     }
 
     /// All effects as one record; call [`Effects::clear`] after copying it.

@@ -89,7 +89,10 @@ impl Output {
             }
             let sync_age_begins = fsync == Fsync::EverySec && !was_dirty && self.log.is_dirty();
             let much_is_unsynced = self.log.unsynced_bytes() >= shared.sync_bytes;
-            calls_writer = !self.todo.is_empty() || sync_age_begins || much_is_unsynced;
+            // The policy may have become `always` since the loop decided to write.
+            let waits_for_sync = fsync == Fsync::Always && self.log.is_dirty();
+            calls_writer =
+                !self.todo.is_empty() || sync_age_begins || much_is_unsynced || waits_for_sync;
         }
         WrittenOut { written: self.log.written(), state, calls_writer }
     }

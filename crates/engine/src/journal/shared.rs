@@ -359,7 +359,8 @@ impl Shared {
 
     pub(super) fn set_state(&self, state: State) {
         let mut inner = self.lock();
-        if inner.state == state {
+        // A failure is permanent, whatever another thread reports later.
+        if inner.state == state || matches!(inner.state, State::Failed(_)) {
             return;
         }
         self.not_ready.store(state != State::Ready, Ordering::Release);

@@ -158,6 +158,8 @@ impl EventLoop {
     ) -> io::Result<()> {
         state.watchdog_active = true;
         let polled = state.poll(Some(timeout));
+        // The loop's own thread may have held replies before it began the script.
+        state.serve_awaiting();
         self.work(shared, state).watchdog_active = false;
         polled
     }

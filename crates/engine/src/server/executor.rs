@@ -190,7 +190,7 @@ impl Executor {
         let Some(session) = self.sessions.get_mut(&client) else { return Next::Close };
         reply.set_protocol(session.protocol);
         session.active = Instant::now();
-        let (start, before) = (reply.len(), self.position);
+        let (start, before, was_lost) = (reply.len(), self.position, self.lost.is_some());
         self.set_clock();
         self.set_expiry_mode();
         let next = self.dispatch(client, args, reply);
@@ -199,6 +199,11 @@ impl Executor {
         }
         self.stats.commands += 1;
         self.settle();
+        if let (false, Some(reason)) = (was_lost, &self.lost) {
+            // The command has changed the keyspace, and no record says so: it must not be acknowledged.
+            reply.truncate(start);
+            reply.error_bytes(misconf(reason).as_bytes());
+        }
         if let Some(session) = self.sessions.get_mut(&client) {
             if self.position > before {
                 session.written = self.position;

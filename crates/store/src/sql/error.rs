@@ -125,8 +125,10 @@ fn cause_of_code(code: &str) -> Cause {
             // Serialization failure, deadlock, lock timeout.
             "40001" | "40P01" | "55P03" => Cause::Contention,
             "53100" => Cause::Full,
-            // Read-only because it became a replica; idle in a transaction for too long.
-            "25006" | "25P03" => Cause::Away,
+            // Idle in a transaction for too long.
+            "25P03" => Cause::Away,
+            // Read-only because its server became a replica: the next connection may find the new primary.
+            "25006" => Cause::Connection,
             // Inside a transaction, inside none, inside a failed one.
             "25001" | "25P01" | "25P02" => Cause::Connection,
             // A prepared statement that another session's migration or a proxy made useless.

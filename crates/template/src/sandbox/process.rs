@@ -18,6 +18,9 @@ const END_PATIENCE: Duration = Duration::from_secs(2);
 /// What a child ended by that somebody else killed: the kernel, when memory is short, or an operator.
 pub(super) const KILLED: &str = "signal 9";
 
+/// Signals that tell a process to stop, as every Unix numbers them.
+const SIGINT: i32 = 2;
+const SIGTERM: i32 = 15;
 /// How much of a child's last words is read.
 const MOST_WORDS: u64 = 4_096;
 
@@ -42,6 +45,8 @@ impl Process {
             .env("MIMALLOC_ARENA_EAGER_COMMIT", "0")
             .envs(crate::test_hooks::passed_on())
             .current_dir("/")
+            // Ctrl-C in the server's terminal is for the server: it ends its children itself.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -95,6 +100,10 @@ impl Process {
         if let Some(stderr) = self.child.stderr.take() {
             let mut stderr = stderr.take(MOST_WORDS);
             let _ = tokio::time::timeout(END_PATIENCE, stderr.read_to_end(&mut words)).await;
+        }
+        if matches!(status.signal(), Some(SIGINT | SIGTERM)) {
+            // Somebody stops the whole service: that is not the template's fault.
+            return Error::Unavailable("it was told to stop".into());
         }
         let words = String::from_utf8_lossy(&words);
         if words.contains("memory allocation of") || words.contains("out of memory") {

@@ -130,6 +130,14 @@ impl LoopState {
         self.slots[index] = SlotState::Idle(connection);
     }
 
+    /// Marks every connection with held replies as ready.
+    pub(super) fn serve_awaiting(&mut self) {
+        let awaits =
+            |slot: &SlotState| matches!(slot, SlotState::Idle(one) if one.awaits_journal());
+        let indexes = (0..self.slots.len()).filter(|index| awaits(&self.slots[*index]));
+        self.ready.extend(indexes);
+    }
+
     pub(super) fn release(&mut self, index: usize) {
         self.slots[index] = SlotState::Free;
         self.free.push(index);
