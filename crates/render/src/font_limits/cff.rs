@@ -2,6 +2,11 @@
 //!
 //! Embedding a CFF font puts the subroutines of every used glyph in place, so a glyph of a few bytes can become any
 //! number of them. This walk follows the calls and only counts; it stops at the first glyph beyond a limit.
+//!
+//! Whoever embeds the font (the `subsetter` crate) must read it as this walk does. A table that can be read in two ways
+//! is refused as damaged: operators that are given twice, bytes that are reserved, offsets that go back, unsorted ranges.
+
+use std::collections::BTreeMap;
 
 use super::{MOST_CALLS, MOST_FONT_BYTES, MOST_GLYPH_BYTES, beyond};
 use crate::face::FontError;
@@ -154,7 +159,9 @@ impl<'a> Index<'a> {
         let mut index = Self { offsets, width, count, data: table.get(before..)? };
         let end = index.offset(count)?;
         index.data = index.data.get(..end)?;
-        (1..=4).contains(&width).then_some((index, before + end))
+        let is_ordered = (0..count).all(|entry| index.offset(entry) <= index.offset(entry + 1));
+        let is_whole = (1..=4).contains(&width) && index.offset(0) == Some(1) && is_ordered;
+        is_whole.then_some((index, before + end))
     }
 
     fn offset(&self, index: usize) -> Option<usize> {
@@ -194,22 +201,22 @@ impl<'a> Font<'a> {
         let (tops, at) = Index::read(table, at)?;
         let (_, at) = Index::read(table, at)?;
         let (globals, _) = Index::read(table, at)?;
-        let top = tops.get(0)?;
-        let (charstrings, _) = Index::read(table, offset(top, 17, 0)?)?;
-        let Some(array) = offset(top, ESCAPE + 36, 0) else {
-            return Some(Self {
-                charstrings,
-                globals,
-                locals: vec![local(table, top)],
-                select: None,
-            });
-        };
-        let (dictionaries, _) = Index::read(table, array)?;
+        let top = Dictionary::read(tops.get(0)?)?;
+        let (charstrings, _) = Index::read(table, top.offset(CHARSTRINGS, 0)?)?;
+        if top.has(ROS) != top.has(FONT_DICTIONARIES) {
+            return None;
+        }
+        if !top.has(ROS) {
+            let locals = vec![local(table, &top)?];
+            return Some(Self { charstrings, globals, locals, select: None });
+        }
+        let (dictionaries, _) = Index::read(table, top.offset(FONT_DICTIONARIES, 0)?)?;
         let locals = (0..dictionaries.count).map(|number| {
-            dictionaries.get(number).map_or(Index::default(), |own| local(table, own))
+            Dictionary::read(dictionaries.get(number)?).and_then(|own| local(table, &own))
         });
-        let select = table.get(offset(top, ESCAPE + 37, 0)?..)?;
-        Some(Self { charstrings, globals, locals: locals.collect(), select: Some(select) })
+        let locals: Vec<Index<'_>> = locals.collect::<Option<_>>()?;
+        let select = table.get(top.offset(FONT_SELECT, 0)?..)?;
+        is_sorted(select).then_some(Self { charstrings, globals, locals, select: Some(select) })
     }
 
     fn locals(&self, glyph: u16) -> Index<'a> {
@@ -218,66 +225,102 @@ impl<'a> Font<'a> {
     }
 }
 
-/// Two-byte operators count from here.
+/// Operators of dictionaries; those of two bytes count from [`ESCAPE`].
 const ESCAPE: u16 = 1_200;
+const CHARSTRINGS: u16 = 17;
+const PRIVATE: u16 = 18;
+const SUBROUTINES: u16 = 19;
+const ROS: u16 = ESCAPE + 30;
+const FONT_DICTIONARIES: u16 = ESCAPE + 36;
+const FONT_SELECT: u16 = ESCAPE + 37;
 
-/// The local subroutines that a top or font dictionary leads to.
-fn local<'a>(table: &'a [u8], dictionary: &[u8]) -> Index<'a> {
-    let find = || {
-        let (length, start) = (offset(dictionary, 18, 0)?, offset(dictionary, 18, 1)?);
-        let private = table.get(start..start.checked_add(length)?)?;
-        Index::read(table, start.checked_add(offset(private, 19, 0)?)?)
-    };
-    find().map(|(index, _)| index).unwrap_or_default()
+/// The local subroutines that a top or font dictionary leads to; none is no mistake, an unreadable one is.
+fn local<'a>(table: &'a [u8], dictionary: &Dictionary) -> Option<Index<'a>> {
+    if !dictionary.has(PRIVATE) {
+        return Some(Index::default());
+    }
+    let (length, start) = (dictionary.offset(PRIVATE, 0)?, dictionary.offset(PRIVATE, 1)?);
+    let private = Dictionary::read(table.get(start..start.checked_add(length)?)?)?;
+    if !private.has(SUBROUTINES) {
+        return Some(Index::default());
+    }
+    let at = start.checked_add(private.offset(SUBROUTINES, 0)?)?;
+    Index::read(table, at).map(|(index, _)| index)
 }
 
-/// The operand of an operator in a dictionary, counted from the first.
-fn offset(dictionary: &[u8], operator: u16, operand: usize) -> Option<usize> {
-    let mut operands: Vec<Option<i64>> = Vec::new();
-    let mut at = 0;
-    while let Some(&first) = dictionary.get(at) {
-        at += 1;
-        let rest = dictionary.get(at..).unwrap_or_default();
-        match first {
-            0..=21 => {
-                let mut found = u16::from(first);
-                if first == 12 {
-                    found = ESCAPE + u16::from(*rest.first()?);
+/// Operators with their operands; `None` for an operand that is no whole number.
+struct Dictionary(BTreeMap<u16, Vec<Option<i64>>>);
+
+impl Dictionary {
+    /// `None` for a dictionary that can be read in two ways.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (mut found, mut operands, mut at) = (BTreeMap::new(), Vec::new(), 0);
+        while let Some(&first) = bytes.get(at) {
+            at += 1;
+            let rest = bytes.get(at..).unwrap_or_default();
+            match first {
+                0..=21 => {
+                    let mut operator = u16::from(first);
+                    if first == 12 {
+                        operator = ESCAPE + u16::from(*rest.first()?);
+                        at += 1;
+                    }
+                    if found.insert(operator, std::mem::take(&mut operands)).is_some() {
+                        return None;
+                    }
+                }
+                28 => {
+                    operands.push(Some(i16::from_be_bytes(*rest.first_chunk()?).into()));
+                    at += 2;
+                }
+                29 => {
+                    operands.push(Some(i32::from_be_bytes(*rest.first_chunk()?).into()));
+                    at += 4;
+                }
+                30 => {
+                    // A real number ends with the half byte 15.
+                    let ends = |byte: &u8| byte & 15 == 15 || byte >> 4 == 15;
+                    at += rest.iter().position(ends)? + 1;
+                    operands.push(None);
+                }
+                32..=246 => operands.push(Some(i64::from(first) - 139)),
+                247..=254 => {
+                    let low = i64::from(*rest.first()?);
+                    let high = i64::from(first);
+                    operands.push(Some(match first {
+                        ..=250 => (high - 247) * 256 + low + 108,
+                        _ => -(high - 251) * 256 - low - 108,
+                    }));
                     at += 1;
                 }
-                if found == operator {
-                    return usize::try_from((*operands.get(operand)?)?).ok();
-                }
-                operands.clear();
+                22..=27 | 31 | 255 => return None,
             }
-            28 => {
-                operands.push(Some(i16::from_be_bytes(*rest.first_chunk()?).into()));
-                at += 2;
-            }
-            29 => {
-                operands.push(Some(i32::from_be_bytes(*rest.first_chunk()?).into()));
-                at += 4;
-            }
-            30 => {
-                // A real number ends with the half byte 15.
-                let length = rest.iter().position(|byte| byte & 15 == 15 || byte >> 4 == 15)? + 1;
-                operands.push(None);
-                at += length;
-            }
-            32..=246 => operands.push(Some(i64::from(first) - 139)),
-            247..=254 => {
-                let low = i64::from(*rest.first()?);
-                let high = i64::from(first);
-                operands.push(Some(match first {
-                    ..=250 => (high - 247) * 256 + low + 108,
-                    _ => -(high - 251) * 256 - low - 108,
-                }));
-                at += 1;
-            }
-            _ => return None,
         }
+        Some(Self(found))
     }
-    None
+
+    fn has(&self, operator: u16) -> bool {
+        self.0.contains_key(&operator)
+    }
+
+    /// An operand, counted from the first, that is an offset or a length.
+    fn offset(&self, operator: u16, operand: usize) -> Option<usize> {
+        usize::try_from((*self.0.get(&operator)?.get(operand)?)?).ok()
+    }
+}
+
+/// Whether the ranges of a table that says which dictionary a glyph belongs to are in order.
+fn is_sorted(select: &[u8]) -> bool {
+    let word = |at: usize| Some(u16::from_be_bytes(*select.get(at..)?.first_chunk()?));
+    match select.first() {
+        Some(0) => true,
+        Some(3) => {
+            let firsts = || (0..=usize::from(word(1)?)).map(|range| word(3 + range * 3)).collect();
+            let firsts: Option<Vec<u16>> = firsts();
+            firsts.is_some_and(|all| all.first() == Some(&0) && all.is_sorted_by(|a, b| a < b))
+        }
+        _ => false,
+    }
 }
 
 /// The dictionary of a glyph, by the table that says so.
@@ -297,5 +340,54 @@ fn dictionary_of(select: &[u8], glyph: u16) -> Option<usize> {
             select.get(3 + range * 3 + 2).map(|number| usize::from(*number))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dictionary_that_can_be_read_in_two_ways_is_refused() {
+        assert_eq!(Dictionary::read(&[140, 17]).unwrap().offset(CHARSTRINGS, 0), Some(1));
+        for twofold in [&[139, 17, 140, 17][..], &[22, 140, 17], &[31, 140, 17], &[255, 140, 17]] {
+            assert!(Dictionary::read(twofold).is_none(), "{twofold:?}");
+        }
+    }
+
+    #[test]
+    fn an_index_whose_offsets_go_back_or_begin_late_is_refused() {
+        assert!(Index::read(&[0, 2, 1, 1, 2, 3, 7, 8], 0).is_some());
+        assert!(Index::read(&[0, 2, 1, 1, 4, 3, 7, 8], 0).is_none());
+        assert!(Index::read(&[0, 1, 1, 2, 3, 7, 8], 0).is_none());
+    }
+
+    #[test]
+    fn unsorted_ranges_of_glyphs_are_refused() {
+        let ranges = |firsts: [u8; 3]| {
+            let [a, b, end] = firsts;
+            [3, 0, 2, 0, a, 0, 0, b, 1, 0, end]
+        };
+        assert!(is_sorted(&ranges([0, 5, 9])));
+        for unsorted in [[0, 0, 9], [5, 0, 9], [0, 9, 5], [1, 5, 9]] {
+            assert!(!is_sorted(&ranges(unsorted)), "{unsorted:?}");
+        }
+    }
+
+    #[test]
+    fn dictionaries_of_fonts_go_with_a_font_that_says_so() {
+        // Header, no name, one top dictionary, no strings, no subroutines, no glyphs; then the dictionaries.
+        let table = |top: &[u8]| {
+            let mut table = vec![1, 0, 4, 1, 0, 0, 0, 1, 1, 1, top.len() as u8 + 1];
+            table.extend_from_slice(top);
+            table.extend_from_slice(&[0; 6]);
+            table
+        };
+        // CharStrings at the empty index behind the top dictionary.
+        let at = |length: u8| 139 + 11 + length;
+        assert!(Font::read(&table(&[at(2), 17])).is_some());
+        for half in [[at(7), 17, 139, 139, 139, 12, 30], [at(7), 17, 28, 0, at(7), 12, 36]] {
+            assert!(Font::read(&table(&half)).is_none(), "{half:?}");
+        }
     }
 }
