@@ -20,7 +20,8 @@ async fn strikes_are_seen_by_all_and_end_with_a_success_or_an_operator() {
     here.absolve("template:b").await.unwrap();
     let all = here.all().await.unwrap();
     assert_eq!(all[1].strikes, 0);
-    assert!(all[1].expires_in.as_secs() > 80_000, "it stays suspected: {all:?}");
+    let left = all[1].expires_in.as_secs();
+    assert!((500..=600).contains(&left), "it stays suspected for a while: {all:?}");
     assert!(there.lift("template:b").await.unwrap() && !there.lift("template:b").await.unwrap());
     assert_eq!(here.all().await.unwrap().len(), 1);
 }
