@@ -69,7 +69,12 @@ async fn a_burst_brings_all_workers_within_seconds_and_they_go_again_one_by_one(
             assert!(action == "scale_down" && reason.starts_with("Idle queue"), "{step}");
             assert_eq!(after, before - 1, "one by one: {steps:?}");
         }
-        assert_eq!((&step["nodeId"], &step["coordinator"]), (&json!("busy"), &json!("busy")));
+        // The node decides for itself while it has no coordinator, for instance right after its start.
+        let decided_by = &step["coordinator"];
+        assert!(
+            step["nodeId"] == "busy" && (decided_by.is_null() || decided_by == "busy"),
+            "{step}"
+        );
         before = after;
     }
     assert_eq!(before, 1, "the history explains every step: {steps:?}");
