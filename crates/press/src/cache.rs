@@ -110,7 +110,7 @@ impl Slots {
     }
 }
 
-/// Whether it holds a failure that does not stand any more.
+/// Whether the slot holds a failed compilation that is old enough to be tried again.
 fn has_expired(slot: &Slot) -> bool {
     slot.get().is_some_and(|entry| entry.result.is_err() && entry.made.elapsed() > FAILURE_STANDS)
 }

@@ -64,7 +64,7 @@ impl Found<'_> {
         &self.revision
     }
 
-    /// Whether it is an organiser's: not one that ships, and not the operator's.
+    /// Whether the template belongs to an organiser, not to the operator or to the shipped designs.
     pub fn is_organisers(&self) -> bool {
         matches!(self.place, Place::Stored(_))
     }

@@ -25,7 +25,7 @@ pub struct Ready {
     organiser: Option<Organiser>,
 }
 
-/// What is kept of a template that is not ours.
+/// An organiser's share of the compiler, and the state of its template.
 struct Organiser {
     /// Whose turns its tickets take at the compiler.
     owner: Arc<str>,
@@ -79,7 +79,7 @@ impl Ready {
         &self.revision
     }
 
-    /// Whether it is an organiser's: not one that ships, and not the operator's.
+    /// Whether the template belongs to an organiser, not to the operator or to the shipped designs.
     pub fn is_organisers(&self) -> bool {
         self.organiser.is_some()
     }

@@ -190,7 +190,7 @@ impl Face {
         self.bytes.as_ref()
     }
 
-    /// Whether it is an organiser's.
+    /// Whether the face comes from an organiser's font file.
     pub(crate) fn is_own(&self) -> bool {
         matches!(self.bytes, FontBytes::Own(_))
     }

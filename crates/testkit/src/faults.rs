@@ -19,7 +19,7 @@ const SOURCE: &str = include_str!("faults.c");
 /// `EIO`: the device failed.
 const INPUT_OUTPUT_ERROR: i64 = 5;
 
-/// What is wrong with the disk and the clock of a process.
+/// Faults of the disk and the clock of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wrong {
     /// Added to the clock of the day, in milliseconds. The monotonic clock goes on as ever.

@@ -18,7 +18,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Patience for Redis; an older view does, too.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What is known of a template.
+/// The verdict on a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Nothing against it.
@@ -46,7 +46,7 @@ impl Suspects {
         Self { redis: broker.suspects(), view: Mutex::default() }
     }
 
-    /// What is known of the template with this revision.
+    /// The verdict on the template with this revision.
     pub(crate) async fn verdict(&self, revision: &str) -> Verdict {
         self.look().await;
         match self.view.lock().by_name.get(&name(revision)) {

@@ -16,7 +16,7 @@ struct Size {
     depth: u32,
 }
 
-/// What is known of a glyph.
+/// The state of a glyph during the walk.
 #[derive(Debug, Clone, Copy, Default)]
 enum Known {
     #[default]

@@ -96,7 +96,7 @@ impl Ticketing {
         pdf.map(|pdf| (pdf, None)).map_err(|error| unprinted(&shared.outages, &error))
     }
 
-    /// What is known of an organiser's template. A job that lost its worker puts it under suspicion.
+    /// The verdict on an organiser's template. A job that lost its worker puts it under suspicion.
     async fn verdict(&self, revision: &str, crashes: u32) -> Result<Verdict, Generated> {
         let suspects = &self.shared.suspects;
         match suspects.verdict(revision).await {

@@ -11,7 +11,7 @@ use fastrand::Rng;
 
 use super::options::{BrokerKind, Combination, StoreKind};
 
-/// What is hit.
+/// The process, connection or disk that a fault hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Target {
     /// The server process of a node, by its number; `Kill` and `Freeze` leave its workers alone.
@@ -38,7 +38,7 @@ pub(super) enum Target {
     Clock,
 }
 
-/// What is done to it.
+/// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// `kill -9`; started again at the end of the fault.

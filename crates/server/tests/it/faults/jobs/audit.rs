@@ -10,7 +10,7 @@ use crate::faults::ledger::{Audit, Site};
 /// Entries of the stream of events that are read at once.
 const PAGE: &str = "5000";
 
-/// What is there at the end.
+/// Jobs and their effects, as they are found after the campaign.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// Token and id of each line in the books of the consumers.
