@@ -63,6 +63,10 @@ class Server:
         self.process = subprocess.Popen(command, stdout=log, stderr=log)
         eventually(lambda: self.client.ping())
 
+    def is_free_of_readers(self):
+        """Whether no client waits for a job. A server that has not seen yet that a worker is gone may give it one."""
+        return self.client.info("clients")["blocked_clients"] == 0
+
     def end(self, number):
         self.process.send_signal(number)
         self.process.wait(60)
@@ -148,6 +152,7 @@ def check_restarts(stage, enqueue, start_worker, result_of, stop_signal=signal.S
     for job, name in first.items():
         assert eventually(lambda: result_of(job)) == f"done {name}"
     worker.stop(stop_signal)
+    eventually(stage.server.is_free_of_readers)
     second = {enqueue(f"second-{n}"): f"second-{n}" for n in range(third)}
     stage.server.restart(signal.SIGTERM)
     last = {enqueue(f"last-{n}"): f"last-{n}" for n in range(third)}

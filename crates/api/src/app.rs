@@ -1,6 +1,7 @@
 //! What the routes share.
 
 use stampede_broker::{Broker, JobList};
+use stampede_checkin::CheckIn;
 use stampede_cluster::{LatencyMeter, NodeHandle};
 use stampede_model::Timestamp;
 use stampede_press::Press;
@@ -24,6 +25,8 @@ pub struct Limits {
 pub struct App {
     /// Orders and tickets.
     pub ticketing: Ticketing,
+    /// Check-in.
+    pub checkin: CheckIn,
     /// Records.
     pub store: Store,
     /// The last check of whether records and PDFs can be written.

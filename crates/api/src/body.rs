@@ -1,8 +1,8 @@
 //! Bodies of requests: received within limits, read into forms.
 //!
 //! ```text
-//! guard ──▶ type and length ──▶ memory is claimed ──▶ bytes arrive ──▶ read into a form ──▶ handler
-//!  401/403    415, 413            429, 503              408, 413         400, 422
+//! guard ──▶ type and length ──▶ is there memory ──▶ bytes arrive and claim it ──▶ read into a form ──▶ handler
+//!  401/403    415, 413            429, 503            408, 413, 429, 503           400, 422
 //! ```
 //! Nothing is read of a request whose key is not valid, or for which there is no memory. A large body is read on a
 //! thread of its own, so that other requests do not wait for it. The claim is part of [`Body`]: a handler holds it
@@ -14,9 +14,9 @@ mod unread;
 
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, Request};
+use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
 use stampede_model::{KeyHash, Principal};
 
 pub use self::budget::Budget;
@@ -25,15 +25,20 @@ use self::unread::Unread;
 pub(crate) use self::unread::discard_unread;
 use crate::app::App;
 use crate::forms::{Form, ReadingLimits, canonical, parse};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 
 /// Largest body of a request that has neither files nor lists nor payloads, in bytes.
 const FEW_FIELDS: usize = 256 << 10;
+/// Largest body of a request without a key, in bytes: strangers share the memory of one caller.
+const OF_STRANGERS: usize = 4 << 10;
 /// A body up to this size is read without changing the thread, in bytes.
 const READ_AT_ONCE: usize = 32 << 10;
 
 /// The body of a request with a few fields.
 pub(crate) struct Body<F>(pub(crate) F, pub(crate) Held);
+
+/// The body of a request that needs no key.
+pub(crate) struct StrangersBody<F>(pub(crate) F, pub(crate) Held);
 
 /// The body of a request with a few fields, which may also have no body.
 pub(crate) struct MaybeBody<F>(pub(crate) F);
@@ -62,6 +67,16 @@ impl<F: Form> FromRequest<App> for Body<F> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let most = FEW_FIELDS.min(app.limits.body_bytes);
+        let read = read(&request.into_parts().0, app, most, Content::Unique).await;
+        read.map(|(form, _, held)| Self(form, held))
+    }
+}
+
+impl<F: Form> FromRequest<App> for StrangersBody<F> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let most = OF_STRANGERS.min(app.limits.body_bytes);
         let read = read(&request.into_parts().0, app, most, Content::Unique).await;
         read.map(|(form, _, held)| Self(form, held))
     }
@@ -121,7 +136,7 @@ async fn read<F: Form>(
     let caller = parts.extensions.get::<Principal>().map_or("", |caller| caller.user.as_str());
     let mut claim = app.bodies.claim(caller, declared.unwrap_or_default())?;
     let mut taken = unread(parts)?.take();
-    let bytes = arrival::receive(&mut taken.body, declared, most, &mut claim).await?;
+    let bytes = arrival::receive(&mut taken.body, most, &mut claim).await?;
     drop(taken);
     let limits = ReadingLimits {
         holders: app.ticketing.limits().quantity as usize,
@@ -130,8 +145,11 @@ async fn read<F: Form>(
     let is_short = bytes.len() <= READ_AT_ONCE;
     let read = move || {
         // First, because its text needs as much memory as the values do.
-        let text = (content == Content::Compared).then(|| canonical(&bytes));
-        let hash = text.map(|text| text.map(|text| KeyHash::of(&text)));
+        let mut claim = claim;
+        let hash = match content {
+            Content::Compared => Some(hash_of(&bytes, &mut claim)?),
+            Content::Unique => None,
+        };
         let (form, claim) = parse(&bytes, limits, Some(claim))?;
         match hash {
             Some(None) => Err(Problem::too_many_fields()),
@@ -145,11 +163,17 @@ async fn read<F: Form>(
     tokio::task::spawn_blocking(read).await.map_err(|error| Problem::internal(&error))?
 }
 
+/// The hash of a body's content; `None` if it has none, because it is no JSON or has too many fields.
+fn hash_of(bytes: &[u8], claim: &mut Claim) -> Result<Option<KeyHash>, Problem> {
+    let text = canonical(bytes, |more| claim.at_least(bytes.len() + more))?;
+    Ok(text.map(|text| KeyHash::of(&text)))
+}
+
 impl Problem {
     /// 422: the content of the body cannot be compared with that of another one.
     fn too_many_fields() -> Self {
         let detail = "with an Idempotency-Key, an object may have at most 1000 fields";
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+        Self::new(Code::Invalid, detail)
     }
 }
 
@@ -160,7 +184,7 @@ fn unread(parts: &Parts) -> Result<&Unread, Problem> {
 
 /// 415 unless the body is JSON as it is.
 fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
-    let refused = |detail: &str| Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+    let refused = |detail: &str| Err(Problem::new(Code::UnsupportedMediaType, detail));
     if !is_json(headers) {
         return refused("the body must be JSON with \"Content-Type: application/json\"");
     }

@@ -27,9 +27,9 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 /// Pause when no connection can be accepted, because the process has too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves the API on `listener` until `stop`, then lets running requests end.
-pub async fn run(listener: TcpListener, app: App, stop: CancellationToken) {
-    serve(listener, router(app), stop).await;
+/// Serves the API and the pages for browsers on `listener` until `stop`, then lets running requests end.
+pub async fn run(listener: TcpListener, app: App, pages: Router, stop: CancellationToken) {
+    serve(listener, router(app).merge(pages), stop).await;
 }
 
 /// Serves `/health` and `/ready` on `listener` until `stop`, for a node without the API.

@@ -8,12 +8,13 @@
 //! | `payload.rs` | any JSON, as the payload of a job |
 //! | `reading.rs` | the limits of one reading, and the memory it may take |
 //! | `mistakes.rs` | the mistakes of a form, each with its field |
+//! | `schema.rs` | the schemas of forms, for the description of the API |
 //! | `skip.rs` | values that are read over |
 //! | `canonical.rs` | the text of a body whose fields are sorted, for idempotency keys |
 //!
 //! A wrong value does not end the reading: it becomes a mistake in its field, so that a client learns all mistakes at
-//! once. An unknown field is kept as a name. What a value must be is in its type, so that a description of the API can
-//! be made from the forms.
+//! once. An unknown field is kept as a name. What a value must be is in its type: the description of the
+//! API is made from the forms.
 
 mod canonical;
 mod form;
@@ -22,15 +23,17 @@ mod mistakes;
 mod parts;
 mod payload;
 mod reading;
+mod schema;
 mod skip;
 
 pub(crate) use canonical::canonical;
-pub(crate) use form::{Form, Unknown, form, read_form};
+pub(crate) use form::{Changes, Form, Unknown, form, is_set, read_form};
 pub(crate) use given::{Given, Seed, State};
 pub(crate) use mistakes::Mistakes;
 pub(crate) use parts::{
-    Amount, Email, Flag, IdOf, Line, List, Parsed, Part, Quantity, Text, Whole,
+    Amount, Email, Flag, IdOf, Line, List, Parsed, Part, Quantity, Text, Whole, inline_schema,
 };
 pub(crate) use payload::Payload;
 pub(crate) use reading::{Reading, ReadingLimits, parse};
+pub(crate) use schema::{Field, form_schema};
 pub(crate) use skip::{Skip, skip_list, skip_object};

@@ -6,16 +6,16 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
-use stampede_model::{Diagnostic, ErrorId, TicketId};
+use stampede_model::{Diagnostic, ErrorId, Role, TicketId};
 use stampede_wire::problem as wire;
-pub(crate) use stampede_wire::problem::FieldError;
+pub(crate) use stampede_wire::problem::{Code, FieldError};
 
 use crate::unknown;
 
 /// An answer that refuses.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    status: StatusCode,
+    code: Code,
     detail: String,
     /// `detail` in the words that older clients compare, if they are others.
     error: Option<String>,
@@ -26,9 +26,9 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
-            status,
+            code,
             detail: detail.into(),
             error: None,
             fields: Vec::new(),
@@ -41,34 +41,43 @@ impl Problem {
     pub(crate) fn not_found(what: &str, id: &dyn std::fmt::Display) -> Self {
         let error = format!("{what} not found");
         let detail = format!("{error}: {}", unknown::shown(&id.to_string()));
-        Self { error: Some(error), ..Self::new(StatusCode::NOT_FOUND, detail) }
+        Self { error: Some(error), ..Self::new(Code::NotFound, detail) }
     }
 
-    /// 403.
-    pub(crate) fn forbidden() -> Self {
-        Self::new(StatusCode::FORBIDDEN, "Access denied")
+    /// 403: `why` the roles are needed, such as the action or the record.
+    pub(crate) fn forbidden(why: &str, needs: &[Role]) -> Self {
+        let needs: Vec<&str> = needs.iter().map(|role| role.as_str()).collect();
+        let detail = format!("Access denied: {why} needs the role {}", needs.join(" or "));
+        // Words that older clients compare (docs/compatibility.md).
+        let error = Some("Access denied".to_owned());
+        Self { error, ..Self::new(Code::Forbidden, detail) }.with("needs", json!(needs))
+    }
+
+    /// 403: the record belongs to somebody else.
+    pub(crate) fn not_yours() -> Self {
+        Self::forbidden("a record of somebody else", &[Role::Admin])
     }
 
     /// 422 with all mistakes at once.
     pub(crate) fn invalid(fields: Vec<FieldError>) -> Self {
-        Self::listing(StatusCode::UNPROCESSABLE_ENTITY, "", fields)
+        Self::listing(Code::InvalidFields, "", fields)
     }
 
     /// All mistakes at once; `place` says where, if not in the body.
-    pub(crate) fn listing(status: StatusCode, place: &str, fields: Vec<FieldError>) -> Self {
+    pub(crate) fn listing(code: Code, place: &str, fields: Vec<FieldError>) -> Self {
         let detail: Vec<String> =
             fields.iter().take(10).map(|f| format!("{} {}", f.field, f.message)).collect();
         let mut detail = format!("{place}{}", detail.join("; "));
         if fields.len() > 10 {
             detail.push_str(&format!("; and {} more", fields.len() - 10));
         }
-        Self { fields, ..Self::new(status, detail) }
+        Self { fields, ..Self::new(code, detail) }
     }
 
     /// 409 until the PDF is there.
     pub(crate) fn not_ready(ticket: TicketId, retry_after_s: u32) -> Self {
         let detail = format!("the PDF of ticket {ticket} is not ready yet");
-        Self { retry_after_s: Some(retry_after_s), ..Self::new(StatusCode::CONFLICT, detail) }
+        Self { retry_after_s: Some(retry_after_s), ..Self::new(Code::NotReady, detail) }
     }
 
     /// 409 until all tickets of a batch are made.
@@ -76,7 +85,7 @@ impl Problem {
         let detail = format!(
             "{missing} of {total} tickets are not made yet; ask again, or add ?partial=1 for the others"
         );
-        let problem = Self::new(StatusCode::CONFLICT, detail).with("missing", json!(missing));
+        let problem = Self::new(Code::NotReady, detail).with("missing", json!(missing));
         Self { retry_after_s: Some(retry_after_s), ..problem.with("total", json!(total)) }
     }
 
@@ -87,7 +96,7 @@ impl Problem {
         if diagnostics.len() > 1 {
             detail.push_str(&format!("; and {} more", diagnostics.len() - 1));
         }
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail).with("diagnostics", json!(diagnostics))
+        Self::new(Code::InvalidTemplate, detail).with("diagnostics", json!(diagnostics))
     }
 
     /// Adds a member to the answer.
@@ -103,7 +112,7 @@ impl Problem {
 
     /// Whether the key is missing or not valid.
     pub(crate) fn is_unauthorized(&self) -> bool {
-        self.status == StatusCode::UNAUTHORIZED
+        self.code == Code::Unauthorized
     }
 
     /// Adds the seconds after which to try again.
@@ -114,17 +123,14 @@ impl Problem {
     /// 409 when others keep changing the same record.
     pub(crate) fn busy(what: &str) -> Self {
         let detail = format!("{what} is being changed by others at the same time; try again");
-        Self { retry_after_s: Some(1), ..Self::new(StatusCode::CONFLICT, detail) }
+        Self { retry_after_s: Some(1), ..Self::new(Code::Busy, detail) }
     }
 
     /// 503: a dependency is away.
     pub(crate) fn unavailable(what: &str) -> Self {
         Self {
             retry_after_s: Some(2),
-            ..Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                format!("{what} is not available right now"),
-            )
+            ..Self::new(Code::Unavailable, format!("{what} is not available right now"))
         }
     }
 
@@ -133,20 +139,22 @@ impl Problem {
         let id = ErrorId::generate();
         tracing::error!(error_id = %id, %cause, "request failed");
         let detail = format!("internal error; the server's log has it under {id}");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+        Self::new(Code::Internal, detail)
     }
 }
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.status.as_u16(), self.detail)
+        write!(f, "{} {}", self.code.status(), self.detail)
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let title = self.status.canonical_reason().unwrap_or("Error");
-        let mut problem = wire::Problem::new(self.status.as_u16(), title, self.detail);
+        let status = StatusCode::from_u16(self.code.status());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let title = status.canonical_reason().unwrap_or("Error");
+        let mut problem = wire::Problem::new(self.code, title, self.detail);
         (problem.errors, problem.more) = (self.fields, self.more);
         if let Some(error) = self.error {
             problem.error = error;
@@ -154,13 +162,13 @@ impl IntoResponse for Problem {
         // Texts, numbers and JSON values always serialise.
         let body = serde_json::to_string(&problem).unwrap_or_default();
         let mut response = Response::new(Body::from(body));
-        *response.status_mut() = self.status;
+        *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if self.status == StatusCode::UNAUTHORIZED {
+        if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response

@@ -6,11 +6,12 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use axum::extract::FromRequestParts;
-use http::StatusCode;
 use http::request::Parts;
+use schemars::{JsonSchema, Schema, json_schema};
 
 use crate::app::App;
-use crate::problem::{FieldError, Problem};
+use crate::describe::Operation;
+use crate::problem::{Code, FieldError, Problem};
 use crate::unknown;
 
 /// Most mistakes in one answer.
@@ -55,24 +56,89 @@ fn read<T: FromQuery>(text: &str) -> Result<T, Problem> {
     query.finish(read)
 }
 
+/// A parameter that a route asks for.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    kind: Wanted,
+}
+
+/// What the value of a parameter must be.
+#[derive(Clone)]
+enum Wanted {
+    Text,
+    Flag,
+    Whole(RangeInclusive<u32>),
+    Number(RangeInclusive<f32>),
+    Word(&'static [&'static str]),
+    Value(fn(&mut Operation<'_>) -> Schema),
+}
+
+impl Asked {
+    /// The schema of its value.
+    pub(crate) fn schema(&self, operation: &mut Operation<'_>) -> Schema {
+        match &self.kind {
+            Wanted::Text => json_schema!({ "type": "string" }),
+            Wanted::Flag => json_schema!({ "type": "boolean" }),
+            Wanted::Whole(bounds) => {
+                json_schema!({ "type": "integer", "minimum": bounds.start(), "maximum": bounds.end() })
+            }
+            Wanted::Number(bounds) => {
+                json_schema!({ "type": "number", "minimum": bounds.start(), "maximum": bounds.end() })
+            }
+            Wanted::Word(words) => json_schema!({ "type": "string", "enum": words }),
+            Wanted::Value(schema) => schema(operation),
+        }
+    }
+}
+
+/// The parameters that a route asks for: those that it reads from an empty query.
+pub(crate) fn described<T: FromQuery>() -> Vec<Asked> {
+    let mut query = Query::default();
+    T::from_query(&mut query);
+    query.asked
+}
+
 /// A query that is being read.
 #[derive(Default)]
 pub(crate) struct Query {
     values: BTreeMap<String, String>,
-    asked: Vec<&'static str>,
+    asked: Vec<Asked>,
+    about: &'static str,
     errors: Vec<FieldError>,
 }
 
 impl Query {
+    /// The meaning of the parameter that is read next, for the description of the API.
+    pub(crate) fn about(&mut self, about: &'static str) -> &mut Self {
+        self.about = about;
+        self
+    }
+
     /// A text.
     pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
-        self.asked.push(name);
+        self.ask(name, Wanted::Text)
+    }
+
+    fn ask(&mut self, name: &'static str, kind: Wanted) -> Option<String> {
+        let about = std::mem::take(&mut self.about);
+        self.asked.push(Asked { name, about, kind });
         self.values.remove(name).filter(|value| !value.is_empty())
     }
 
     /// A value that is parsed from a text; `right` names the form it must have.
-    pub(crate) fn parsed<T: FromStr>(&mut self, name: &'static str, right: &str) -> Option<T> {
-        let text = self.text(name)?;
+    pub(crate) fn parsed<T: FromStr + JsonSchema>(
+        &mut self,
+        name: &'static str,
+        right: &str,
+    ) -> Option<T> {
+        let schema = Wanted::Value(|operation| operation.schema::<T>());
+        self.read(name, schema, right)
+    }
+
+    fn read<T: FromStr>(&mut self, name: &'static str, kind: Wanted, right: &str) -> Option<T> {
+        let text = self.ask(name, kind)?;
         let read = text.parse().ok();
         if read.is_none() {
             self.wrong(name, &format!("{right}, not {:?}", unknown::shown(&text)));
@@ -87,12 +153,42 @@ impl Query {
             (least, &u32::MAX) => format!("must be a whole number, at least {least}"),
             (least, most) => format!("must be a whole number from {least} to {most}"),
         };
-        let number = self.parsed(name, &right)?;
+        let number = self.read(name, Wanted::Whole(bounds.clone()), &right)?;
         if bounds.contains(&number) {
             return Some(number);
         }
         self.wrong(name, &format!("{right}, not {number}"));
         None
+    }
+
+    /// A number within bounds.
+    pub(crate) fn number(
+        &mut self,
+        name: &'static str,
+        bounds: RangeInclusive<f32>,
+    ) -> Option<f32> {
+        let right = format!("must be a number from {} to {}", bounds.start(), bounds.end());
+        let number = self.read(name, Wanted::Number(bounds.clone()), &right)?;
+        if bounds.contains(&number) {
+            return Some(number);
+        }
+        self.wrong(name, &right);
+        None
+    }
+
+    /// One of some words, or the message that names them.
+    pub(crate) fn word(
+        &mut self,
+        name: &'static str,
+        words: &'static [&'static str],
+        right: &str,
+    ) -> Option<&'static str> {
+        let text = self.ask(name, Wanted::Word(words))?;
+        let word = words.iter().find(|word| **word == text);
+        if word.is_none() {
+            self.wrong(name, right);
+        }
+        word.copied()
     }
 
     /// Whether a parameter is given without a value.
@@ -102,7 +198,7 @@ impl Query {
 
     /// A boolean; absent is false.
     pub(crate) fn flag(&mut self, name: &'static str) -> bool {
-        match self.text(name).as_deref() {
+        match self.ask(name, Wanted::Flag).as_deref() {
             None | Some("false" | "0") => false,
             Some("true" | "1") => true,
             Some(_) => {
@@ -120,14 +216,15 @@ impl Query {
 
     fn finish<T>(mut self, read: T) -> Result<T, Problem> {
         let unknown = std::mem::take(&mut self.values);
+        let asked: Vec<&str> = self.asked.iter().map(|asked| asked.name).collect();
         for name in unknown.keys().take(MAX_MISTAKES) {
-            let remark = unknown::remark(name, &self.asked);
+            let remark = unknown::remark(name, &asked);
             self.wrong(name, &remark);
         }
         if self.errors.is_empty() {
             return Ok(read);
         }
-        Err(Problem::listing(StatusCode::BAD_REQUEST, "in the query, ", self.errors))
+        Err(Problem::listing(Code::InvalidQuery, "in the query, ", self.errors))
     }
 }
 

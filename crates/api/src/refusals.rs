@@ -3,12 +3,11 @@
 //! Errors of the store and of the press become errors of ticketing first, which sorts them by what the caller
 //! can do.
 
-use http::StatusCode;
 use serde_json::json;
 use stampede_model::TicketId;
 use stampede_ticketing::{Error, Warnings};
 
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 
 /// `Retry-After` while a ticket waits for its PDF.
 const RETRY_AFTER_S: u32 = 1;
@@ -21,8 +20,19 @@ impl From<Error> for Problem {
                 Self::unavailable(what)
             }
             Error::Template(diagnostics) => Self::template(&diagnostics),
-            Error::Unprintable(reason) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, reason),
+            Error::Unprintable(reason) => Self::new(Code::Invalid, reason),
             Error::Internal(cause) => Self::internal(&cause),
+        }
+    }
+}
+
+impl From<stampede_checkin::Error> for Problem {
+    fn from(error: stampede_checkin::Error) -> Self {
+        match error {
+            stampede_checkin::Error::Unavailable(cause) => {
+                Self::from(Error::Unavailable { what: "the database", cause })
+            }
+            stampede_checkin::Error::Internal(cause) => Self::internal(&cause),
         }
     }
 }
@@ -43,14 +53,14 @@ impl Problem {
     /// 422: the request is strict, and some of its tickets have warnings.
     pub(crate) fn warnings(warnings: &Warnings) -> Self {
         let listed = warnings.listed(&[]);
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, warnings.refusal())
+        Self::new(Code::HasWarnings, warnings.refusal())
             .with("warnings", json!(listed.warnings))
             .with("ticketsWithWarnings", json!(listed.tickets_with_warnings))
     }
 
     /// 409: the ticket is void, so it cannot be `done`.
     pub(crate) fn void(done: &str) -> Self {
-        Self::new(StatusCode::CONFLICT, format!("the ticket is void and cannot be {done}"))
+        Self::new(Code::Void, format!("the ticket is void and cannot be {done}"))
     }
 
     /// 409 until the PDF of a ticket is made.

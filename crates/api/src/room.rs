@@ -1,13 +1,21 @@
-//! A room: the routes of one subject. Each route is listed with the right that its handler's type demands.
+//! A room: the routes of one subject. A route is listed with the right that its handler's type demands, and described by
+//! that type. A handler whose type does not say both does not compile (`describe.rs`).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::Request;
 use axum::handler::Handler;
-use axum::routing::{MethodFilter, on};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, MethodRouter, on};
 use http::Method;
 
 use crate::app::App;
-use crate::auth::{Guard, Right};
+use crate::auth::Right;
+use crate::describe::{Describe, Document, Operation};
+use crate::problem::{Code, Problem};
 
 /// A route: method, path and the right it demands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,103 +26,79 @@ pub struct Route {
     pub path: &'static str,
     /// The right that the handler's guard demands.
     pub right: Right,
+    /// The name of the operation, for generated clients. It never changes.
+    pub id: &'static str,
+    /// What it does, in a few words.
+    pub summary: &'static str,
 }
 
-/// The parameters of a handler that begins with a state and a guard.
-pub(crate) trait Guarded {
-    /// The right that the guard demands.
-    const RIGHT: Right;
+/// Describes an operation, as its handler's type and its line in the list of routes say.
+type Describer = Box<dyn Fn(&mut Operation<'_>)>;
+
+/// The routes of one subject.
+pub(crate) struct Room {
+    /// The subject, for people.
+    pub(crate) title: &'static str,
+    router: Router<App>,
+    routes: Vec<(Route, Describer)>,
 }
 
-macro_rules! guarded {
-    ($($rest:ident),*) => {
-        impl<M, S, G: Guard, $($rest),*> Guarded for (M, State<S>, G, $($rest,)*) {
-            const RIGHT: Right = G::RIGHT;
-        }
+/// Lists the routes of a room: `METHOD "path" handler => operationId "Summary";`, and after `!` the codes of problems that
+/// the record's state may be the reason of. Problems of keys, paths, queries, headers and bodies follow from the handler's type.
+macro_rules! room {
+    ($title:literal { $(
+        $method:ident $path:literal $handler:path => $id:ident $summary:literal $(! $($code:ident),+)? ;
+    )* }) => {
+        $crate::room::Room::new($title)
+            $( .add(
+                axum::routing::MethodFilter::$method,
+                $crate::room::Line {
+                    method: http::Method::$method,
+                    path: $path,
+                    id: stringify!($id),
+                    summary: $summary,
+                    refuses: &[$( $($crate::problem::Code::$code),+ )?],
+                },
+                $handler,
+            ) )*
     };
 }
 
-guarded!();
-guarded!(A);
-guarded!(A, B);
-guarded!(A, B, C);
+pub(crate) use room;
 
-/// The routes of one subject.
-#[derive(Default)]
-pub(crate) struct Room {
-    router: Router<App>,
-    routes: Vec<Route>,
+/// A line in the list of routes.
+pub(crate) struct Line {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    pub(crate) id: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) refuses: &'static [Code],
 }
 
 impl Room {
-    /// Adds a GET route.
-    pub(crate) fn get<H, T>(self, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, App>,
-        T: Guarded + 'static,
-    {
-        self.add(Method::GET, MethodFilter::GET, path, T::RIGHT, handler)
+    /// A room without routes.
+    pub(crate) fn new(title: &'static str) -> Self {
+        Self { title, router: Router::new(), routes: Vec::new() }
     }
 
-    /// Adds a POST route.
-    pub(crate) fn post<H, T>(self, path: &'static str, handler: H) -> Self
+    /// Adds a route.
+    pub(crate) fn add<H, T>(mut self, filter: MethodFilter, line: Line, handler: H) -> Self
     where
-        H: Handler<T, App>,
-        T: Guarded + 'static,
-    {
-        self.add(Method::POST, MethodFilter::POST, path, T::RIGHT, handler)
-    }
-
-    /// Adds a PUT route.
-    pub(crate) fn put<H, T>(self, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, App>,
-        T: Guarded + 'static,
-    {
-        self.add(Method::PUT, MethodFilter::PUT, path, T::RIGHT, handler)
-    }
-
-    /// Adds a PATCH route.
-    pub(crate) fn patch<H, T>(self, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, App>,
-        T: Guarded + 'static,
-    {
-        self.add(Method::PATCH, MethodFilter::PATCH, path, T::RIGHT, handler)
-    }
-
-    /// Adds a DELETE route.
-    pub(crate) fn delete<H, T>(self, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, App>,
-        T: Guarded + 'static,
-    {
-        self.add(Method::DELETE, MethodFilter::DELETE, path, T::RIGHT, handler)
-    }
-
-    /// Adds a GET route that needs no key.
-    pub(crate) fn open<H, T>(self, path: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, App>,
+        H: Handler<T, App> + Describe<T>,
         T: 'static,
     {
-        self.add(Method::GET, MethodFilter::GET, path, Right::Nothing, handler)
-    }
-
-    fn add<H, T>(
-        mut self,
-        method: Method,
-        filter: MethodFilter,
-        path: &'static str,
-        right: Right,
-        handler: H,
-    ) -> Self
-    where
-        H: Handler<T, App>,
-        T: 'static,
-    {
-        self.router = self.router.route(path, on(filter, handler));
-        self.routes.push(Route { method, path, right });
+        let Line { method, path, id, summary, refuses } = line;
+        let describer: Describer = Box::new(move |operation| {
+            H::describe(operation);
+            operation.demands(H::RIGHT);
+            operation.may_refuse(refuses);
+        });
+        let mut service = on(filter, handler);
+        if cfg!(debug_assertions) {
+            service = checked(service, id, Document::statuses(&describer));
+        }
+        self.router = self.router.route(path, service);
+        self.routes.push((Route { method, path, right: H::RIGHT, id, summary }, describer));
         self
     }
 
@@ -125,6 +109,32 @@ impl Room {
 
     /// The list of the room's routes.
     pub(crate) fn into_routes(self) -> Vec<Route> {
-        self.routes
+        self.routes.into_iter().map(|(route, _)| route).collect()
     }
+
+    /// The routes, each with its description.
+    pub(crate) fn described(&self) -> impl Iterator<Item = (&Route, &dyn Fn(&mut Operation<'_>))> {
+        self.routes.iter().map(|(route, describer)| (route, &**describer))
+    }
+}
+
+/// In debug builds, a status that the description lacks is an internal error: every test checks the description.
+fn checked(
+    service: MethodRouter<App>,
+    id: &'static str,
+    statuses: BTreeSet<u16>,
+) -> MethodRouter<App> {
+    let statuses = Arc::new(statuses);
+    service.layer(middleware::from_fn(move |request: Request, next: Next| {
+        let statuses = statuses.clone();
+        async move {
+            let response: Response = next.run(request).await;
+            let status = response.status().as_u16();
+            if statuses.contains(&status) {
+                return response;
+            }
+            let cause = format!("{id} answered {status}, which its description lacks");
+            Problem::internal(&cause).into_response()
+        }
+    }))
 }

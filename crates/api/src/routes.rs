@@ -2,6 +2,8 @@
 
 pub(crate) mod batch_files;
 pub(crate) mod batches;
+pub(crate) mod checkin;
+pub(crate) mod description;
 pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod limits;
@@ -15,9 +17,7 @@ pub(crate) mod ticket_keys;
 pub(crate) mod tickets;
 pub(crate) mod verify;
 
-use http::StatusCode;
-
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::query::{FromQuery, Query};
 
 /// Records on a page of a list, unless the request says otherwise.
@@ -37,14 +37,18 @@ pub(crate) struct Paging {
 
 impl FromQuery for Paging {
     fn from_query(query: &mut Query) -> Self {
-        // A larger limit means the largest page.
-        Self { limit: query.whole("limit", 1..=u32::MAX), after: query.text("after") }
+        let limit = "Records on the page (100); more than 1,000 means 1,000.";
+        let after = "`next` of the page before.";
+        Self {
+            limit: query.about(limit).whole("limit", 1..=u32::MAX),
+            after: query.about(after).text("after"),
+        }
     }
 }
 
 /// 400 for a parameter of the query.
 fn invalid_param(name: &str) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, format!("{name} in the query is not valid"))
+    Problem::new(Code::InvalidQuery, format!("{name} in the query is not valid"))
 }
 
 impl Paging {

@@ -1,8 +1,8 @@
 //! Whether records and PDFs can be written, for `GET /ready`.
 //!
 //! The check writes, because a full disk can still be read. Anybody may ask `/ready`, so one check serves all
-//! requests of a second, and no second check begins while one runs: a mount that hangs holds one thread, not
-//! one for each request.
+//! requests of five seconds, and no second check begins while one runs: a mount that hangs holds one thread, not
+//! one for each request. A failure is looked at again after a second, so that balancers soon see its end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,8 +12,10 @@ use stampede_ticketing::Ticketing;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::timeout;
 
-/// How long a result is used.
-const FRESH: Duration = Duration::from_secs(1);
+/// How long it is believed that all can be written.
+const FRESH: Duration = Duration::from_secs(5);
+/// How long a failure is believed.
+const FAILURE_STANDS: Duration = Duration::from_secs(1);
 
 /// What cannot be written, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +27,14 @@ pub(crate) struct StorageState {
 /// The last check. Cheap to clone; all clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct StorageCheck(Arc<Mutex<Option<(Instant, StorageState)>>>);
+
+impl StorageState {
+    /// Whether the state of so long ago is still used.
+    fn is_fresh(&self, age: Duration) -> bool {
+        let is_well = self.database.is_ok() && self.files.is_ok();
+        age < if is_well { FRESH } else { FAILURE_STANDS }
+    }
+}
 
 impl StorageCheck {
     /// The state of a moment ago. A storage that does not answer within `patience` is down.
@@ -54,7 +64,7 @@ async fn look(
     ticketing: Ticketing,
 ) -> StorageState {
     if let Some((at, state)) = &*last
-        && at.elapsed() < FRESH
+        && state.is_fresh(at.elapsed())
     {
         return state.clone();
     }
@@ -62,4 +72,21 @@ async fn look(
     let state = StorageState { database: database.map_err(|error| error.to_string()), files };
     *last = Some((Instant::now(), state.clone()));
     state
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_works_is_believed_for_some_seconds_and_a_failure_for_one() {
+        let full = || Err("the disk is full".to_owned());
+        for (database, files, seconds) in
+            [(Ok(()), Ok(()), 4), (full(), Ok(()), 0), (Ok(()), full(), 0)]
+        {
+            let state = StorageState { database, files };
+            assert!(state.is_fresh(Duration::from_secs(seconds)), "{state:?}");
+            assert!(!state.is_fresh(Duration::from_secs(seconds + 1)), "{state:?}");
+        }
+    }
 }

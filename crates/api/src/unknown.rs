@@ -1,8 +1,6 @@
 //! Messages about unknown names: most likely typos, so the closest known name is offered.
 
-use http::StatusCode;
-
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 
 /// Names longer than this are shown cut, and resemble nothing.
 const LONGEST: usize = 40;
@@ -25,7 +23,7 @@ pub(crate) fn no_such_action(action: &str, known: &[&str]) -> Problem {
         known => known.join(", "),
     };
     let detail = format!("no such action {:?}; use {known}", shown(action));
-    Problem::new(StatusCode::NOT_FOUND, detail)
+    Problem::new(Code::NotFound, detail)
 }
 
 /// The known name that was most likely meant.

@@ -3,6 +3,7 @@
 //! | file | measures |
 //! |---|---|
 //! | `tickets.rs` | from order to ready PDFs, through a whole server |
+//! | `redeem.rs` | tickets redeemed at the door, over HTTP |
 //! | `idle.rs` | CPU and memory of a node that has nothing to do |
 //! | `render.rs` | CPU for one ticket: stamped, typeset, and made by other programs |
 //! | `engine.rs` | the embedded engine beside redis-server |
@@ -21,6 +22,7 @@ mod idle;
 mod local;
 mod processes;
 mod queue;
+mod redeem;
 mod render;
 mod server;
 mod tickets;
@@ -33,6 +35,7 @@ use clap::Subcommand;
 pub use self::engine::{BenchEngine, Fsync};
 pub use self::idle::BenchIdle;
 pub use self::queue::BenchQueue;
+pub use self::redeem::BenchRedeem;
 pub use self::render::BenchRender;
 pub use self::tickets::BenchTickets;
 
@@ -41,6 +44,8 @@ pub use self::tickets::BenchTickets;
 pub enum Bench {
     /// From order to ready PDFs, through a server that it starts in a temporary folder
     Tickets(BenchTickets),
+    /// Tickets redeemed at the door over HTTP: redeems a second, latency, and what limits them
+    Redeem(BenchRedeem),
     /// CPU time and memory of a node that has nothing to do
     Idle(BenchIdle),
     /// CPU time of one ticket: stamped, typeset, and made by other programs that are installed
@@ -57,6 +62,7 @@ impl Bench {
         // Boxed: compiled here, and not in the crate of the command line.
         match self {
             Self::Tickets(options) => Box::pin(tickets::run(options)),
+            Self::Redeem(options) => Box::pin(redeem::run(options)),
             Self::Idle(options) => Box::pin(idle::run(options)),
             Self::Render(options) => Box::pin(render::run(options)),
             Self::Engine(options) => Box::pin(engine::run(options)),

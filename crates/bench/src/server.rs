@@ -1,6 +1,7 @@
 //! A whole server to be measured: the running program as `serve`, in a temporary folder, with the
 //! embedded engine and SQLite.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -29,12 +30,19 @@ pub(crate) struct Server {
     child: Child,
     /// A client with an administrator's key.
     pub(crate) client: Client,
+    /// The port of its API.
+    pub(crate) port: u16,
     folder: tempfile::TempDir,
 }
 
 impl Server {
     /// Starts a server and waits until it is ready.
     pub(crate) async fn start(size: Size) -> Result<Self> {
+        Self::start_with(size, &[]).await
+    }
+
+    /// Starts a server with further settings and waits until it is ready.
+    pub(crate) async fn start_with(size: Size, settings: &[(&str, &str)]) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("stampede-bench-").tempdir()?;
         let (port, key) = (free_port()?, hex::encode(rand::random::<[u8; 16]>()));
         let mut command = Command::new(std::env::current_exe()?);
@@ -54,9 +62,10 @@ impl Server {
         if let Some(slots) = size.slots {
             command.env("JOB_CONCURRENCY", slots.to_string());
         }
+        command.envs(settings.iter().copied());
         let child = command.spawn()?;
         let client = Client::new(&format!("http://127.0.0.1:{port}"), &key)?;
-        let mut server = Self { child, client, folder };
+        let mut server = Self { child, client, port, folder };
         server.ready().await?;
         Ok(server)
     }
@@ -81,6 +90,11 @@ impl Server {
         let url =
             std::fs::read_to_string(file).context("the engine has not written its address")?;
         Ok(Broker::connect(&stampede_broker::Config::new(url)).await?)
+    }
+
+    /// Its data directory.
+    pub(crate) fn data_dir(&self) -> &Path {
+        self.folder.path()
     }
 
     /// The process id; worker processes are below it.

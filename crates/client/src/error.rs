@@ -77,20 +77,22 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
+    use stampede_wire::problem::Code;
+
     use super::*;
 
     #[test]
     fn a_refusal_is_told_in_the_servers_words() {
-        let refused = |status: u16, title: &str, detail: &str| Error::Refused {
-            status,
-            problem: Box::new(Problem::new(status, title, detail.to_owned())),
+        let refused = |code: Code, title: &str, detail: &str| Error::Refused {
+            status: code.status(),
+            problem: Box::new(Problem::new(code, title, detail.to_owned())),
         };
-        let missing = refused(404, "Not Found", "Event not found");
+        let missing = refused(Code::NotFound, "Not Found", "Event not found");
         assert_eq!(
             (missing.to_string().as_str(), missing.status()),
             ("Event not found", Some(404))
         );
-        let forbidden = refused(403, "Forbidden", "Access denied").to_string();
+        let forbidden = refused(Code::Forbidden, "Forbidden", "Access denied").to_string();
         assert_eq!(forbidden, "Access denied; is it the key of somebody who may do this?");
     }
 }

@@ -3,6 +3,7 @@
 //! | file | rooms |
 //! |---|---|
 //! | `ticketing.rs` | events, orders, tickets, batches, templates |
+//! | `checkin.rs` | devices of the check-in |
 //! | `queues.rs` | queues, jobs, dead letters, schedules, limits, breakers |
 //! | `cluster.rs` | nodes, the cluster, scaling history, health |
 //! | `sample.rs` | an event and guests for demonstrations |
@@ -10,6 +11,7 @@
 //! Answers are structs of `stampede_wire`; a refusal is an [`Error`] with the server's problem. This crate must never
 //! know how the server does its work.
 
+mod checkin;
 mod cluster;
 mod error;
 mod queues;

@@ -217,13 +217,20 @@ pub(crate) fn replay(db: &mut Db, record: &Bytes) -> std::result::Result<(), Mal
     let mut reply = Reply::new(Protocol::Resp2);
     for effect in effects::decode(record) {
         let (index, args) = effect?;
-        if !db.select(index) {
+        // An effect of a newer version must not be dropped silently.
+        let is_known = args.first().is_some_and(|name| is_effect(name));
+        if !is_known || !db.select(index) {
             return Err(Malformed);
         }
         apply(db, &args, &mut reply);
         reply.take();
     }
     Ok(())
+}
+
+/// Whether a record or a dump may hold a command of this name.
+pub(crate) fn is_effect(name: &[u8]) -> bool {
+    group_effects::is_effect(name) || find(name).is_some_and(|command| command.flags.has(WRITE))
 }
 
 /// Runs one command of a record or of a dump: any command, or one that only the journal has.

@@ -26,6 +26,8 @@
 //!   At the limit [`State::Busy`] asks the executor to hold write commands and serve reads until it is
 //!   `Ready` again; if the disk takes nothing for `stall_limit` it becomes [`State::Refusing`]. `append`
 //!   itself never turns a record away for this, since its effects have already happened.
+//! - **A disk that does not answer**: a `write(2)` (under `always` also a sync) of more than `stall_limit` makes the state
+//!   [`State::Refusing`] until it returns.
 //! - **A write that fails** (`ENOSPC`, `EIO`): the record stays queued, the writer's thread retries, and the state is
 //!   [`State::Refusing`] meanwhile. The reply is held: `server/connection.rs` says for how long.
 //! - **Group commit**: what is appended during one fdatasync is the next batch.
@@ -65,7 +67,7 @@ mod snapshot;
 mod writer;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{
     fmt,
@@ -80,6 +82,7 @@ use std::{
 
 pub(crate) use self::{
     compaction::{Compaction, Progress, should_compact},
+    disk::Disk,
     error::BoxError,
     frame::MAX_RECORD,
     recover::{Replayed, Visit},
@@ -93,7 +96,7 @@ pub use self::{
     salvage::{Gap, Missing},
 };
 use self::{
-    disk::{Disk, Lock, RealDisk},
+    disk::{Lock, RealDisk},
     error::io_error,
     shared::Shared,
     writer::Writer,
@@ -165,7 +168,8 @@ pub struct Config {
     pub fsync: Fsync,
     /// The number of bytes that may wait in memory for the disk.
     pub memory_limit: usize,
-    /// With memory at its limit, how long the disk may make no progress before writes are refused.
+    /// How long the disk may make no progress, while memory is at its limit or replies wait for the disk, before
+    /// writes are refused.
     pub stall_limit: Duration,
 }
 
@@ -252,11 +256,15 @@ impl Journal {
         visit: Visit<'_>,
     ) -> Result<(Self, Opened), Error> {
         let lock = recover::lock(&*disk)?;
-        let manifest = recover::manifest_or_first(&*disk)?;
+        let (manifest, version) = recover::manifest_or_first(&*disk)?;
         let limit = config.memory_limit.max(DEFAULT_MEMORY) as u64;
         let scan = recover::scan(&*disk, &manifest, limit, visit)?;
         if let Some(damage) = scan.contents.damage {
             return Err(damage.into());
+        }
+        if version < frame::VERSION {
+            // Before the first record that an older program would drop.
+            recover::install(&*disk, &manifest)?;
         }
         let numbers = Arc::new(AtomicU64::new(0));
         let (log, contents) =
@@ -297,7 +305,7 @@ impl Journal {
         self.shared.append(record)
     }
 
-    /// Whether a write command may run. Ask before each; the check costs two atomic loads.
+    /// Whether a write command may run. Ask before each; the check costs three atomic loads.
     pub(crate) fn state(&self) -> State {
         self.shared.state()
     }
@@ -369,6 +377,23 @@ impl Watch {
         self.shared.write_out();
     }
 
+    /// Leaves appended records to the writer's thread: for a thread that must not wait for the disk.
+    pub(crate) fn leave_to_writer(&self) {
+        if self.has_unwritten() {
+            self.shared.call_writer();
+        }
+    }
+
+    /// How long the disk has worked on something that replies wait for; `None` while it does not.
+    pub(crate) fn disk_busy_for(&self) -> Option<Duration> {
+        self.shared.disk_busy_for()
+    }
+
+    /// Whether the kernel does not have all appended records yet.
+    pub(crate) fn has_unwritten(&self) -> bool {
+        self.shared.written() < self.shared.appended()
+    }
+
     /// The last record that survives the death of this process.
     pub(crate) fn written(&self) -> Position {
         self.shared.written()
@@ -382,6 +407,12 @@ impl Watch {
     /// Whether a write command may run.
     pub(crate) fn state(&self) -> State {
         self.shared.state()
+    }
+
+    /// Makes the append after so many others fail.
+    #[cfg(test)]
+    pub(crate) fn fail_append_after(&self, others: u64) {
+        self.shared.failing_append.store(self.shared.appended().0 + others + 1, Ordering::SeqCst);
     }
 
     /// The journal's figures.

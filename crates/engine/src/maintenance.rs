@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use crate::command::{self, WRITE};
+use crate::command;
 use crate::db::{DATABASES, effects};
 use crate::journal::{self, RepairRule, Repaired};
 
@@ -25,11 +25,8 @@ pub fn repair_journal(dir: &Path, rule: RepairRule) -> Result<Repaired, journal:
 /// The key that a snapshot item makes, without control characters; `None` if the bytes are not an item.
 fn key_of(item: &[u8]) -> Option<String> {
     let (db, args) = effects::decode(&Bytes::copy_from_slice(item)).next()?.ok()?;
-    let name = args.first()?;
-    // Consumer groups have commands that only the journal has.
-    let writes = name.starts_with(b"XGROUP.")
-        || command::find(name).is_some_and(|command| command.flags.has(WRITE));
-    let key = args.get(1).filter(|_| db < DATABASES && writes)?;
+    let is_effect = command::is_effect(args.first()?);
+    let key = args.get(1).filter(|_| db < DATABASES && is_effect)?;
     let key = String::from_utf8_lossy(key).escape_debug().to_string();
     Some(if db == 0 { key } else { format!("{key} (database {db})") })
 }

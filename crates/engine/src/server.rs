@@ -46,6 +46,9 @@ mod stats;
 mod transaction;
 mod watchdog;
 
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -73,12 +76,8 @@ pub(crate) const VERSION: &str = "7.2.4";
 /// Stack size of the engine's threads: Lua scripts nest deeply in C.
 const STACK_BYTES: usize = 8 << 20;
 
-/// How long a script that has not written may still run after the server was asked to stop. Ordinary scripts end by
-/// themselves: one that is killed fails, and its caller takes a job that is done for one that is not.
-const SCRIPT_PATIENCE: Duration = Duration::from_secs(1);
-/// How long a script that has written may still run after the server was asked to stop: ending it keeps half of its
-/// effects.
-const SCRIPT_GRACE: Duration = Duration::from_secs(3);
+/// How long a script that has written may run on after its patience is over: ending it keeps half of its effects.
+const SCRIPT_GRACE: Duration = Duration::from_secs(2);
 
 /// Called on `SHUTDOWN`: the program that embeds the engine decides what to do.
 pub(crate) type OnShutdown = Arc<dyn Fn() + Send + Sync>;
@@ -105,6 +104,9 @@ pub struct Config {
     pub busy_threshold: Duration,
     /// After this time a script that has not written is stopped.
     pub script_time: Duration,
+    /// How long a script that has not written may still run after the server was asked to stop. Ordinary scripts end by
+    /// themselves: one that is killed fails, and its caller takes a job that is done for one that is not.
+    pub script_patience: Duration,
     /// The memory limit of the Lua VM, in bytes.
     pub script_memory: usize,
     /// Allows `DEBUG SLEEP`; for tests.
@@ -112,6 +114,9 @@ pub struct Config {
     /// The size limit of what one command, script or transaction writes to the journal; smaller for
     /// tests.
     pub max_record: usize,
+    /// The disk of the journal, instead of a directory.
+    #[cfg(test)]
+    pub(crate) disk: Option<Arc<dyn journal::Disk>>,
     /// Called on `SHUTDOWN`; without it, `SHUTDOWN` is refused.
     pub on_shutdown: Option<OnShutdown>,
     /// Called with the reason when the server stops because of an internal failure.
@@ -132,12 +137,40 @@ impl Default for Config {
             io_threads: (cores / 2).clamp(1, 4),
             busy_threshold: Duration::from_secs(5),
             script_time: Duration::from_secs(30),
+            script_patience: Duration::from_secs(1),
             script_memory: 256 << 20,
             allow_debug: false,
             max_record: journal::MAX_RECORD,
+            #[cfg(test)]
+            disk: None,
             on_shutdown: None,
             on_failure: None,
         }
+    }
+}
+
+impl Config {
+    #[cfg(not(test))]
+    fn has_journal(&self) -> bool {
+        self.dir.is_some()
+    }
+
+    #[cfg(test)]
+    fn has_journal(&self) -> bool {
+        self.dir.is_some() || self.disk.is_some()
+    }
+
+    fn open_journal(
+        &self,
+        observer: journal::Observer,
+        visit: journal::Visit<'_>,
+    ) -> Result<(Journal, Opened), journal::Error> {
+        #[cfg(test)]
+        if let Some(disk) = &self.disk {
+            return Journal::open_on(disk.clone(), &self.journal, Some(observer), visit);
+        }
+        let dir = self.dir.as_deref().unwrap_or(Path::new("."));
+        Journal::open(dir, &self.journal, Some(observer), visit)
     }
 }
 
@@ -175,6 +208,7 @@ pub struct Server {
     bound: Bound,
     opened: Option<Opened>,
     replay_time: Duration,
+    script_patience: Duration,
 }
 
 impl fmt::Debug for Server {
@@ -191,7 +225,7 @@ impl Server {
         counters.max_clients.store(raise_file_limit(config.max_clients), Ordering::Relaxed);
         let busy_ms = config.busy_threshold.as_millis() as u64;
         counters.busy_threshold_ms.store(busy_ms, Ordering::Relaxed);
-        let always = config.dir.is_some() && config.journal.fsync == Fsync::Always;
+        let always = config.has_journal() && config.journal.fsync == Fsync::Always;
         counters.waits_for_sync.store(always, Ordering::Relaxed);
         let polls: Vec<Poll> =
             (0..config.io_threads.max(1)).map(|_| Poll::new()).collect::<io::Result<_>>()?;
@@ -222,7 +256,8 @@ impl Server {
         for (poll, loop_queue) in polls.into_iter().zip(loop_queues) {
             // The first loop accepts for all loops.
             let state = LoopState::new(poll, listeners.take().unwrap_or_default())?;
-            loops.push(Loop { state: Mutex::new(state), loop_queue });
+            let writes_out = AtomicBool::new(false);
+            loops.push(Loop { state: Mutex::new(state), loop_queue, writes_out });
         }
         let shared = Arc::new(Shared {
             executor: parking_lot::Mutex::new(executor),
@@ -237,7 +272,9 @@ impl Server {
             last_client: AtomicU64::new(0),
             next_loop_index: AtomicUsize::new(0),
         });
-        let mut server = Self { shared, threads: Vec::new(), bound, opened, replay_time };
+        let script_patience = config.script_patience;
+        let threads = Vec::new();
+        let mut server = Self { shared, threads, bound, opened, replay_time, script_patience };
         server.spawn(own, watchdogs)?;
         Ok(server)
     }
@@ -257,15 +294,6 @@ impl Server {
     }
 
     fn thread(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        /// Reports a panic of its thread: the state behind a poisoned lock cannot be trusted.
-        struct PanicReport(Arc<Shared>);
-        impl Drop for PanicReport {
-            fn drop(&mut self) {
-                if thread::panicking() {
-                    self.0.fail("a thread of the engine panicked");
-                }
-            }
-        }
         let report = PanicReport(self.shared.clone());
         let spawned =
             thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || {
@@ -307,10 +335,10 @@ impl Server {
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
             while !thread.is_finished() {
-                if asked.elapsed() > SCRIPT_PATIENCE {
+                if asked.elapsed() > self.script_patience {
                     let _ = self.shared.interrupt.kill();
                 }
-                if asked.elapsed() > SCRIPT_GRACE {
+                if asked.elapsed() > self.script_patience + SCRIPT_GRACE {
                     self.shared.interrupt.close();
                 }
                 thread::sleep(Duration::from_millis(1));
@@ -337,6 +365,17 @@ impl Drop for Server {
     }
 }
 
+/// Reports a panic of its thread: the state behind a poisoned lock cannot be trusted.
+struct PanicReport(Arc<Shared>);
+
+impl Drop for PanicReport {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.fail("a thread of the engine panicked");
+        }
+    }
+}
+
 fn loop_queues(polls: &[Poll]) -> io::Result<Vec<Arc<LoopQueue>>> {
     let make = |(index, poll): (usize, &Poll)| {
         Ok(Arc::new(LoopQueue::new(index, Waker::new(poll.registry(), WAKE)?)))
@@ -352,7 +391,9 @@ fn open(
 ) -> Result<(Db, Option<Journal>, Option<Opened>), journal::Error> {
     let mut db = Db::new();
     db.effects().pause();
-    let Some(dir) = &config.dir else { return Ok((db, None, None)) };
+    if !config.has_journal() {
+        return Ok((db, None, None));
+    }
     let observer = Arc::new(move |event: Event| {
         if let Event::State(state) = &event
             && !counters.closing.load(Ordering::Relaxed)
@@ -367,7 +408,7 @@ fn open(
         }
     });
     let visit = &mut |replayed: journal::Replayed<'_>| compaction::apply(&mut db, replayed);
-    let (journal, opened) = Journal::open(dir, &config.journal, Some(observer), visit)?;
+    let (journal, opened) = config.open_journal(observer, visit)?;
     db.effects().resume();
     db.effects().set_limit(config.max_record.min(journal::MAX_RECORD));
     Ok((db, Some(journal), Some(opened)))

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::Path;
 
+/// `EIO`: the device failed.
+const INPUT_OUTPUT_ERROR: i32 = 5;
+
 /// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -30,10 +33,13 @@ impl Error {
         matches!(self, Self::Unusable { .. } | Self::Storage(_))
     }
 
-    /// Returns whether the storage has no room left.
-    pub fn is_full(&self) -> bool {
+    /// Returns whether the disk has no room left or its device fails. Neither is a mistake in the settings, so the
+    /// same call may succeed later.
+    pub fn is_of_disk(&self) -> bool {
         let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-        self.system_error().is_some_and(|error| full.contains(&error.kind()))
+        self.system_error().is_some_and(|error| {
+            full.contains(&error.kind()) || error.raw_os_error() == Some(INPUT_OUTPUT_ERROR)
+        })
     }
 
     /// The reason without paths, for people who must not learn them.

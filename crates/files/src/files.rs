@@ -21,8 +21,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Opens a folder and proves that it can be written to. A folder on a full disk is opened too: its files can
-    /// be read, and there may be room again before the first file is written.
+    /// Opens a folder and proves that it can be written to. A folder on a disk that is full or fails is opened
+    /// too: its files can be read, and the disk may be well again before the first file is written.
     pub async fn open(config: &Config) -> Result<Self, Error> {
         let unusable = |reason: &dyn Display| Error::unusable_folder(&config.root, reason);
         tokio::fs::create_dir_all(&config.root).await.map_err(|e| unusable(&e))?;
@@ -32,7 +32,7 @@ impl Files {
             .with_fsync(config.durability == Durability::SyncEach);
         let files = Self::on(Arc::new(storage), PublicBase::Folder(root));
         match files.probe().await {
-            Err(error) if !error.is_full() => Err(unusable(&error)),
+            Err(error) if !error.is_of_disk() => Err(unusable(&error)),
             _ => Ok(files),
         }
     }

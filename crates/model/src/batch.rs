@@ -1,5 +1,6 @@
 //! A batch: the tickets of one order, counted.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{BatchId, EventId, Timestamp};
@@ -30,8 +31,9 @@ pub struct Batch {
 }
 
 /// Where a batch stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "BatchState")]
 pub enum BatchStatus {
     /// Some tickets are still to be made.
     Processing,

@@ -2,11 +2,13 @@
 
 mod dates;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
 use jiff::tz::{TimeZone, TimeZoneDatabase};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::{Currency, EventId, Lang, TemplateChoice, Timestamp};
@@ -70,7 +72,7 @@ pub fn time_zone(name: &str) -> Option<TimeZone> {
 }
 
 /// The two colours of the gradient on a ticket; the defaults are those of seed 000.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Branding {
     /// Where the gradient begins.
     pub primary: HexColor,
@@ -103,6 +105,20 @@ impl FromStr for HexColor {
             .and_then(|digits| hex::decode_to_slice(digits, &mut rgb).ok())
             .map(|()| Self(rgb))
             .ok_or("must be a colour such as #667eea")
+    }
+}
+
+impl JsonSchema for HexColor {
+    fn schema_name() -> Cow<'static, str> {
+        "HexColor".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^#[0-9a-fA-F]{6}$", "examples": ["#667eea"] })
     }
 }
 

@@ -1,8 +1,10 @@
 //! Ids: UUIDv7, so that they sort by the time they were made, each kind its own type.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -37,6 +39,20 @@ macro_rules! id {
             /// Makes a fresh id; ids made later sort after ids made earlier by the same process.
             pub fn generate() -> Self {
                 Self(Uuid::now_v7())
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "format": "uuid" })
             }
         }
 
@@ -87,9 +103,33 @@ id!(
     KeyId
 );
 id!(
+    /// Names a check-in list. The built-in list of an event has the event's id.
+    ListId
+);
+id!(
+    /// Names a gate of an event.
+    GateId
+);
+id!(
+    /// Names one scan in the log of an event.
+    ScanId
+);
+id!(
     /// Names one internal error: the client is told the id, the log has the error under it.
     ErrorId
 );
+
+impl ListId {
+    /// The built-in list of an event.
+    pub fn main_of(event: EventId) -> Self {
+        Self(event.0)
+    }
+
+    /// Whether this is the built-in list of that event.
+    pub fn is_main_of(self, event: EventId) -> bool {
+        self == Self::main_of(event)
+    }
+}
 
 #[cfg(test)]
 mod tests {

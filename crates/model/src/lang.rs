@@ -1,8 +1,10 @@
 //! Languages, as BCP 47 writes them: `de`, `pt-BR`, `zh-Hant-TW`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 /// A language, if need be with a script and a region. There is one spelling of each.
@@ -66,6 +68,21 @@ impl FromStr for Lang {
 impl fmt::Display for Lang {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.tag)
+    }
+}
+
+impl JsonSchema for Lang {
+    fn schema_name() -> Cow<'static, str> {
+        "Lang".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let pattern = "^[A-Za-z]{2,3}(-[A-Za-z]{4})?(-([A-Za-z]{2}|[0-9]{3}))?$";
+        json_schema!({ "type": "string", "pattern": pattern, "examples": ["de", "pt-BR"] })
     }
 }
 

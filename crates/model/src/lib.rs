@@ -6,6 +6,7 @@
 
 mod access;
 mod batch;
+mod check_in;
 mod diagnostic;
 mod document;
 mod event;
@@ -18,12 +19,18 @@ mod text;
 mod ticket;
 mod token;
 
-pub use access::{KeyHash, Principal, Role};
+pub use access::{EVERYBODY, KeyHash, Principal, Role, Scope};
 pub use batch::{Batch, BatchStatus};
+pub use check_in::{
+    Admission, AdmissionRules, CheckInList, Gate, Occasion, Presented, ScanKind, ScanResult,
+    UNDO_PERIOD, decide,
+};
 pub use diagnostic::{Diagnostic, Severity};
 pub use document::{Fingerprint, TicketDocument};
 pub use event::{Branding, Event, EventDetails, HexColor, time_zone};
-pub use id::{BatchId, ErrorId, EventId, KeyId, ParseIdError, TemplateId, TicketId};
+pub use id::{
+    BatchId, ErrorId, EventId, GateId, KeyId, ListId, ParseIdError, ScanId, TemplateId, TicketId,
+};
 pub use lang::Lang;
 pub use money::{Currency, Money, MoneyError};
 pub use printable::Printable;
@@ -32,7 +39,7 @@ pub use template::{
 };
 pub use text::{Limit, TextError, check_email, check_text};
 pub use ticket::{Holder, Idempotency, Order, Pdf, Ticket, TicketStatus};
-pub use token::{Claims, KeyRing, KeyRingError, PublicKey, Refusal, Signer, Token};
+pub use token::{Claims, KeyRing, KeyRingError, PublicKey, Refusal, Signed, Signer, Token};
 
 /// A moment in time; stored and sent with millisecond precision.
 pub use jiff::Timestamp;

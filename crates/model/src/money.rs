@@ -1,9 +1,11 @@
 //! Money: an exact decimal amount with its currency. Never a float.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use rust_decimal::Decimal;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// Largest amount a price may have; it keeps every ticket's price printable.
@@ -61,6 +63,20 @@ impl FromStr for Currency {
 
     fn from_str(code: &str) -> Result<Self, MoneyError> {
         iso_currency::Currency::from_code(code).map(Self).ok_or(MoneyError::UnknownCurrency)
+    }
+}
+
+impl JsonSchema for Currency {
+    fn schema_name() -> Cow<'static, str> {
+        "Currency".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[A-Z]{3}$", "examples": ["EUR"] })
     }
 }
 

@@ -9,13 +9,14 @@
 //!         └ (never left) void ◀── PATCH ────────┘ from any state
 //! ```
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{BatchId, EventId, Money, TicketId, Timestamp};
 
 /// Where a ticket stands. The words are those of seed 000.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TicketStatus {
     /// Ordered, its PDF is not made yet (or has to be made anew).

@@ -19,7 +19,7 @@
 //! characters and signatures that are not canonical are refused.
 //!
 //! A [`Token`] has been read but not believed: it only tells which keys to ask for. What it claims
-//! comes out of [`Token::verify`] and nowhere else. This file knows no database: whether the ticket
+//! comes out of [`Token::verify`] and [`Token::signed_by`] and nowhere else. This file knows no database: whether the ticket
 //! was withdrawn or replaced by a newer generation is the store's to say.
 
 mod base32;
@@ -28,6 +28,7 @@ mod keys;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::EventId;
@@ -44,7 +45,7 @@ const CLAIMS: usize = 29;
 const LENGTH: usize = CLAIMS + 64;
 
 /// What a token says of a ticket; from a token, only after its signature was checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Claims {
     /// The event it admits to.
     pub event: EventId,
@@ -55,6 +56,15 @@ pub struct Claims {
     pub serial: u32,
     /// Counts how often the ticket was issued anew; only the latest admits.
     pub generation: u32,
+}
+
+/// What a token with a right signature says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signed {
+    /// The claims.
+    pub claims: Claims,
+    /// Whether the key that signed it was revoked when the key ring was read.
+    pub key_is_revoked: bool,
 }
 
 /// Why a token is not accepted. The words are part of the API.
@@ -130,6 +140,13 @@ impl Token {
 
     /// What it says, provided that one of these keys signed exactly that and is still trusted.
     pub fn verify(&self, ring: &KeyRing) -> Result<Claims, Refusal> {
+        let signed = self.signed_by(ring)?;
+        if signed.key_is_revoked { Err(Refusal::RevokedKey) } else { Ok(signed.claims) }
+    }
+
+    /// What it says, provided that one of these keys signed exactly that, even if the key is not trusted any
+    /// more. For callers who look up by themselves which keys are revoked.
+    pub fn signed_by(&self, ring: &KeyRing) -> Result<Signed, Refusal> {
         if self.claims.event != ring.event() {
             return Err(Refusal::ForeignEvent);
         }
@@ -137,10 +154,7 @@ impl Token {
         if !key.signed(&message(&self.claims), &self.signature) {
             return Err(Refusal::Forged);
         }
-        if key.is_revoked() {
-            return Err(Refusal::RevokedKey);
-        }
-        Ok(self.claims)
+        Ok(Signed { claims: self.claims, key_is_revoked: key.is_revoked() })
     }
 
     fn from_bytes(bytes: &[u8; LENGTH]) -> Result<Self, Refusal> {

@@ -4,7 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 use stampede_model::{Diagnostic, Event, TemplateFiles, TicketDocument};
-use stampede_render::compiled::{Stamped, Typeset};
+use stampede_render::compiled::Typeset;
+use stampede_render::{Continuation, Piece};
 
 use crate::Error;
 
@@ -44,6 +45,15 @@ pub struct Picture {
     pub dpi: f32,
 }
 
+/// The template of tickets that are merged.
+#[derive(Clone, Copy)]
+pub enum MergeSource<'a> {
+    /// The output of the compiler for a template that is stamped.
+    Stamped(&'a [u8]),
+    /// A template that is typeset, ticket by ticket.
+    Typeset(&'a Typeset),
+}
+
 /// Compiles and typesets templates. Templates are code of organisers, so this happens in other processes,
 /// within limits of time and memory.
 pub trait Compiler: Send + Sync + 'static {
@@ -75,12 +85,13 @@ pub trait Compiler: Send + Sync + 'static {
         document: &'a TicketDocument,
     ) -> Answer<'a, Vec<u8>>;
 
-    /// A ticket of a template that cannot be stamped, in a form that can be merged with others.
-    fn typeset_static<'a>(
+    /// The next piece of a merged PDF, with these tickets, in another process within limits of time and memory.
+    fn merge<'a>(
         &'a self,
-        template: &'a Typeset,
-        document: &'a TicketDocument,
-    ) -> Answer<'a, Box<Stamped>>;
+        source: MergeSource<'a>,
+        documents: &'a [TicketDocument],
+        after: &'a Continuation,
+    ) -> Answer<'a, Piece>;
 
     /// The PDF of a ticket, of a template that can be stamped, in another process within limits of time and
     /// memory. A compiler without such processes stamps in this one.

@@ -20,13 +20,14 @@ mod gate;
 mod merger;
 mod preflight;
 mod press;
+mod proven;
 mod ready;
 pub mod sample;
 
-pub use compiler::{Answer, Compiler, Design, Picture, Published, compile_for_author};
+pub use compiler::{Answer, Compiler, Design, MergeSource, Picture, Published, compile_for_author};
 pub use error::Error;
 pub use gate::Share;
 pub use merger::Merger;
 pub use preflight::{Warning, preflight};
-pub use press::{Found, Press};
+pub use press::{Found, Press, Room};
 pub use ready::Ready;

@@ -1,4 +1,7 @@
 //! Many tickets in one PDF, written piece by piece: the caller decides how fast it grows.
+//!
+//! Tickets of our templates are stamped in this process. Those of organisers are put into pieces by processes of the
+//! compiler, which have limits; this process copies their bytes.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -38,15 +41,23 @@ impl Merger {
         Self { merged: Merged::new(outlet.clone(), title), outlet }
     }
 
-    /// Adds the pages of one ticket.
+    /// Adds the pages of some tickets: [`Ready::merged_at_once`] at most.
     pub async fn add(
         &mut self,
         compiler: &dyn Compiler,
         ready: &Ready,
-        document: &TicketDocument,
+        documents: &[TicketDocument],
     ) -> Result<(), Error> {
-        let template = ready.stampable(compiler, document).await?;
-        with_values(document, |values| self.merged.add(&template, values)).map_err(failed)
+        let template = ready.prepared();
+        if let Some(template) = template.filter(|_| !ready.is_organisers()) {
+            return documents.iter().try_for_each(|document| {
+                with_values(document, |values| self.merged.add(template, values)).map_err(failed)
+            });
+        }
+        let template = template.map(|template| &**template);
+        let after = self.merged.continuation(template).map_err(failed)?;
+        let piece = ready.piece(compiler, documents, &after).await?;
+        self.merged.append(template, piece).map_err(failed)
     }
 
     /// The bytes that were written since the last call.

@@ -30,7 +30,7 @@ pub fn preflight(
     ready: &Ready,
     documents: impl Iterator<Item = TicketDocument>,
 ) -> Vec<(usize, Vec<Warning>)> {
-    let mut stamped = ready.prepared().map(stampede_render::Preflight::new);
+    let mut stamped = ready.prepared().map(|prepared| stampede_render::Preflight::new(prepared));
     let mut check = |document: &TicketDocument| match &mut stamped {
         Some(check) => {
             let found = with_values(document, |values| check.check(values));

@@ -1,7 +1,7 @@
 //! Finds the template of an event and compiles it, once for all processes.
 //!
 //! Work for organisers' templates at the compiler takes turns, fairly for each owner (`gate.rs`). PDFs that are stamped
-//! at the same time share [`ROOM`] bytes of memory.
+//! at the same time share [`ROOM`] bytes of memory: each claims what it needs, which is known once it is drawn.
 
 use std::sync::Arc;
 
@@ -12,9 +12,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::cache::Cache;
 use crate::gate::Gate;
+use crate::proven::Proven;
+use crate::ready::Ownership;
 use crate::{Compiler, Design, Error, Picture, Published, Ready, Share, compile_for_author};
 
-/// Memory in bytes for PDFs that are stamped at the same time; one that may take more is stamped alone.
+/// Memory in bytes for PDFs that are stamped at the same time; one that takes more is stamped alone.
 const ROOM: usize = 256 << 20;
 /// Room is given out in pieces of so many bytes.
 const PIECE: usize = 1 << 10;
@@ -33,7 +35,14 @@ struct Shared {
     design_hashes: Vec<String>,
     cache: Cache,
     gate: Arc<Gate>,
+    proven: Arc<Proven>,
     room: Arc<Semaphore>,
+}
+
+/// Memory that a PDF takes; free again when the value is dropped.
+pub struct Room {
+    #[expect(dead_code, reason = "given back when it is dropped")]
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Files of a template that are known from the start, with their hash.
@@ -64,6 +73,11 @@ impl Found<'_> {
         &self.revision
     }
 
+    /// Names the template together with the event that it is compiled for.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
     /// Whether the template belongs to an organiser, not to the operator or to the shipped designs.
     pub fn is_organisers(&self) -> bool {
         matches!(self.place, Place::Stored(_))
@@ -89,7 +103,8 @@ impl Press {
         let design_hashes = compiler.designs().iter().map(|design| design.files.hash()).collect();
         let (cache, gate) = (Cache::default(), Gate::new(Share::default()));
         let room = Arc::new(Semaphore::new(ROOM / PIECE));
-        let shared = Shared { store, compiler, default, design_hashes, cache, gate, room };
+        let proven = Arc::default();
+        let shared = Shared { store, compiler, default, design_hashes, cache, gate, proven, room };
         Self { shared: Arc::new(shared) }
     }
 
@@ -149,20 +164,19 @@ impl Press {
         revision: &str,
         key: &str,
     ) -> Result<Ready, Error> {
-        let owner: Option<Arc<str>> =
-            matches!(place, Place::Stored(_)).then(|| event.owner.as_str().into());
+        let owner = matches!(place, Place::Stored(_)).then(|| self.ownership(&event.owner, key));
         if let Some(kept) = self.kept(revision, key, owner.clone()).await? {
             return Ok(kept);
         }
         let files = self.files(place).await?;
         let turn = match &owner {
-            Some(owner) => Some(self.shared.gate.turn(owner).await),
+            Some(Ownership { owner, .. }) => Some(self.shared.gate.turn(owner).await),
             None => None,
         };
         let published = self.shared.compiler.compile(&files, event).await?;
         drop(turn);
         let store = &self.shared.store;
-        let ready = self.read(revision, published.blob.clone(), owner)?;
+        let ready = read(revision, published.blob.clone(), owner)?;
         let keeping = store.keep_compiled_template(key, &published.blob, Timestamp::now());
         if let Err(error) = keeping.await {
             // Other processes have to compile it again.
@@ -171,27 +185,38 @@ impl Press {
         Ok(ready)
     }
 
-    /// Reads the output of the compiler; without an owner it is a template of ours.
-    fn read(&self, revision: &str, blob: Vec<u8>, owner: Option<Arc<str>>) -> Result<Ready, Error> {
-        match owner {
-            Some(owner) => {
-                Ready::of_organiser(revision, blob, owner, Arc::clone(&self.shared.gate))
-            }
-            None => Ready::new(revision, &blob),
-        }
+    /// What the templates of an owner share; `key` names the template.
+    fn ownership(&self, owner: &str, key: &str) -> Ownership {
+        let (gate, proven) = (Arc::clone(&self.shared.gate), Arc::clone(&self.shared.proven));
+        Ownership { owner: owner.into(), gate, proven, key: key.into() }
     }
 
-    /// Waits for memory in which a ticket of this template can be stamped; it is free again when the value is
-    /// dropped. To be held as long as the PDF is.
-    pub async fn room(&self, ready: &Ready) -> Option<OwnedSemaphorePermit> {
-        let pieces = (ready.largest_ticket() / PIECE).clamp(1, ROOM / PIECE);
+    /// Waits for so many bytes of memory; all of it at most.
+    async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let pieces = bytes.div_ceil(PIECE).clamp(1, ROOM / PIECE);
         // The semaphore is never closed.
         Arc::clone(&self.shared.room).acquire_many_owned(pieces as u32).await.ok()
     }
 
-    /// The PDF of a ticket.
-    pub async fn pdf(&self, ready: &Ready, document: &TicketDocument) -> Result<Vec<u8>, Error> {
-        ready.pdf(self.compiler(), document).await
+    /// The PDF of a ticket. The memory of PDFs that are made at the same time has a limit: the value beside the PDF is to
+    /// be held as long as the PDF is.
+    pub async fn pdf(
+        &self,
+        ready: &Ready,
+        document: &TicketDocument,
+    ) -> Result<(Vec<u8>, Room), Error> {
+        let Some(drawn) = ready.draw(document)? else {
+            let pdf = ready.pdf_apart(self.compiler(), document).await?;
+            return Ok((pdf, Room { permit: None }));
+        };
+        let mut permit = self.room(drawn.memory).await;
+        let pdf = drawn.write();
+        // The rest was for the work.
+        let kept = permit.as_mut().and_then(|all| {
+            let pieces = pdf.len().div_ceil(PIECE).clamp(1, all.num_permits());
+            all.split(pieces)
+        });
+        Ok((pdf, Room { permit: kept }))
     }
 
     /// The PDF of a ticket of a template that may bring its process down: made in another one.
@@ -214,7 +239,9 @@ impl Press {
         let published = compile_for_author(&*self.shared.compiler, files, event).await?;
         drop(turn);
         let revision = self.revision(&files.hash());
-        let ready = self.read(&revision, published.blob.clone(), Some(owner))?;
+        // Named by nothing that is kept: what works as a preview is not proven for tickets.
+        let ownership = Ownership { proven: Arc::default(), ..self.ownership(&owner, &revision) };
+        let ready = read(&revision, published.blob.clone(), Some(ownership))?;
         Ok((published, ready))
     }
 
@@ -240,10 +267,10 @@ impl Press {
         &self,
         revision: &str,
         key: &str,
-        owner: Option<Arc<str>>,
+        owner: Option<Ownership>,
     ) -> Result<Option<Ready>, Error> {
         let Some(blob) = self.shared.store.compiled_template(key).await? else { return Ok(None) };
-        match self.read(revision, blob, owner) {
+        match read(revision, blob, owner) {
             Ok(ready) => Ok(Some(ready)),
             Err(error) => {
                 tracing::warn!(%error, key, "a compiled template in the store is damaged; compiling it again");
@@ -296,6 +323,14 @@ impl Press {
         revision.update([0]);
         revision.update(hash);
         hex::encode(&revision.finalize()[..16])
+    }
+}
+
+/// Reads the output of the compiler; without an owner it is a template of ours.
+fn read(revision: &str, blob: Vec<u8>, owner: Option<Ownership>) -> Result<Ready, Error> {
+    match owner {
+        Some(owner) => Ready::of_organiser(revision, blob, owner),
+        None => Ready::new(revision, &blob),
     }
 }
 

@@ -10,13 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use stampede_model::TicketDocument;
 use stampede_render::compiled::{Compiled, Typeset};
-use stampede_render::{Prepared, Stamper, Values};
+use stampede_render::{Continuation, Piece, Prepared, Stamper, Values};
 
 use crate::gate::{Gate, Turn};
-use crate::{Compiler, Error};
+use crate::proven::Proven;
+use crate::{Compiler, Error, MergeSource};
 
 /// Stampers kept for the next tickets.
 const KEPT_STAMPERS: usize = 8;
+/// Tickets in a piece of a merged PDF.
+const MERGED_AT_ONCE: usize = 100;
 
 /// A template, compiled for one event, with all that printing needs.
 pub struct Ready {
@@ -33,7 +36,23 @@ struct Organiser {
     /// The output of the compiler, for stamping in another process.
     blob: Box<[u8]>,
     /// A ticket was stamped, in a process with limits.
-    proven: AtomicBool,
+    is_proven: AtomicBool,
+    /// Remembers that when this value is gone.
+    proven: Arc<Proven>,
+    key: Arc<str>,
+}
+
+/// The owner of a template, and what its owners and tickets share.
+#[derive(Clone)]
+pub(crate) struct Ownership {
+    /// Whose turns its tickets take at the compiler.
+    pub(crate) owner: Arc<str>,
+    /// Turns at the compiler.
+    pub(crate) gate: Arc<Gate>,
+    /// The templates that are proven.
+    pub(crate) proven: Arc<Proven>,
+    /// The template's name among them.
+    pub(crate) key: Arc<str>,
 }
 
 enum Kind {
@@ -63,14 +82,14 @@ impl Ready {
     pub(crate) fn of_organiser(
         revision: &str,
         blob: Vec<u8>,
-        owner: Arc<str>,
-        gate: Arc<Gate>,
+        ownership: Ownership,
     ) -> Result<Self, Error> {
         let ready = Self::new(revision, &blob)?;
         // What is typeset always is in another process; the blob is not needed for that.
         let blob = if ready.slow_because().is_some() { Vec::new() } else { blob };
-        let proven = AtomicBool::new(false);
-        let organiser = Organiser { owner, gate, blob: blob.into(), proven };
+        let Ownership { owner, gate, proven, key } = ownership;
+        let is_proven = AtomicBool::new(proven.contains(&key));
+        let organiser = Organiser { owner, gate, blob: blob.into(), is_proven, proven, key };
         Ok(Self { organiser: Some(organiser), ..ready })
     }
 
@@ -95,14 +114,6 @@ impl Ready {
     /// Whether the next ticket is made in another process, which takes its time.
     pub fn is_apart(&self) -> bool {
         self.slow_because().is_some() || self.is_unproven()
-    }
-
-    /// Memory in bytes that one ticket may take in this process at most.
-    pub(crate) fn largest_ticket(&self) -> usize {
-        match &self.kind {
-            Kind::Stamped { prepared, .. } => prepared.largest_ticket(),
-            Kind::Typeset(_) => 0,
-        }
     }
 
     /// Its bytes in memory.
@@ -139,34 +150,55 @@ impl Ready {
             (Kind::Typeset(typeset), _) => compiler.typeset(typeset, document).await,
             (Kind::Stamped { .. }, Some(organiser)) => {
                 let pdf = compiler.stamp(&organiser.blob, document).await?;
-                organiser.proven.store(true, Ordering::Relaxed);
+                if !organiser.is_proven.swap(true, Ordering::Relaxed) {
+                    organiser.proven.insert(&organiser.key);
+                }
                 Ok(pdf)
             }
             (Kind::Stamped { prepared, stampers }, None) => stamped(prepared, stampers, document),
         }
     }
 
-    /// The template in a form that can be stamped; for a slow one, this one ticket with all values in
-    /// place.
-    pub(crate) async fn stampable(
-        &self,
-        compiler: &dyn Compiler,
-        document: &TicketDocument,
-    ) -> Result<Arc<Prepared>, Error> {
+    /// Draws a ticket that is stamped in this process; `None` if it is made in another one.
+    pub(crate) fn draw<'r>(
+        &'r self,
+        document: &'r TicketDocument,
+    ) -> Result<Option<Drawn<'r>>, Error> {
         match &self.kind {
-            Kind::Stamped { prepared, .. } => Ok(prepared.clone()),
-            Kind::Typeset(typeset) => {
-                let turn = self.turn().await;
-                let page = compiler.typeset_static(typeset, document).await?;
-                drop(turn);
-                let prepared = Prepared::new(*page);
-                Ok(Arc::new(prepared.map_err(|error| Error::Stamp(error.to_string()))?))
+            Kind::Stamped { prepared, stampers } if !self.is_unproven() => {
+                Drawn::new(prepared, stampers, document).map(Some)
             }
+            _ => Ok(None),
         }
     }
 
+    /// How many tickets are put into a piece of a merged PDF: of a template that is typeset, each takes its time.
+    pub fn merged_at_once(&self) -> usize {
+        if self.slow_because().is_some() { 1 } else { MERGED_AT_ONCE }
+    }
+
+    /// The next piece of a merged PDF, made in a process of the compiler.
+    pub(crate) async fn piece(
+        &self,
+        compiler: &dyn Compiler,
+        documents: &[TicketDocument],
+        after: &Continuation,
+    ) -> Result<Piece, Error> {
+        let source = match (&self.kind, &self.organiser) {
+            (Kind::Typeset(typeset), _) => MergeSource::Typeset(typeset),
+            (Kind::Stamped { .. }, Some(organiser)) => MergeSource::Stamped(&organiser.blob),
+            (Kind::Stamped { .. }, None) => {
+                return Err(Error::Stamp(
+                    "a template of ours is merged in this process".to_owned(),
+                ));
+            }
+        };
+        let _turn = self.turn().await;
+        compiler.merge(source, documents, after).await
+    }
+
     /// The template to stamp; `None` if its tickets are typeset.
-    pub(crate) fn prepared(&self) -> Option<&Prepared> {
+    pub(crate) fn prepared(&self) -> Option<&Arc<Prepared>> {
         match &self.kind {
             Kind::Stamped { prepared, .. } => Some(prepared),
             Kind::Typeset(_) => None,
@@ -180,7 +212,8 @@ impl Ready {
     }
 
     fn is_unproven(&self) -> bool {
-        self.organiser.as_ref().is_some_and(|organiser| !organiser.proven.load(Ordering::Relaxed))
+        let organiser = self.organiser.as_ref();
+        organiser.is_some_and(|organiser| !organiser.is_proven.load(Ordering::Relaxed))
     }
 }
 
@@ -198,16 +231,41 @@ fn stamped(
     stampers: &Mutex<Vec<Stamper>>,
     document: &TicketDocument,
 ) -> Result<Vec<u8>, Error> {
-    let kept = stampers.lock().pop();
-    let mut stamper = kept.unwrap_or_else(|| Stamper::new(prepared.clone()));
-    let mut pdf = Vec::new();
-    with_values(document, |values| stamper.stamp(values, &mut pdf))
-        .map_err(|error| Error::Stamp(error.to_string()))?;
-    let mut kept = stampers.lock();
-    if kept.len() < KEPT_STAMPERS {
-        kept.push(stamper);
+    Ok(Drawn::new(prepared, stampers, document)?.write())
+}
+
+/// A ticket that is drawn and not written yet: writing takes most of the memory.
+pub(crate) struct Drawn<'r> {
+    stamper: Stamper,
+    stampers: &'r Mutex<Vec<Stamper>>,
+    document: &'r TicketDocument,
+    /// Memory in bytes that writing takes at most.
+    pub(crate) memory: usize,
+}
+
+impl<'r> Drawn<'r> {
+    fn new(
+        prepared: &Arc<Prepared>,
+        stampers: &'r Mutex<Vec<Stamper>>,
+        document: &'r TicketDocument,
+    ) -> Result<Self, Error> {
+        let kept = stampers.lock().pop();
+        let mut stamper = kept.unwrap_or_else(|| Stamper::new(prepared.clone()));
+        let memory = with_values(document, |values| stamper.draw(values));
+        let memory = memory.map_err(|error| Error::Stamp(error.to_string()))?;
+        Ok(Self { stamper, stampers, document, memory })
     }
-    Ok(pdf)
+
+    /// Writes the PDF.
+    pub(crate) fn write(mut self) -> Vec<u8> {
+        let mut pdf = Vec::new();
+        with_values(self.document, |values| self.stamper.write(values, &mut pdf));
+        let mut kept = self.stampers.lock();
+        if kept.len() < KEPT_STAMPERS {
+            kept.push(self.stamper);
+        }
+        pdf
+    }
 }
 
 /// Calls with what a ticket says, field by field.

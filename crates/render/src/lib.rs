@@ -24,7 +24,7 @@ pub use draw::Values;
 pub use error::Error;
 pub use face::FontError;
 pub use font_limits::{MOST_FACES, check_font};
-pub use merged::{MergeError, Merged};
+pub use merged::{Continuation, MergeError, Merged, Piece, piece};
 pub use preflight::{MIN_MODULE_MM, Preflight, Warning, preflight};
 pub use prepared::Prepared;
 pub use stamper::{Deflate, Stamper, stamp};

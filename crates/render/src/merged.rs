@@ -5,12 +5,14 @@
 //! stays in memory is one group's glyphs, and some bytes for every object and page until the
 //! cross-reference stream and the page tree are written at the end.
 
+mod piece;
 mod renumber;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hasher128, SipHasher13};
 use std::hash::Hasher as _;
 
@@ -24,6 +26,8 @@ use crate::pdf::write::{hex_bytes, integer, reference, text_string};
 use crate::prepared::{Prepared, PreparedPage, write_catalog};
 use crate::stamper::PageParts;
 use renumber::renumbered;
+
+pub use piece::{Continuation, Piece, piece};
 
 /// Tickets that share fonts at most.
 const GROUP_TICKETS: usize = 500;
@@ -53,6 +57,8 @@ pub struct Merged<W: Write> {
     /// Where objects are, from number 1.
     places: Vec<Place>,
     pages: Vec<u32>,
+    /// Pages that other pieces of the document have, before these.
+    pages_before: usize,
     /// Nodes above the pages, reserved: every `FAN` pages share one.
     parents: Vec<u32>,
     /// By hash of a template: what was added to the numbers of its static objects.
@@ -63,7 +69,8 @@ pub struct Merged<W: Write> {
     identity: SipHasher13,
 }
 
-#[derive(Clone, Copy)]
+/// Where an object is.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Place {
     Reserved,
     At(u64),
@@ -95,6 +102,7 @@ impl<W: Write> Merged<W> {
             lang: None,
             places: Vec::new(),
             pages: Vec::new(),
+            pages_before: 0,
             parents: Vec::new(),
             templates: HashMap::new(),
             group: None,
@@ -264,7 +272,7 @@ impl<W: Write> Merged<W> {
             .collect();
         for (index, page) in group.pages.iter().enumerate() {
             let content = &group.drawing.contents[index];
-            if self.pages.len().is_multiple_of(FAN) {
+            if (self.pages_before + self.pages.len()).is_multiple_of(FAN) {
                 let parent = self.reserve();
                 self.parents.push(parent);
             }

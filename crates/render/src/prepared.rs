@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use crate::blob::{check, serialise};
 use crate::compiled::{FieldKind, Fill, ObjectPlace, Stamped};
 use crate::error::Error;
-use crate::face::{Face, FontError, MOST_SUBSET_BYTES, Outlines};
+use crate::face::{Face, FontError, MOST_SUBSET_BYTES};
 use crate::pdf::syntax::add_resource;
 use crate::pdf::write::{precise_list, reference, text_string};
 use crate::text::shape::Setting;
@@ -94,18 +94,9 @@ impl Prepared {
         Ok(Self { stamped, faces, settings, pages, prefix, xref, hash, title, resources })
     }
 
-    /// Memory in bytes that stamping one ticket may take at most: an estimate for a caller that stamps many at
-    /// the same time.
-    pub fn largest_ticket(&self) -> usize {
-        let own = self.faces.iter().filter(|face| face.is_own());
-        let fonts: usize = own
-            .map(|face| {
-                // Putting CFF subroutines in place takes many bytes for each byte of the result.
-                let factor = if matches!(face.outlines, Outlines::Cff(_)) { 32 } else { 2 };
-                (4 * face.data().len()).min(face.most_subset_bytes) * factor
-            })
-            .sum();
-        2 * self.prefix.len() + fonts + BESIDE
+    /// Memory in bytes that every ticket takes while it is written, whatever it says.
+    pub(crate) fn fixed_memory(&self) -> usize {
+        2 * self.prefix.len() + BESIDE
     }
 
     /// Bytes of the template in memory.

@@ -70,11 +70,27 @@ impl Stamper {
 
     /// Writes the PDF of a ticket into `out`, whatever was in it before.
     pub fn stamp(&mut self, values: &Values<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
-        out.clear();
+        self.draw(values)?;
+        self.write(values, out);
+        Ok(())
+    }
+
+    /// Draws the fields of a ticket, for [`Self::write`]. Returns how many bytes of memory that takes at most: many more
+    /// than drawing, because fonts are unpacked then.
+    pub fn draw(&mut self, values: &Values<'_>) -> Result<usize, Error> {
         let template = Arc::clone(&self.template);
         self.drawing.glyphs.clear(template.faces.len());
         self.drawing.draw(&template, values)?;
+        let contents: usize = self.drawing.contents.iter().map(Vec::len).sum();
+        let uses = template.faces.iter().zip(&mut self.drawing.glyphs.uses);
+        let fonts: usize = uses.map(|(face, used)| used.subset.memory(face)).sum();
+        Ok(template.fixed_memory() + 2 * contents + fonts)
+    }
 
+    /// Writes the PDF of the ticket that was drawn last, with the values that it was drawn with, into `out`.
+    pub fn write(&mut self, values: &Values<'_>, out: &mut Vec<u8>) {
+        out.clear();
+        let template = Arc::clone(&self.template);
         out.extend_from_slice(&template.prefix);
         self.places.clear();
         let mut objects =
@@ -115,7 +131,6 @@ impl Stamper {
             out.extend_from_slice(b">>");
         });
         self.finish(&template, values, info, out);
-        Ok(())
     }
 
     /// Writes the cross-reference stream, which is also the trailer.

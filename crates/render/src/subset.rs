@@ -3,12 +3,14 @@
 //! Glyphs get new, dense numbers in the order of their first use; number 0 stays `.notdef`. Outlines
 //! are copied, hinting instructions left out, component numbers rewritten.
 
-use crate::face::{Face, Glyf};
+use crate::face::{Face, Glyf, Outlines};
 
 /// Stands for a glyph of no width that draws nothing, which no font has under this number.
 pub(crate) const BLANK: u16 = u16::MAX;
 /// Largest font that is written; what is beyond it is left out and reads as `.notdef`.
 const MAX_GLYPHS: usize = 8000;
+/// Putting CFF subroutines in place takes so many bytes for each byte of the result.
+const CFF_GROWTH: usize = 32;
 
 /// Which glyphs of a face are used, and under which new number.
 #[derive(Default)]
@@ -68,6 +70,20 @@ impl Subset {
     /// Old numbers in the order of the new ones; empty if the face is not used.
     pub(crate) fn glyphs(&self) -> &[u16] {
         &self.glyphs
+    }
+
+    /// Memory in bytes that writing the font takes at most. The fonts that ship count with the ticket's other parts.
+    pub(crate) fn memory(&mut self, face: &Face) -> usize {
+        if self.glyphs.is_empty() || !face.is_own() {
+            return 0;
+        }
+        match &face.outlines {
+            Outlines::TrueType(glyf) => {
+                self.add_components(face, glyf);
+                2 * self.bytes
+            }
+            Outlines::Cff(_) => CFF_GROWTH * self.bytes + face.data().len(),
+        }
     }
 
     /// Writes the font file. Adds the components of composite glyphs to the subset.

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use stampede_model::{KeyHash, KeyId, Principal, Role, Timestamp};
-use stampede_store::Store;
+use stampede_store::{NewKey, Store};
 
 use crate::settings::Settings;
 
@@ -35,7 +35,7 @@ pub(crate) async fn ensure_admin_key(settings: &Settings, store: &Store) -> Resu
     if store.has_admin_key().await? {
         return Ok(AdminKey::Known);
     }
-    let principal = Principal { user: ADMIN_USER.to_owned(), role: Role::Admin };
+    let principal = Principal::new(ADMIN_USER, Role::Admin);
     Ok(AdminKey::New(create(store, &principal, "made at the first start").await?))
 }
 
@@ -43,6 +43,13 @@ pub(crate) async fn ensure_admin_key(settings: &Settings, store: &Store) -> Resu
 pub(crate) async fn create(store: &Store, principal: &Principal, label: &str) -> Result<String> {
     let secret = format!("stp_{}", hex::encode(rand::random::<[u8; 32]>()));
     let hash = KeyHash::of(&secret);
-    store.insert_key(KeyId::generate(), &hash, principal, label, Timestamp::now()).await?;
+    let key = NewKey {
+        id: KeyId::generate(),
+        hash,
+        principal: principal.clone(),
+        name: label.to_owned(),
+        expires_at: None,
+    };
+    store.insert_key(&key, Timestamp::now()).await?;
     Ok(secret)
 }

@@ -125,6 +125,8 @@ pub(crate) enum Command {
     Nodes(Nodes),
     /// Check settings, database, Redis, folders and the template, and say what is wrong
     Doctor,
+    /// Print the OpenAPI document of the HTTP API
+    Openapi,
     /// List all settings with their defaults and meanings
     Settings(SettingsList),
     /// The embedded queue server: run it alone, copy it to or from a Redis, check and repair its journal
@@ -184,7 +186,7 @@ pub(crate) struct Demo {
 pub(crate) enum Token {
     /// Make an API key and print it; it is stored only as a hash and cannot be shown again
     Create {
-        /// What it may do: admin, organiser or viewer
+        /// What it may do: admin, organiser, scanner or viewer
         #[arg(long)]
         role: Role,
         /// Whose records it works on; keys of one user share events and tickets [default: a new user]
@@ -204,7 +206,8 @@ pub(crate) struct Verify {
     /// The text of a ticket's QR code, or a PDF (its codes are read with pdftoppm and zbarimg)
     #[arg(value_name = "TOKEN or PDF")]
     pub(crate) ticket: String,
-    /// Verify without database and network, with what GET /api/events/{id}/keys answered; once per event
+    /// Verify without database and network, with what GET /api/events/{id}/keys or GET /api/checkin/bundle
+    /// answered (a bundle knows void and replaced tickets); once per event
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Vec<std::path::PathBuf>,
     /// Print one JSON object instead of a report

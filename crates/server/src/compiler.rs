@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use stampede_model::{Diagnostic, Event, TemplateFiles, TicketDocument};
-use stampede_press::{Answer, Compiler, Design, Error, Picture, Published};
-use stampede_render::compiled::{Stamped, Typeset};
+use stampede_press::{Answer, Compiler, Design, Error, MergeSource, Picture, Published};
+use stampede_render::compiled::Typeset;
+use stampede_render::{Continuation, Piece};
 use stampede_template::sandbox::{self, Limits};
 use stampede_template::{Bundle, EventData, Sandbox};
 
@@ -79,14 +80,23 @@ impl Compiler for Typst {
         Box::pin(async move { self.sandbox.typeset(template, document).await.map_err(failed) })
     }
 
-    fn typeset_static<'a>(
+    fn merge<'a>(
         &'a self,
-        template: &'a Typeset,
-        document: &'a TicketDocument,
-    ) -> Answer<'a, Box<Stamped>> {
+        source: MergeSource<'a>,
+        documents: &'a [TicketDocument],
+        after: &'a Continuation,
+    ) -> Answer<'a, Piece> {
         Box::pin(async move {
-            let made = self.sandbox.typeset_compiled(template, document).await;
-            made.map(Box::new).map_err(failed)
+            let made = match (source, documents) {
+                (MergeSource::Stamped(blob), _) => self.sandbox.merge(blob, documents, after).await,
+                (MergeSource::Typeset(template), [document]) => {
+                    self.sandbox.merge_typeset(template, document, after).await
+                }
+                (MergeSource::Typeset(_), _) => {
+                    return Err(Error::Stamp("typeset tickets are merged one by one".to_owned()));
+                }
+            };
+            made.map_err(failed)
         })
     }
 

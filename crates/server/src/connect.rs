@@ -1,11 +1,14 @@
-//! Connects to the database, Redis and the files folder; retries for `START_TIMEOUT`.
+//! Connects to the database, Redis and the files folder. This and every other step of the start that needs the database
+//! or Redis ([`step`]) is retried for `START_TIMEOUT`.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use stampede_broker::Broker;
+use stampede_cluster::JoinError;
 use stampede_files::Files;
 use stampede_model::{MAIN_FILE, TemplateFiles};
 use stampede_store::Store;
@@ -126,6 +129,27 @@ pub(crate) fn default_template(settings: &Settings) -> Result<TemplateFiles> {
     }
 }
 
+/// Repeats a step of the start that failed because the database or Redis is away or refuses writes, for `START_TIMEOUT`.
+pub(crate) async fn step<T, E, F>(settings: &Settings, mut attempt: impl FnMut() -> F) -> Result<T>
+where
+    E: Into<anyhow::Error>,
+    F: Future<Output = Result<T, E>>,
+{
+    let attempt = || {
+        let attempted = attempt();
+        async move { attempted.await.map_err(Into::into) }
+    };
+    patiently(settings.start_timeout, is_outage, attempt).await
+}
+
+fn is_outage(error: &anyhow::Error) -> bool {
+    if let Some(JoinError::Broker(error)) = error.downcast_ref() {
+        return error.is_outage();
+    }
+    let of_broker = error.downcast_ref().is_some_and(stampede_broker::Error::is_outage);
+    of_broker || error.downcast_ref().is_some_and(stampede_store::Error::is_outage)
+}
+
 /// Repeats an attempt that failed because of an outage, until `patience` has passed.
 async fn patiently<T, E, F>(
     patience: Duration,
@@ -133,7 +157,7 @@ async fn patiently<T, E, F>(
     mut attempt: impl FnMut() -> F,
 ) -> Result<T>
 where
-    E: std::error::Error + Send + Sync + 'static,
+    E: Into<anyhow::Error> + Display,
     F: Future<Output = Result<T, E>>,
 {
     let give_up = Instant::now() + patience;

@@ -221,8 +221,8 @@ fn lock(data_dir: &Path) -> Result<File> {
         OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
     match file.try_lock() {
         Ok(()) => {
-            file.set_len(0)?;
-            write!(file, "{}", std::process::id())?;
+            let noted = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
+            noted.with_context(|| format!("cannot write {}", path.display()))?;
             Ok(file)
         }
         Err(TryLockError::WouldBlock) => {

@@ -98,6 +98,10 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
             commands::template::publish(settings(given)?, options).await
         }
         Command::Template(Template::Local(command)) => commands::template::run(command).await,
+        Command::Openapi => {
+            println!("{}", stampede_api::openapi());
+            Ok(())
+        }
         Command::Settings(options) => {
             commands::settings::run(&options);
             Ok(())

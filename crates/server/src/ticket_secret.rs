@@ -7,7 +7,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -117,7 +117,7 @@ fn make(settings: &Settings) -> Result<TicketSecret> {
 
 fn write_once(path: &Path) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let draft = folder.join(format!(".{FILE}.{}", hex::encode(rand::random::<[u8; 8]>())));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     writeln!(file, "{}", hex::encode(rand::random::<[u8; 32]>()))?;

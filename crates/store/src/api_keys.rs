@@ -9,22 +9,30 @@ use crate::Result;
 /// that a changed setting replaces the former key, and it sorts before all issued keys.
 pub(crate) const PRESET_KEY_ID: &str = "00000000-0000-0000-0000-000000000000";
 
+/// A key to be issued.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// Names the key.
+    pub id: KeyId,
+    /// The hash of its secret.
+    pub hash: KeyHash,
+    /// Who uses it, with which role and scope; its own `key` is not read.
+    pub principal: Principal,
+    /// The name that people know it by; may be empty.
+    pub name: String,
+    /// When it ends; `None`: never.
+    pub expires_at: Option<Timestamp>,
+}
+
 /// The API keys. All changes are synced: a revoked key must not come back.
 #[async_trait]
 pub trait ApiKeys: Send + Sync {
     /// Writes a newly issued key.
-    async fn insert_key(
-        &self,
-        id: KeyId,
-        hash: &KeyHash,
-        principal: &Principal,
-        label: &str,
-        now: Timestamp,
-    ) -> Result<()>;
+    async fn insert_key(&self, key: &NewKey, now: Timestamp) -> Result<()>;
 
-    /// Finds the holder of a key; `None` if the key is unknown or revoked. If the preset key equals an
-    /// issued one, the preset key counts.
-    async fn principal(&self, hash: &KeyHash) -> Result<Option<Principal>>;
+    /// Finds the holder of a key; `None` if the key is unknown, revoked or expired. If the preset key
+    /// equals an issued one, the preset key counts.
+    async fn principal(&self, hash: &KeyHash, now: Timestamp) -> Result<Option<Principal>>;
 
     /// Revokes a key; returns `false` if it is unknown or was revoked before.
     async fn revoke_key(&self, hash: &KeyHash, now: Timestamp) -> Result<bool>;

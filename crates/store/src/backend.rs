@@ -11,7 +11,8 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 
 use crate::{
-    ApiKeys, CompiledTemplates, Completions, Events, Orders, Result, Templates, TicketKeys, Tickets,
+    ApiKeys, CheckInReports, CheckInSetup, CompiledTemplates, Completions, Events, Orders, Result,
+    Scans, Templates, TicketKeys, Tickets,
 };
 
 /// A database with the records of all subjects.
@@ -29,6 +30,9 @@ pub trait Backend:
     + CompiledTemplates
     + ApiKeys
     + TicketKeys
+    + CheckInSetup
+    + Scans
+    + CheckInReports
     + Debug
     + Send
     + Sync

@@ -10,8 +10,10 @@
 //! | API keys, ticket keys, the ticket secret | synced | a revoked key must not come back; a printed ticket needs its key |
 //! | templates and revisions | synced | the author's only copy may be here |
 //! | `fail_tickets` | synced | rare, final, and the organiser acts on it |
+//! | scans, undone scans, check-in lists, gates, devices | synced | a guest was let in because of it, and a second one must not be |
 //! | `complete_tickets` | relaxed | the ticket is pending again, and the reconciler has the same PDF made again |
 //! | `mark_stale` | relaxed | the next reader notices the bad file again |
+//! | `touch_device` | relaxed | the device shows up again |
 //! | `keep_compiled_template` | relaxed | a cache: it is compiled again |
 //!
 //! Adding an operation? It is synced unless the same result comes about again without a person.

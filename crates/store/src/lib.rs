@@ -1,10 +1,11 @@
-//! Records: events with the keys that sign their tickets, batches, tickets, templates, API keys.
+//! Records: events with the keys that sign their tickets, batches, tickets, check-ins, templates, API keys.
 //!
 //! The store is the source of truth: jobs on a queue can be lost and are made again from here.
 //!
 //! ```text
 //!   Store ── derefs to ──▶ dyn Backend = Events + Orders + Tickets + Completions + Templates
 //!     │                                  + CompiledTemplates + ApiKeys + TicketKeys
+//!     │                                  + CheckInSetup + Scans + CheckInReports
 //!     │  vault (ticket secret)               ▲
 //!     │  verification, ticket_secret         │ implements
 //!     └── connect ──────────────────────▶ sql/: SQLite and PostgreSQL
@@ -24,6 +25,7 @@
 
 mod api_keys;
 mod backend;
+mod check_ins;
 mod compiled_templates;
 mod completions;
 mod durability;
@@ -41,8 +43,13 @@ mod tickets;
 mod vault;
 mod verification;
 
-pub use api_keys::ApiKeys;
+pub use api_keys::{ApiKeys, NewKey};
 pub use backend::Backend;
+pub use check_ins::{
+    AdmissionMark, CheckInReports, CheckInSetup, Device, Figures, GateFigures, Minute, NewDevice,
+    NewScan, Offline, Recorded, Scan, ScanAnswer, ScanFilter, ScannedTicket, Scanner, Scans, Shown,
+    Snapshot, TicketMark, Undo,
+};
 pub use compiled_templates::CompiledTemplates;
 pub use completions::{Completion, Completions, Failure, GroupCommit};
 pub use durability::Durability;

@@ -9,6 +9,7 @@
 
 mod address;
 mod api_keys;
+mod check_ins;
 mod compiled_templates;
 mod completions;
 mod connect;

@@ -37,7 +37,7 @@ pub use glyphs::missing_glyphs;
 pub use mistakes::mistakes;
 pub use preview::png as preview_png;
 pub use sandbox::{Sandbox, sandbox_main};
-pub use stamped::stamp_blob;
+pub use stamped::{merge_blob, merge_typeset, stamp_blob};
 pub use stampede_model::{Diagnostic, Severity};
 pub use typeset::{typeset, typeset_compiled};
 pub use version::version;

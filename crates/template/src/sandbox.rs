@@ -3,8 +3,11 @@
 //! ```text
 //! Sandbox ── request ──▶ stdin  ┌──────────────────────────┐
 //!    ▲                          │ stampede template-sandbox│  no environment, no files, no network;
-//!    └────── answer ◀── stdout  └──────────────────────────┘  limited memory, killed when too slow
+//!    └────── answer ◀── stdout  └──────────────────────────┘  limited memory and processor time
 //! ```
+//!
+//! The time of a request is measured at the processor: a busy machine is not the template's fault. A child that gives no
+//! answer for much longer is killed, too.
 //!
 //! A child answers one request at a time and is used again; one that fails in any way is replaced. A
 //! template that loops, eats memory or overflows the stack takes down nothing but its own child. When
@@ -20,7 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use stampede_model::TicketDocument;
-use stampede_render::compiled::{Stamped, Typeset};
+use stampede_render::compiled::Typeset;
+use stampede_render::{Continuation, Piece};
 use tokio::sync::Semaphore;
 
 use self::process::Process;
@@ -42,7 +46,7 @@ pub enum Error {
     /// It has mistakes; these tell where.
     #[error("{}", stampede_model::Diagnostic::join(.0))]
     Template(Vec<Diagnostic>),
-    /// It did not come to an end.
+    /// It did not come to an end within this processor time.
     #[error(
         "the template takes longer than {0:?}: look for a loop that never ends, or for too many pages"
     )]
@@ -63,8 +67,10 @@ pub enum Error {
 /// What a template may use.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Longest time for one request.
+    /// Longest processor time for one request, in whole seconds; the kernel may give one more.
     pub time: Duration,
+    /// Longest time until the answer, on a machine that does other things too.
+    pub patience: Duration,
     /// Most memory of a child in bytes.
     pub memory: u64,
     /// Most children at once; further requests wait.
@@ -73,7 +79,8 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { time: Duration::from_secs(10), memory: 768 << 20, children: 2 }
+        let (time, patience) = (Duration::from_secs(10), Duration::from_secs(60));
+        Self { time, patience, memory: 768 << 20, children: 2 }
     }
 }
 
@@ -147,16 +154,31 @@ impl Sandbox {
         }
     }
 
-    /// [`crate::typeset_compiled`] in a child.
-    pub async fn typeset_compiled(
+    /// [`crate::merge_typeset`] in a child.
+    pub async fn merge_typeset(
         &self,
         template: &Typeset,
         ticket: &TicketDocument,
-    ) -> Result<Stamped, Error> {
-        let request =
-            Request::TypesetCompiled { template: template.clone(), ticket: ticket.clone() };
+        after: &Continuation,
+    ) -> Result<Piece, Error> {
+        let (template, ticket, after) = (template.clone(), ticket.clone(), after.clone());
+        self.piece(Request::MergeTypeset { template, ticket, after }).await
+    }
+
+    /// [`crate::merge_blob`] in a child.
+    pub async fn merge(
+        &self,
+        blob: &[u8],
+        tickets: &[TicketDocument],
+        after: &Continuation,
+    ) -> Result<Piece, Error> {
+        let (blob, tickets, after) = (blob.to_vec(), tickets.to_vec(), after.clone());
+        self.piece(Request::Merge { blob, tickets, after }).await
+    }
+
+    async fn piece(&self, request: Request) -> Result<Piece, Error> {
         match self.ask(&request).await? {
-            Answer::Stamped(stamped) => Ok(*stamped),
+            Answer::Piece(piece) => Ok(piece),
             other => Err(other.unexpected()),
         }
     }
@@ -188,13 +210,17 @@ impl Sandbox {
             let reused = idle.is_some();
             let mut process = match idle.take() {
                 Some(process) => process,
-                None => Process::start(program, limits.memory)?,
+                None => Process::start(program, limits)?,
             };
             // Whoever leaves here early drops the process, which kills it.
-            match tokio::time::timeout(limits.time, process.exchange(&bytes)).await {
-                Err(_) => return Err(Error::TimedOut(limits.time)),
+            match tokio::time::timeout(limits.patience, process.exchange(&bytes)).await {
+                // Its processor time is not used up: the machine is too busy, or somebody has stopped it.
+                Err(_) => {
+                    let waited = format!("no answer within {:?}", limits.patience);
+                    return Err(Error::Unavailable(waited));
+                }
                 Ok(Ok(answer)) => break (process, protocol::decode_answer(&answer)?),
-                Ok(Err(_)) => match process.why_it_ended(limits.memory).await {
+                Ok(Err(_)) => match process.why_it_ended(limits).await {
                     // Somebody shot it, perhaps while it was idle: that is not this template's fault.
                     Error::Crashed(how) if reused && how == process::KILLED => {}
                     why => return Err(why),

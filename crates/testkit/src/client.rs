@@ -39,6 +39,11 @@ impl Client {
         Self { http: reqwest::Client::new(), base, key: key.map(str::to_owned) }
     }
 
+    /// The same client with connections of its own.
+    pub fn separate(&self) -> Self {
+        Self { http: reqwest::Client::new(), ..self.clone() }
+    }
+
     /// Starts a request that the test builds by itself.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.base));

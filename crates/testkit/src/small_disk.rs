@@ -1,11 +1,13 @@
-//! A small file system of its own: a test fills it and makes room again.
+//! A file system of its own: a test fills it and makes room again.
 //!
 //! The file system is a tmpfs in a mount namespace, so that no rights on the machine are needed. A process that
 //! waits for the end of the test holds the namespace; programs that use the disk are started inside of it.
+//!
+//! Full means that the size of the file system is set to what is used: nothing has to be written to fill it.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -26,11 +28,19 @@ pub struct SmallDisk {
     // Declared before the folder: the namespace must be gone when the folder is removed.
     holder: Guarded,
     folder: TempDir,
+    megabytes: u64,
 }
 
 impl SmallDisk {
     /// Mounts a disk of this size.
     pub async fn mount(megabytes: u64) -> Self {
+        Self::try_mount(megabytes).await.unwrap_or_else(|log| {
+            panic!("this test needs namespaces (`unshare --map-root-user --mount true`): {log}")
+        })
+    }
+
+    /// Mounts a disk of this size; the error says why that is not possible, such as missing rights.
+    pub async fn try_mount(megabytes: u64) -> Result<Self, String> {
         let folder = temp_dir();
         let (disk, mounted) = (folder.path().join("disk"), folder.path().join("mounted"));
         fs::create_dir(&disk).unwrap_or_else(|error| panic!("{}: {error}", disk.display()));
@@ -46,10 +56,8 @@ impl SmallDisk {
             let is_mounted = mounted.exists();
             async move { is_mounted.then_some(()).ok_or_else(|| "not mounted yet".to_owned()) }
         });
-        if let Err(log) = ready.await {
-            panic!("this test needs namespaces (`unshare --map-root-user --mount true`): {log}");
-        }
-        Self { holder, folder }
+        ready.await?;
+        Ok(Self { holder, folder, megabytes })
     }
 
     /// The mount point, for programs that are started on the disk.
@@ -65,30 +73,18 @@ impl SmallDisk {
             .into()
     }
 
-    /// Fills the disk to its last byte.
+    /// From now on there is no room.
     pub fn fill(&self) {
-        let ballast = self.ballast();
-        let mut file = fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&ballast)
-            .unwrap_or_else(|error| panic!("{}: {error}", ballast.display()));
-        for size in [1 << 20, 4 << 10, 1] {
-            let block = vec![b'x'; size];
-            loop {
-                match file.write(&block) {
-                    Ok(_) => {}
-                    Err(error) if error.kind() == ErrorKind::StorageFull => break,
-                    Err(error) => panic!("cannot fill the disk: {error}"),
-                }
-            }
-        }
+        // Processes go on writing between the question and the change.
+        let filled = (0..100)
+            .any(|_| self.used_kb().is_some_and(|used| self.resize(&format!("{used}k")).is_ok()));
+        assert!(filled, "cannot fill {}", self.path().display());
     }
 
-    /// Removes what fills the disk.
+    /// From now on there is room.
     pub fn make_room(&self) {
-        let ballast = self.ballast();
-        fs::remove_file(&ballast).unwrap_or_else(|error| panic!("{}: {error}", ballast.display()));
+        let size = format!("{}m", self.megabytes);
+        self.resize(&size).unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// The path of a file on the disk for this process, which is outside.
@@ -97,7 +93,49 @@ impl SmallDisk {
         root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    fn ballast(&self) -> PathBuf {
-        self.from_outside(&self.path().join("ballast"))
+    fn resize(&self, size: &str) -> Result<(), String> {
+        let words = self.enter();
+        let output = Command::new(&words[0])
+            .args(&words[1..])
+            .args(["mount", "-o", &format!("remount,size={size}")])
+            .arg(self.path())
+            .output()
+            .map_err(|error| format!("{}: {error}", words[0]))?;
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if output.status.success() { Ok(()) } else { Err(format!("mount: {said}")) }
+    }
+
+    fn used_kb(&self) -> Option<u64> {
+        let words = self.enter();
+        let mut df = Command::new(&words[0]);
+        let output = df.args(&words[1..]).args(["df", "-k", "--output=used"]).arg(self.path());
+        let output = output.output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let used: u64 = text.lines().nth(1)?.trim().parse().ok()?;
+        // 0 would mean "no limit".
+        Some(used.max(4))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_full_disk_takes_nothing_until_there_is_room() {
+        let disk = SmallDisk::mount(16).await;
+        let [first, second] =
+            ["first", "second"].map(|name| disk.from_outside(&disk.path().join(name)));
+        fs::write(&first, vec![1; 100_000]).unwrap();
+        disk.fill();
+        let refused = fs::write(&second, vec![2; 100_000]).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::StorageFull);
+        disk.make_room();
+        fs::write(&second, vec![2; 100_000]).unwrap();
+        let folder = disk.folder.path().to_owned();
+        drop(disk);
+        assert!(!folder.exists());
     }
 }

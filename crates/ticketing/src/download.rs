@@ -185,10 +185,11 @@ impl Ticketing {
                     return Ok(BatchDownload::NoSuchEvent);
                 };
                 // A template that does not work is told here, before the file begins.
-                self.shared.press.ready(&event).await?;
+                self.must_not_be_set_aside(&event).await?;
                 let title = format!("{} – {}", event.details.name, batch.id);
+                let begun = merged::Begun::new(self, &batch, extent, &title).await?;
                 let pieces = self.write_file(batch, place, move |ticketing, batch, pieces| {
-                    Box::pin(merged::write(ticketing, batch, extent, title, pieces))
+                    Box::pin(begun.write(ticketing, batch, extent, pieces))
                 });
                 Ok(BatchDownload::Ready(BatchFile { pieces, left_out: Some(left_out) }))
             }

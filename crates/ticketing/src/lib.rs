@@ -12,6 +12,7 @@
 //! | `place.rs` | an order becomes a batch of tickets and jobs |
 //! | `generate.rs`, `jobs/generate_ticket.rs` | the PDF of one ticket; the job that makes it |
 //! | `slow_lane.rs` | tickets that take their time share the slots fairly |
+//! | `warming.rs` | one ticket makes a template ready; others of it do not hold slots meanwhile |
 //! | `suspects.rs` | templates that bring down the processes that work with them |
 //! | `remake.rs` | a PDF that is stale, short or missing goes back to the queue |
 //! | `edit.rs`, `reissue.rs`, `void.rs`, `delete.rs` | changes of a ticket |
@@ -52,6 +53,7 @@ mod ticket_reader;
 mod ticketing;
 mod verify;
 mod void;
+mod warming;
 
 pub use delete::EventDeletion;
 pub use download::{BatchDownload, BatchFile, BatchFormat, Download, Extent, Pieces};

@@ -41,6 +41,14 @@ impl Ticketing {
         tickets: &Arc<T>,
         strictness: Strictness,
     ) -> Result<Checked, Error> {
+        match self.must_not_be_set_aside(&event).await {
+            Ok(()) => {}
+            // Tickets of a template that is set aside fail with the same reason.
+            Err(Error::Unprintable(_)) if strictness == Strictness::Lenient => {
+                return Ok(Checked::Accepted(Warnings::default()));
+            }
+            Err(error) => return Err(error),
+        }
         let ready = match self.shared.press.ready(&event).await {
             Ok(ready) => ready,
             // A compiler that is down for a while does not stop orders that are not strict.

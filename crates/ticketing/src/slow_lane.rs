@@ -3,7 +3,8 @@
 //! Stamping a ticket takes microseconds; typesetting one takes up to ten seconds, and so may the first ticket of a
 //! template. Such tickets need a place. There are half as many places as slots, so that quick tickets always find a slot;
 //! organisers that want places at the same time have equal shares of them. A ticket without a place leaves its slot and
-//! comes back: each at another time, at the pace at which the organiser's tickets are made. VIP tickets come back soon.
+//! comes back: each at another time, at the pace at which the organiser's tickets are made. VIP tickets come back soon,
+//! and so does the first ticket of a template (`warming.rs`), which says nothing about the pace of the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use parking_lot::Mutex;
 const WANTS_FOR: Duration = Duration::from_secs(20);
 /// Shortest pause of a ticket without a place.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// Pause of a VIP ticket without a place.
-const VIP_PAUSE: Duration = Duration::from_millis(200);
+/// Pause of a VIP ticket or the first ticket of a template, without a place.
+const SOON: Duration = Duration::from_millis(200);
 /// Longest pause of a ticket without a place.
 const LONGEST: Duration = Duration::from_secs(30);
 /// How long a ticket takes, as long as none was measured.
@@ -27,6 +28,8 @@ const AT_ONCE: u32 = 2;
 /// Whether a ticket goes before others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Urgency {
+    /// The first ticket of a template: others wait for it.
+    First,
     Vip,
     Normal,
 }
@@ -55,6 +58,7 @@ struct Owner {
 pub(crate) struct Place {
     lane: SlowLane,
     owner: String,
+    urgency: Urgency,
     since: Instant,
 }
 
@@ -85,16 +89,18 @@ impl SlowLane {
         let Some(own) = owners.get_mut(name) else { return Err(LONGEST) };
         if held < self.shared.places && own.held < share {
             own.held += 1;
-            return Ok(Place { lane: self.clone(), owner: name.to_owned(), since: now });
+            return Ok(Place { lane: self.clone(), owner: name.to_owned(), urgency, since: now });
         }
         Err(own.pause(urgency, now))
     }
 
-    fn leave(&self, name: &str, took: Duration) {
+    fn leave(&self, name: &str, urgency: Urgency, took: Duration) {
         let mut owners = self.shared.owners.lock();
         if let Some(owner) = owners.get_mut(name) {
             owner.held = owner.held.saturating_sub(1);
-            owner.takes = (owner.takes * 3 + took) / 4;
+            if urgency != Urgency::First {
+                owner.takes = (owner.takes * 3 + took) / 4;
+            }
         }
     }
 }
@@ -102,8 +108,8 @@ impl SlowLane {
 impl Owner {
     /// When a ticket without a place comes back: after those that were sent away before it.
     fn pause(&mut self, urgency: Urgency, now: Instant) -> Duration {
-        if urgency == Urgency::Vip {
-            return VIP_PAUSE;
+        if urgency != Urgency::Normal {
+            return SOON;
         }
         self.next = self.next.max(now) + self.takes / AT_ONCE;
         let pause = self.next.duration_since(now).clamp(SHORTEST, LONGEST);
@@ -115,7 +121,7 @@ impl Owner {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.lane.leave(&self.owner, self.since.elapsed());
+        self.lane.leave(&self.owner, self.urgency, self.since.elapsed());
     }
 }
 
@@ -160,11 +166,24 @@ mod tests {
         let pause = |urgency| lane.enter_at("ann", urgency, now).err().unwrap();
         let pauses = [(); 4].map(|()| pause(Urgency::Normal).as_secs());
         assert_eq!(pauses, [2, 4, 6, 8]);
-        assert_eq!(pause(Urgency::Vip), VIP_PAUSE);
+        assert_eq!(pause(Urgency::Vip), SOON);
         for _ in 0..100 {
             assert!(pause(Urgency::Normal) <= LONGEST);
         }
         assert!(lane.enter_at("bob", Urgency::Normal, now).err().unwrap() < Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_first_ticket_of_a_template_says_nothing_about_the_pace_of_the_others() {
+        let lane = SlowLane::new(2);
+        let now = Instant::now();
+        let mut cold = lane.enter_at("ann", Urgency::First, now).ok().unwrap();
+        cold.since = now - Duration::from_secs(20);
+        assert_eq!(lane.enter_at("ann", Urgency::First, now).err(), Some(SOON));
+        drop(cold);
+        let _held = lane.enter_at("ann", Urgency::Normal, now).ok().unwrap();
+        let pause = lane.enter_at("ann", Urgency::Normal, now).err().unwrap();
+        assert!(pause < Duration::from_secs(1), "{pause:?}");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::slow_lane::SlowLane;
 use crate::suspects::Suspects;
 use crate::tasks::Tasks;
 use crate::ticket_reader::TicketReader;
+use crate::warming::Warming;
 
 /// What orders and downloads may ask for at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,8 @@ impl Default for Limits {
     }
 }
 
-/// What ticketing works with.
+/// What ticketing works with. Cheap to clone.
+#[derive(Clone)]
 pub struct Parts {
     /// Name of this process; tickets say which worker made them.
     pub worker: String,
@@ -74,6 +76,7 @@ pub(crate) struct Shared {
     pub(crate) outages: Outages,
     pub(crate) slow_lane: SlowLane,
     pub(crate) suspects: Suspects,
+    pub(crate) warming: Warming,
     /// Free places for downloads of whole batches.
     pub(crate) downloads: Arc<Semaphore>,
     /// Orders that are being placed, downloads that are being written, files that are being deleted.
@@ -106,6 +109,7 @@ impl Ticketing {
             outages: Outages::default(),
             slow_lane: SlowLane::new(limits.slots),
             suspects,
+            warming: Warming::default(),
             downloads: Arc::new(Semaphore::new(limits.downloads)),
             limits,
             requests: Tasks::default(),

@@ -5,6 +5,7 @@
 //! golden tests in each file pin them.
 //!
 //! - [`ticketing`]: events, orders, tickets, batches, keys, templates, verification
+//! - [`checkin`]: lists, gates, devices, scans, bundles, statistics
 //! - [`queues`]: queues, jobs, dead letters, schedules, limits, circuit breakers
 //! - [`cluster`]: nodes, workers, scaling, health
 //! - [`announcement`]: everything that is published on a channel
@@ -13,6 +14,7 @@
 //! This crate holds data only: it must never do IO or decide anything.
 
 pub mod announcement;
+pub mod checkin;
 pub mod cluster;
 mod open;
 pub mod problem;

@@ -9,15 +9,15 @@
 /// The text after `=` is the field's name in JSON. A field of type `Option<T>` tells `null` from absent.
 macro_rules! open_record {
     (
-        $(#[$outer:meta])*
+        $(#[doc = $about:literal])*
         pub struct $name:ident {
-            $( $(#[$inner:meta])* $field:ident: $type:ty = $key:literal, )*
+            $( $(#[doc = $doc:literal])* $field:ident: $type:ty = $key:literal, )*
         }
     ) => {
-        $(#[$outer])*
+        $(#[doc = $about])*
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct $name {
-            $( $(#[$inner])* pub $field: Option<$type>, )*
+            $( $(#[doc = $doc])* pub $field: Option<$type>, )*
             /// Fields that this version does not know, or whose values it cannot read.
             pub other: serde_json::Map<String, serde_json::Value>,
         }
@@ -32,6 +32,25 @@ macro_rules! open_record {
                     }
                 )*
                 serde::Serialize::serialize(&all, serializer)
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let mut properties = serde_json::Map::new();
+                $(
+                    let described = $crate::open::described::<$type>(generator, concat!($($doc),*));
+                    properties.insert($key.to_owned(), described);
+                )*
+                schemars::json_schema!({
+                    "type": "object",
+                    "description": concat!($($about),*).trim(),
+                    "properties": properties,
+                })
             }
         }
 
@@ -50,13 +69,22 @@ macro_rules! open_record {
 
 pub(crate) use open_record;
 
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// The schema of a field with its description. Fields are never required: other software writes these records, too.
+pub(crate) fn described<T: JsonSchema>(generator: &mut SchemaGenerator, about: &str) -> Value {
+    let mut schema = generator.subschema_for::<T>();
+    schema.insert("description".to_owned(), about.trim().into());
+    schema.into()
+}
+
 /// A record of ours, or anything else that other software wrote in its place.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(inline)]
 pub enum Loose<T> {
     /// A record that can be read.
     Known(T),

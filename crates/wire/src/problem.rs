@@ -1,10 +1,15 @@
 //! Answers that refuse: `application/problem+json` (RFC 9457).
 
+mod code;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use self::code::Code;
+
 /// A mistake in one field of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldError {
     /// Path of the field: `quantity`, `holders[3].name`.
     pub field: String,
@@ -13,9 +18,9 @@ pub struct FieldError {
 }
 
 /// The body of an answer that refuses.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
-    /// Always `about:blank`: the status says what kind it is.
+    /// Always `about:blank`: `code` says what kind it is.
     #[serde(rename = "type", default = "about_blank")]
     pub kind: String,
     /// The status in words.
@@ -24,6 +29,9 @@ pub struct Problem {
     /// The status code.
     #[serde(default)]
     pub status: u16,
+    /// The kind of problem, for programs; a new version may have further ones.
+    #[serde(default)]
+    pub code: String,
     /// The reason, in a sentence.
     #[serde(default)]
     pub detail: String,
@@ -44,11 +52,12 @@ fn about_blank() -> String {
 
 impl Problem {
     /// A problem without fields.
-    pub fn new(status: u16, title: &str, detail: String) -> Self {
+    pub fn new(code: Code, title: &str, detail: String) -> Self {
         Self {
             kind: about_blank(),
             title: title.to_owned(),
-            status,
+            status: code.status(),
+            code: code.as_str().to_owned(),
             error: detail.clone(),
             detail,
             errors: Vec::new(),
@@ -65,9 +74,10 @@ mod tests {
 
     #[test]
     fn field_names_are_those_of_rfc_9457_and_of_older_clients() {
-        let mut problem = Problem::new(409, "Conflict", "not yet".to_owned());
+        let mut problem = Problem::new(Code::NotReady, "Conflict", "not yet".to_owned());
         let plain = json!({
-            "type": "about:blank", "title": "Conflict", "status": 409, "detail": "not yet", "error": "not yet",
+            "type": "about:blank", "title": "Conflict", "status": 409, "code": "not_ready",
+            "detail": "not yet", "error": "not yet",
         });
         assert_eq!(serde_json::to_value(&problem).unwrap(), plain);
         problem.errors = vec![FieldError { field: "name".into(), message: "is missing".into() }];

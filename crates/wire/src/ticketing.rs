@@ -19,7 +19,7 @@ pub mod tickets;
 pub mod verification;
 
 #[cfg(test)]
-mod golden {
+pub(crate) mod golden {
     //! Helpers of the golden tests.
 
     use serde::Serialize;

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use http::StatusCode;
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
 use super::budget::Claim;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 
 /// A body has to arrive within this time.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,40 +17,37 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// 413.
 pub(super) fn too_long(most: usize) -> Problem {
     let detail = format!("the body may have at most {most} bytes");
-    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    Problem::new(Code::TooLarge, detail)
 }
 
-/// Receives a body of at most `most` bytes; one without a declared length claims memory as it grows.
+/// Receives a body of at most `most` bytes, which claims memory as it grows.
 pub(super) async fn receive(
     body: &mut Body,
-    declared: Option<usize>,
     most: usize,
     claim: &mut Claim,
 ) -> Result<Vec<u8>, Problem> {
     let deadline = Instant::now() + PATIENCE;
-    let mut bytes = Vec::with_capacity(declared.unwrap_or_default());
+    let mut bytes = Vec::new();
     loop {
         let pause = deadline.min(Instant::now() + PAUSE);
         let Ok(frame) = tokio::time::timeout_at(pause, body.frame()).await else {
             let detail = format!(
                 "the body did not arrive within {PATIENCE:?}, or paused for more than {PAUSE:?}"
             );
-            return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail));
+            return Err(Problem::new(Code::BodyTimeout, detail));
         };
         let frame = match frame {
             None => return Ok(bytes),
             Some(frame) => frame.map_err(|error| {
                 let detail = format!("the body cannot be read: {error}");
-                Problem::new(StatusCode::BAD_REQUEST, detail)
+                Problem::new(Code::BadRequest, detail)
             })?,
         };
         let Some(data) = frame.data_ref() else { continue };
         if bytes.len() + data.len() > most {
             return Err(too_long(most));
         }
-        if declared.is_none() {
-            claim.for_body(bytes.len() + data.len())?;
-        }
+        claim.for_body(bytes.len() + data.len())?;
         bytes.extend_from_slice(data);
     }
 }

@@ -1,8 +1,9 @@
 //! The memory that bodies of requests may take, for the whole server and for each caller.
 //!
-//! A body claims memory before it is read, and gives it back when its request ends, or its client hangs up. Nothing
-//! waits for memory: a claim that does not fit is refused. Small bodies have memory of their own, so that large ones
-//! do not keep them out.
+//! A body claims memory as its bytes arrive, before they are kept, and gives it back when its request ends, or its client
+//! hangs up. A length that is only announced claims nothing, so that idle connections keep nobody out; a body whose length
+//! would not fit now is refused before it is read. Nothing waits for memory: a claim that does not fit is refused. Small
+//! bodies have memory of their own, so that large ones do not keep them out.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -64,12 +65,14 @@ impl Budget {
         Self { used: Arc::default(), large: largest * LARGEST_AT_ONCE }
     }
 
-    /// Claims memory for a body of so many bytes.
-    pub(crate) fn claim(&self, caller: &str, body: usize) -> Result<Claim, Refused> {
-        let stock = if body <= SMALL { Stock::Small } else { Stock::Large };
+    /// A claim for a body that has announced so many bytes: enough for none of them yet. A length that does not fit
+    /// into the memory that is free now is refused.
+    pub(crate) fn claim(&self, caller: &str, announced: usize) -> Result<Claim, Refused> {
+        let stock = if announced <= SMALL { Stock::Small } else { Stock::Large };
+        self.check(&self.used.lock(), caller, stock, memory_of(announced))?;
         let caller = caller.to_owned();
         let mut claim = Claim { budget: self.clone(), caller, stock, bytes: 0 };
-        claim.at_least(memory_of(body))?;
+        claim.at_least(memory_of(0))?;
         Ok(claim)
     }
 
@@ -87,26 +90,30 @@ impl Budget {
         }
     }
 
-    fn take(&self, caller: &str, stock: Stock, bytes: usize) -> Result<(), Refused> {
+    fn check(&self, used: &Used, caller: &str, stock: Stock, bytes: usize) -> Result<(), Refused> {
         let size = self.size(stock);
-        let mut used = self.used.lock();
-        let total = *used.of(stock) + bytes;
-        let share = used.callers.get(caller).copied().unwrap_or_default().of(stock) + bytes;
+        let share = used.callers.get(caller).copied().unwrap_or_default().of(stock);
         // Half, so that no caller alone keeps all others out.
-        if share > size / 2 {
+        if share + bytes > size / 2 {
             return Err(Refused::Caller);
         }
-        if total > size {
+        if used.of(stock) + bytes > size {
             return Err(Refused::Server);
         }
-        *used.of(stock) = total;
-        *used.callers.entry(caller.to_owned()).or_default().of_mut(stock) = share;
+        Ok(())
+    }
+
+    fn take(&self, caller: &str, stock: Stock, bytes: usize) -> Result<(), Refused> {
+        let mut used = self.used.lock();
+        self.check(&used, caller, stock, bytes)?;
+        *used.of_mut(stock) += bytes;
+        *used.callers.entry(caller.to_owned()).or_default().of_mut(stock) += bytes;
         Ok(())
     }
 
     fn give_back(&self, caller: &str, stock: Stock, bytes: usize) {
         let mut used = self.used.lock();
-        *used.of(stock) -= bytes;
+        *used.of_mut(stock) -= bytes;
         if let Some(share) = used.callers.get_mut(caller) {
             *share.of_mut(stock) -= bytes;
             if share.small == 0 && share.large == 0 {
@@ -117,7 +124,14 @@ impl Budget {
 }
 
 impl Used {
-    fn of(&mut self, stock: Stock) -> &mut usize {
+    fn of(&self, stock: Stock) -> usize {
+        match stock {
+            Stock::Small => self.small,
+            Stock::Large => self.large,
+        }
+    }
+
+    fn of_mut(&mut self, stock: Stock) -> &mut usize {
         match stock {
             Stock::Small => &mut self.small,
             Stock::Large => &mut self.large,
@@ -156,7 +170,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Claims more for a body that turns out to have so many bytes.
+    /// Claims more for a body of which so many bytes have arrived.
     pub(crate) fn for_body(&mut self, body: usize) -> Result<(), Refused> {
         if self.stock == Stock::Small && body > SMALL {
             *self = self.budget.claim(&self.caller, body)?;
@@ -196,24 +210,50 @@ mod tests {
 
     const MB: usize = 1 << 20;
 
+    /// The claim of a body that has arrived.
+    fn arrived(budget: &Budget, caller: &str, body: usize) -> Result<Claim, Refused> {
+        let mut claim = budget.claim(caller, body)?;
+        claim.for_body(body)?;
+        Ok(claim)
+    }
+
     #[test]
     fn a_caller_gets_half_and_all_callers_get_all() {
         let budget = Budget::new(16 * MB, 0);
-        let anns = [(); 2].map(|()| budget.claim("ann", 16 * MB).unwrap());
+        let anns = [(); 2].map(|()| arrived(&budget, "ann", 16 * MB).unwrap());
         assert_eq!(budget.claim("ann", 16 * MB).map(drop), Err(Refused::Caller));
-        let bobs = [(); 2].map(|()| budget.claim("bob", 16 * MB).unwrap());
+        let bobs = [(); 2].map(|()| arrived(&budget, "bob", 16 * MB).unwrap());
         assert_eq!(budget.claim("eve", 16 * MB).map(drop), Err(Refused::Server));
         drop(anns);
-        let eves = budget.claim("eve", 16 * MB).unwrap();
+        let eves = arrived(&budget, "eve", 16 * MB).unwrap();
         drop((bobs, eves));
         assert_eq!(budget.in_use(), 0);
         assert!(budget.used.lock().callers.is_empty(), "callers without a claim are forgotten");
     }
 
     #[test]
+    fn bodies_that_are_announced_and_do_not_arrive_keep_nobody_out() {
+        let budget = Budget::new(16 * MB, 0);
+        let idle: Vec<Claim> = (0..1_000)
+            .flat_map(|_| ["ann", "bob"])
+            .map(|caller| budget.claim(caller, 16 * MB).unwrap())
+            .collect();
+        assert!(budget.in_use() <= 2_000 * memory_of(0), "{}", budget.in_use());
+        for caller in ["ann", "eve"] {
+            drop(arrived(&budget, caller, 15 * MB).unwrap());
+        }
+        // Those that arrive after all have the same bounds as before.
+        let mut claims = idle.into_iter();
+        let large: Vec<_> =
+            claims.by_ref().take(4).map(|mut c| c.for_body(15 * MB).map(|()| c)).collect();
+        assert!(large.iter().all(Result::is_ok));
+        assert!(claims.all(|mut claim| claim.for_body(15 * MB).is_err()));
+    }
+
+    #[test]
     fn large_bodies_do_not_keep_small_ones_out() {
         let budget = Budget::new(16 * MB, 0);
-        let _large = ["a", "b", "c", "e"].map(|name| budget.claim(name, 15 * MB).unwrap());
+        let _large = ["a", "b", "c", "e"].map(|name| arrived(&budget, name, 15 * MB).unwrap());
         assert!(budget.claim("d", MB * 10).is_err());
         let small: Vec<Claim> = (0..1_000).map(|_| budget.claim("d", 1_000).unwrap()).collect();
         drop(small);
@@ -238,7 +278,7 @@ mod tests {
     #[test]
     fn an_order_as_large_as_allowed_fits_into_one_share() {
         let budget = Budget::new(16 * MB, 1_000_000);
-        let mut claim = budget.claim("ann", 16 * MB).unwrap();
+        let mut claim = arrived(&budget, "ann", 16 * MB).unwrap();
         claim.at_least(2 * 16 * MB + 1_000_000 * HOLDER).unwrap();
     }
 }

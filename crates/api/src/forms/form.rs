@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 
 use super::parts::Part;
@@ -42,18 +43,34 @@ pub(crate) trait Form: Part + Sized + Send + 'static {
     fn unknown_mut(&mut self) -> &mut Unknown;
 }
 
-/// Declares a form. The text after `=` is the field's name in JSON.
+/// Whether a word is given: `required`, `lenient`.
+macro_rules! is_set {
+    () => {
+        false
+    };
+    (required) => {
+        true
+    };
+    (lenient) => {
+        true
+    };
+}
+
+pub(crate) use is_set;
+
+/// Declares a form. The text after `=` is the field's name in JSON; `required` after it says that the description lists the
+/// field as such (the handler refuses a body without it). A form that is `(lenient)` lets in fields that it does not know.
 macro_rules! form {
     (
-        $(#[$outer:meta])*
-        $visible:vis struct $name:ident {
-            $( $(#[$inner:meta])* $field:ident: $part:ty = $key:literal, )*
+        $(#[doc = $about:literal])*
+        $visible:vis struct $name:ident $(($lenient:ident))? {
+            $( $(#[doc = $doc:literal])* $field:ident: $part:ty = $key:literal $($required:ident)?, )*
         }
     ) => {
-        $(#[$outer])*
+        $(#[doc = $about])*
         #[derive(Debug, Clone)]
         $visible struct $name {
-            $( $(#[$inner])* $visible $field: $crate::forms::Given<$part>, )*
+            $( $(#[doc = $doc])* $visible $field: $crate::forms::Given<$part>, )*
             /// Names that the form does not know.
             $visible unknown: $crate::forms::Unknown,
         }
@@ -96,6 +113,24 @@ macro_rules! form {
             }
         }
 
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            #[allow(unused_variables, reason = "a form without fields")]
+            fn json_schema(schemas: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let fields = vec![$( $crate::forms::Field::of::<$part>(
+                    schemas,
+                    $key,
+                    concat!($($doc),*),
+                    $crate::forms::is_set!($($required)?),
+                ) ),*];
+                let lenient = $crate::forms::is_set!($($lenient)?);
+                $crate::forms::form_schema(concat!($($about),*), fields, lenient)
+            }
+        }
+
         impl $crate::forms::Part for $name {
             const EXPECTED: &'static str = "must be an object";
 
@@ -110,6 +145,63 @@ macro_rules! form {
 }
 
 pub(crate) use form;
+
+/// A form of which any field may be absent, and one must be given: a change of a record.
+#[derive(Debug, Clone)]
+pub(crate) struct Changes<F>(pub(crate) F);
+
+impl<F: Form> JsonSchema for Changes<F> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("{}Changes", F::schema_name()).into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let mut schema = F::json_schema(schemas);
+        schema.remove("required");
+        schema.insert("minProperties".to_owned(), 1.into());
+        schema
+    }
+}
+
+impl<F: Form> Part for Changes<F> {
+    const EXPECTED: &'static str = F::EXPECTED;
+
+    fn object<'de, A: MapAccess<'de>>(
+        object: A,
+        reading: &Reading,
+    ) -> Result<Result<Self, String>, A::Error> {
+        read_form(object, reading).map(|form| Ok(Self(form)))
+    }
+}
+
+impl<F: Form> Form for Changes<F> {
+    const NAMES: &'static [&'static str] = F::NAMES;
+
+    fn blank() -> Self {
+        Self(F::blank())
+    }
+
+    fn read_field<'de, A: MapAccess<'de>>(
+        &mut self,
+        name: &str,
+        object: &mut A,
+        reading: &Reading,
+    ) -> Result<bool, A::Error> {
+        self.0.read_field(name, object, reading)
+    }
+
+    fn names_any(&self) -> bool {
+        self.0.names_any()
+    }
+
+    fn unknown(&self) -> &Unknown {
+        self.0.unknown()
+    }
+
+    fn unknown_mut(&mut self) -> &mut Unknown {
+        self.0.unknown_mut()
+    }
+}
 
 /// Reads an object into a form.
 pub(crate) fn read_form<'de, F: Form, A: MapAccess<'de>>(
@@ -245,6 +337,13 @@ mod tests {
     fn a_field_that_is_given_twice_is_a_mistake() {
         let told = mistakes(r#"{"firstName":"Ann","count":1,"count":2}"#);
         assert_eq!(told, "422 count is given twice");
+    }
+
+    #[test]
+    fn a_field_that_is_given_many_times_hides_no_mistake_of_another() {
+        let again = r#""count":1,"#.repeat(150);
+        let told = mistakes(&format!(r#"{{"firstName":"Ann",{again}"guests":[{{"name":7}}]}}"#));
+        assert_eq!(told, "422 count is given twice; guests[0].name must be a text");
     }
 
     #[test]

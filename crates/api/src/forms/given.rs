@@ -73,11 +73,13 @@ impl<T: Part> Given<T> {
         reading: &Reading,
     ) -> Result<(), A::Error> {
         let again = self.is_named();
+        let (was_wrong, wrong) = (matches!(self.state, State::Wrong(_)), reading.wrong());
         self.state = object.next_value_seed(Seed::new(reading))?;
         if again {
             // Readers disagree which of the two counts.
             self.state = State::Wrong("is given twice".to_owned());
-            reading.note_wrong();
+            // The field has one mistake, however often it is given.
+            reading.set_wrong(wrong + usize::from(!was_wrong));
         }
         Ok(())
     }

@@ -10,6 +10,8 @@ use crate::unknown;
 
 /// Mistakes in one answer.
 const MOST: usize = 100;
+/// Mistakes in entries of lists: they must not hide those of other fields.
+const MOST_IN_LISTS: usize = 80;
 /// Unknown fields of one object that are told.
 const MOST_UNKNOWN: usize = 20;
 
@@ -31,6 +33,13 @@ impl Mistakes {
         if self.errors.len() < MOST {
             let field = format!("{}{name}", self.path);
             self.errors.push(FieldError { field, message: message.to_string() });
+        }
+    }
+
+    /// Notes that an entry of a list is wrong.
+    pub(crate) fn wrong_entry(&mut self, name: &str, message: impl std::fmt::Display) {
+        if self.errors.len() < MOST_IN_LISTS {
+            self.wrong(name, message);
         }
     }
 
@@ -132,7 +141,7 @@ impl Mistakes {
 
     /// Takes over the mistakes of an object inside this one.
     pub(crate) fn absorb(&mut self, other: Self) {
-        let room = MOST.saturating_sub(self.errors.len());
+        let room = MOST_IN_LISTS.saturating_sub(self.errors.len());
         self.errors.extend(other.errors.into_iter().take(room));
     }
 

@@ -1,8 +1,10 @@
 //! The types of fields. Each reads one kind of JSON; the message for any other kind is [`Part::EXPECTED`].
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::Number;
 use stampede_model::{Limit, check_email, check_text};
@@ -14,8 +16,8 @@ use super::skip::{Skip, skip_list, skip_object};
 /// Longest text from which a short value, such as an id or a number, is read, in bytes.
 const SHORT: usize = 200;
 
-/// A type of fields.
-pub(crate) trait Part: Sized {
+/// A type of fields. Its schema is part of the API's description.
+pub(crate) trait Part: Sized + JsonSchema {
     /// The message for JSON of another kind.
     const EXPECTED: &'static str;
 
@@ -53,9 +55,32 @@ pub(crate) trait Part: Sized {
     }
 }
 
+/// Writes the schema of a simple type where it is used.
+macro_rules! inline_schema {
+    ($name:literal, $schema:expr) => {
+        fn schema_name() -> Cow<'static, str> {
+            $name.into()
+        }
+
+        fn inline_schema() -> bool {
+            true
+        }
+
+        fn json_schema(_: &mut SchemaGenerator) -> Schema {
+            $schema
+        }
+    };
+}
+
+pub(crate) use inline_schema;
+
 /// A line of text that can be printed on a ticket, of at most `MAX` characters.
 #[derive(Debug, Clone)]
 pub(crate) struct Line<const MAX: usize>(pub(crate) String);
+
+impl<const MAX: usize> JsonSchema for Line<MAX> {
+    inline_schema!("Line", json_schema!({ "type": "string", "minLength": 1, "maxLength": MAX }));
+}
 
 impl<const MAX: usize> Part for Line<MAX> {
     const EXPECTED: &'static str = "must be a text";
@@ -68,6 +93,10 @@ impl<const MAX: usize> Part for Line<MAX> {
 /// Any text of at most `MAX` bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Text<const MAX: usize>(pub(crate) String);
+
+impl<const MAX: usize> JsonSchema for Text<MAX> {
+    inline_schema!("Text", json_schema!({ "type": "string", "maxLength": MAX }));
+}
 
 impl<const MAX: usize> Part for Text<MAX> {
     const EXPECTED: &'static str = "must be a text";
@@ -84,6 +113,13 @@ impl<const MAX: usize> Part for Text<MAX> {
 #[derive(Debug, Clone)]
 pub(crate) struct Email(pub(crate) String);
 
+impl JsonSchema for Email {
+    inline_schema!(
+        "Email",
+        json_schema!({ "type": "string", "format": "email", "maxLength": Limit::EMAIL.0 })
+    );
+}
+
 impl Part for Email {
     const EXPECTED: &'static str = "must be a text";
 
@@ -95,6 +131,16 @@ impl Part for Email {
 /// An amount of money in a currency that is not known yet, as a number or as text.
 #[derive(Debug, Clone)]
 pub(crate) struct Amount(pub(crate) String);
+
+impl JsonSchema for Amount {
+    inline_schema!(
+        "Amount",
+        json_schema!({
+            "anyOf": [{ "type": "number", "minimum": 0 }, { "type": "string", "maxLength": SHORT }],
+            "examples": ["49.90"],
+        })
+    );
+}
 
 impl Part for Amount {
     const EXPECTED: &'static str = "must be a decimal number such as 49.90";
@@ -108,21 +154,34 @@ impl Part for Amount {
     }
 }
 
-/// A whole number, not negative.
+/// A whole number, not negative, within bounds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Whole(pub(crate) u64);
+pub(crate) struct Whole<const MIN: u64 = 0, const MAX: u64 = { u64::MAX }>(pub(crate) u64);
 
-impl Part for Whole {
+impl<const MIN: u64, const MAX: u64> JsonSchema for Whole<MIN, MAX> {
+    inline_schema!("Whole", json_schema!({ "type": "integer", "minimum": MIN, "maximum": MAX }));
+}
+
+impl<const MIN: u64, const MAX: u64> Part for Whole<MIN, MAX> {
     const EXPECTED: &'static str = "must be a whole number";
 
     fn number(number: Number) -> Result<Self, String> {
-        number.as_u64().map(Self).ok_or_else(|| Self::EXPECTED.to_owned())
+        let number = number.as_u64().ok_or_else(|| Self::EXPECTED.to_owned())?;
+        match number {
+            _ if number < MIN => Err(format!("must be at least {MIN}")),
+            _ if number > MAX => Err(format!("must be at most {MAX}")),
+            _ => Ok(Self(number)),
+        }
     }
 }
 
 /// A number of tickets; some clients send `5.0`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Quantity(pub(crate) u64);
+
+impl JsonSchema for Quantity {
+    inline_schema!("Quantity", json_schema!({ "type": "integer", "minimum": 1 }));
+}
 
 impl Part for Quantity {
     const EXPECTED: &'static str = "must be a whole number";
@@ -138,6 +197,10 @@ impl Part for Quantity {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Flag(pub(crate) bool);
 
+impl JsonSchema for Flag {
+    inline_schema!("Flag", json_schema!({ "type": "boolean" }));
+}
+
 impl Part for Flag {
     const EXPECTED: &'static str = "must be true or false";
 
@@ -150,9 +213,23 @@ impl Part for Flag {
 #[derive(Debug, Clone)]
 pub(crate) struct Parsed<T>(pub(crate) T);
 
+impl<T: JsonSchema> JsonSchema for Parsed<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        schemas.subschema_for::<T>()
+    }
+}
+
 impl<T> Part for Parsed<T>
 where
-    T: FromStr,
+    T: FromStr + JsonSchema,
     T::Err: Display,
 {
     const EXPECTED: &'static str = "must be a text";
@@ -169,6 +246,10 @@ where
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IdOf<T>(pub(crate) Option<T>);
 
+impl<T> JsonSchema for IdOf<T> {
+    inline_schema!("Id", json_schema!({ "type": "string", "format": "uuid" }));
+}
+
 impl<T: FromStr> Part for IdOf<T> {
     const EXPECTED: &'static str = "must be an id";
 
@@ -180,6 +261,21 @@ impl<T: FromStr> Part for IdOf<T> {
 /// A list of at most `MAX` entries; each is right or has its message.
 #[derive(Debug, Clone)]
 pub(crate) struct List<T, const MAX: usize>(pub(crate) Vec<Result<T, String>>);
+
+impl<T: Part, const MAX: usize> JsonSchema for List<T, MAX> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("ListOf{}", T::schema_name()).into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let entries = schemas.subschema_for::<T>();
+        json_schema!({ "type": "array", "items": entries, "maxItems": MAX })
+    }
+}
 
 impl<T: Part, const MAX: usize> Part for List<T, MAX> {
     const EXPECTED: &'static str = "must be a list";

@@ -1,11 +1,14 @@
 //! Any JSON, as the payload of a job. The memory of the tree is counted while it grows: small objects take up to eighty
 //! times the bytes of their text.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::{Map, Number, Value};
 
 use super::given::{Seed, State};
-use super::parts::Part;
+use super::parts::{Part, inline_schema};
 use super::reading::Reading;
 use super::skip::{skip_list, skip_object};
 
@@ -26,6 +29,10 @@ pub(crate) struct Payload {
 
 fn too_large(reading: &Reading) -> String {
     format!("has more than {} bytes; {0} is the most", reading.limits.payload)
+}
+
+impl JsonSchema for Payload {
+    inline_schema!("Payload", Schema::default());
 }
 
 impl Part for Payload {

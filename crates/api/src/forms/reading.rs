@@ -2,13 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 
-use http::StatusCode;
 use serde::de::{DeserializeSeed, Error};
 
 use super::form::Form;
 use super::given::{Seed, State};
 use crate::body::{Claim, Refused};
-use crate::problem::{FieldError, Problem};
+use crate::problem::{Code, FieldError, Problem};
 
 /// Wrong values of one body that are told; entries of lists after them are skipped.
 const MOST_WRONG: usize = 100;
@@ -68,6 +67,16 @@ impl Reading {
         self.wrong.set(self.wrong.get() + 1);
     }
 
+    /// The number of wrong values so far.
+    pub(super) fn wrong(&self) -> usize {
+        self.wrong.get()
+    }
+
+    /// Corrects the number of wrong values, when some of them are not told.
+    pub(super) fn set_wrong(&self, wrong: usize) {
+        self.wrong.set(wrong);
+    }
+
     /// Whether more wrong values would not be told any more.
     pub(crate) fn has_seen_enough(&self) -> bool {
         self.wrong.get() >= MOST_WRONG
@@ -85,17 +94,17 @@ impl Reading {
 
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
-        let (status, detail) = match refused {
+        let (code, detail) = match refused {
             Refused::Caller => (
-                StatusCode::TOO_MANY_REQUESTS,
+                Code::RateLimited,
                 "your other requests that are being read take all the memory you may have; try again",
             ),
             Refused::Server => (
-                StatusCode::SERVICE_UNAVAILABLE,
+                Code::Overloaded,
                 "requests that are being read take all the memory there is for them; try again",
             ),
         };
-        Self::new(status, detail).retry_after(1)
+        Self::new(code, detail).retry_after(1)
     }
 }
 
@@ -110,11 +119,9 @@ pub(crate) fn parse<F: Form>(
     let read = Seed::<F>::new(&reading).deserialize(&mut json);
     match read.and_then(|state| json.end().map(|()| state)) {
         Ok(State::Is(form)) => Ok((form, reading.into_claim())),
-        Ok(_) => {
-            Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "the body must be a JSON object"))
-        }
+        Ok(_) => Err(Problem::new(Code::InvalidFields, "the body must be a JSON object")),
         Err(error) => Err(reading.refusal.take().unwrap_or_else(|| {
-            Problem::new(StatusCode::BAD_REQUEST, format!("the body is not valid JSON: {error}"))
+            Problem::new(Code::InvalidJson, format!("the body is not valid JSON: {error}"))
         })),
     }
 }

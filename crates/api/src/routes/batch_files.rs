@@ -3,16 +3,17 @@
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
+use schemars::json_schema;
 use stampede_model::BatchId;
 use stampede_ticketing::{BatchDownload, BatchFile, BatchFormat, Extent};
 
 use super::batches;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::describe::{Kind, Operation, Sent};
 use crate::input::Id;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::query::{FromQuery, Params, Query};
 
 pub(crate) struct Options {
@@ -21,8 +22,30 @@ pub(crate) struct Options {
 
 impl FromQuery for Options {
     fn from_query(query: &mut Query) -> Self {
+        query.about("Delivers the tickets that are made, and does not wait for the others.");
         let partial = query.is_bare("partial") || query.flag("partial");
         Self { extent: if partial { Extent::Partial } else { Extent::Whole } }
+    }
+}
+
+/// The tickets of a batch as one PDF.
+pub(crate) struct MergedPdf;
+
+impl Kind for MergedPdf {
+    fn describe(operation: &mut Operation<'_>) {
+        let schema = json_schema!({ "type": "string", "format": "binary" });
+        operation.answers(200, "The pages of all tickets.", Some(("application/pdf", schema)));
+        operation.answers_with_header("X-Left-Out", "Tickets that are not in the file.");
+    }
+}
+
+/// The tickets of a batch as a ZIP.
+pub(crate) struct Zip;
+
+impl Kind for Zip {
+    fn describe(operation: &mut Operation<'_>) {
+        let schema = json_schema!({ "type": "string", "format": "binary" });
+        operation.answers(200, "One PDF for each ticket.", Some(("application/zip", schema)));
     }
 }
 
@@ -32,14 +55,14 @@ pub(crate) async fn pdf(
     caller: Caller,
     Id(id): Id<BatchId>,
     Params(options): Params<Options>,
-) -> Result<Response, Problem> {
+) -> Result<Sent<MergedPdf>, Problem> {
     let file = file(&app, &caller, id, BatchFormat::MergedPdf, options.extent).await?;
     let body = Body::from_stream(file.pieces);
     let mut response = attachment("application/pdf", &format!("batch-{id}.pdf"), body);
     if let Some(Ok(value)) = file.left_out.map(|left_out| left_out.parse()) {
         response.headers_mut().insert("x-left-out", value);
     }
-    Ok(response)
+    Ok(Sent::new(response))
 }
 
 /// A ZIP with one PDF for each ticket.
@@ -48,10 +71,10 @@ pub(crate) async fn zip(
     caller: Caller,
     Id(id): Id<BatchId>,
     Params(options): Params<Options>,
-) -> Result<Response, Problem> {
+) -> Result<Sent<Zip>, Problem> {
     let file = file(&app, &caller, id, BatchFormat::Zip, options.extent).await?;
     let body = Body::from_stream(file.pieces);
-    Ok(attachment("application/zip", &format!("batch-{id}.zip"), body))
+    Ok(Sent::new(attachment("application/zip", &format!("batch-{id}.zip"), body)))
 }
 
 async fn file(
@@ -71,11 +94,11 @@ async fn file(
         BatchDownload::Nothing => {
             let detail =
                 "no ticket of this batch is ready: all failed, are void, or are not made yet";
-            Err(Problem::new(StatusCode::CONFLICT, detail).retry_after(1))
+            Err(Problem::new(Code::NotReady, detail).retry_after(1))
         }
         BatchDownload::TooMany => {
             let detail = "too many batches are being downloaded at the same time; try again";
-            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(5))
+            Err(Problem::new(Code::Overloaded, detail).retry_after(5))
         }
         BatchDownload::NoSuchEvent => Err(Problem::not_found("Event", &event)),
     }

@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use http::StatusCode;
 use stampede_model::{
     Branding, Currency, Event, EventDetails, EventId, HexColor, Lang, Limit, Principal,
     TemplateChoice, Timestamp, time_zone,
@@ -13,9 +12,10 @@ use stampede_wire::ticketing::events::{Event as Shown, EventPage};
 use crate::app::{App, now};
 use crate::auth::{Caller, Writer};
 use crate::body::Body;
-use crate::forms::{Form, Given, Line, Mistakes, Parsed, Text, form};
+use crate::describe::{Created, NoContent};
+use crate::forms::{Changes, Form, Given, Line, Mistakes, Parsed, Text, form};
 use crate::input::Id;
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::query::{FromQuery, Params, Query};
 use crate::routes::templates::choice::{Choice, read_choice};
 use crate::routes::{CHANGE_TRIES, Paging};
@@ -24,7 +24,7 @@ form! {
     /// The fields of an event that POST and PATCH read.
     pub(crate) struct EventForm {
         /// The event's name.
-        name: Line<{ Limit::NAME.0 }> = "name",
+        name: Line<{ Limit::NAME.0 }> = "name" required,
         /// Where it happens.
         location: Line<{ Limit::LOCATION.0 }> = "location",
         /// When it begins (RFC 3339).
@@ -59,7 +59,7 @@ pub(crate) async fn create(
     State(app): State<App>,
     caller: Writer,
     Body(form, _held): Body<EventForm>,
-) -> Result<(StatusCode, Json<Shown>), Problem> {
+) -> Result<Created<Shown>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     if !form.name.has_value() {
@@ -88,7 +88,7 @@ pub(crate) async fn create(
     };
     check_template(&app, &event).await?;
     app.store.insert_event(&event).await?;
-    Ok((StatusCode::CREATED, Json(event.into())))
+    Ok(Created(event.into()))
 }
 
 pub(crate) async fn list(
@@ -118,7 +118,7 @@ pub(crate) async fn update(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<EventId>,
-    Body(form, _held): Body<EventForm>,
+    Body(Changes(form), _held): Body<Changes<EventForm>>,
 ) -> Result<Json<Shown>, Problem> {
     for _ in 0..CHANGE_TRIES {
         let mut event = find(&app, id).await?;
@@ -126,6 +126,9 @@ pub(crate) async fn update(
         let mut mistakes = Mistakes::default();
         mistakes.only_or_fixed(&form, &FIXED);
         mistakes.must_name_one_of(form.names_any(), EventForm::NAMES);
+        if form.name.is_cleared() {
+            mistakes.wrong("name", "is missing");
+        }
         let mut details = read_details(&mut mistakes, form.clone(), event.details);
         read_template(&app, &caller.0, &mut mistakes, &form.template, &mut details).await;
         event.details = mistakes.finish(Some(details))?;
@@ -145,7 +148,7 @@ pub(crate) struct DeleteOptions {
 
 impl FromQuery for DeleteOptions {
     fn from_query(query: &mut Query) -> Self {
-        Self { force: query.flag("force") }
+        Self { force: query.about("Deletes the event's tickets, too.").flag("force") }
     }
 }
 
@@ -155,18 +158,18 @@ pub(crate) async fn delete(
     caller: Writer,
     Id(id): Id<EventId>,
     Params(options): Params<DeleteOptions>,
-) -> Result<StatusCode, Problem> {
+) -> Result<NoContent, Problem> {
     let event = find(&app, id).await?;
     caller.must_change(&event.owner)?;
     if options.force {
         app.ticketing.delete_event_with_tickets(id).await?;
-        return Ok(StatusCode::NO_CONTENT);
+        return Ok(NoContent);
     }
     match app.ticketing.delete_event(id).await? {
-        EventDeletion::Gone => Ok(StatusCode::NO_CONTENT),
+        EventDeletion::Gone => Ok(NoContent),
         EventDeletion::NotFound => Err(Problem::not_found("Event", &id)),
         EventDeletion::HasTickets(count) => Err(Problem::new(
-            StatusCode::CONFLICT,
+            Code::InUse,
             format!("the event has {count} tickets; add ?force=true to delete them with it"),
         )),
     }

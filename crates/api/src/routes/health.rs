@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::extract::{FromRef, State};
 use axum::routing::get;
 use axum::{Json, Router};
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use stampede_broker::{Broker, ConnectionState};
 use stampede_cluster::NodeHandle;
 use stampede_model::Role;
@@ -17,8 +17,9 @@ use stampede_ticketing::Ticketing;
 use stampede_wire::cluster::{Health, Readiness, UpOrDown};
 
 use crate::app::App;
-use crate::auth;
-use crate::problem::Problem;
+use crate::auth::{self, Anyone, MaybeCaller};
+use crate::describe::ReadyOrNot;
+use crate::problem::{Code, Problem};
 use crate::storage_check::StorageCheck;
 
 /// A dependency that does not answer within this time is down.
@@ -59,7 +60,7 @@ pub(crate) fn health_router(vitals: Vitals) -> Router {
         .fallback(async || {
             let detail =
                 "this node only works: it knows /health and /ready, other nodes have the API";
-            Problem::new(StatusCode::NOT_FOUND, detail)
+            Problem::new(Code::NotFound, detail)
         })
         .with_state(vitals)
 }
@@ -67,7 +68,7 @@ pub(crate) fn health_router(vitals: Vitals) -> Router {
 /// `GET /health`.
 pub(crate) async fn health(
     State(vitals): State<Vitals>,
-    headers: HeaderMap,
+    MaybeCaller(headers): MaybeCaller,
 ) -> Result<Json<Health>, Problem> {
     let asking = auth::principal(&vitals.store, &headers);
     let admin = match tokio::time::timeout(PATIENCE, asking).await {
@@ -80,17 +81,17 @@ pub(crate) async fn health(
 }
 
 /// `GET /ready`.
-pub(crate) async fn ready(State(vitals): State<Vitals>) -> (StatusCode, Json<Readiness>) {
+pub(crate) async fn ready(State(vitals): State<Vitals>, _: Anyone) -> ReadyOrNot {
     readiness(&vitals, None).await
 }
 
 /// `GET /ready` of a node that only works: a worker must run.
-async fn ready_to_work(State(vitals): State<Vitals>) -> (StatusCode, Json<Readiness>) {
+async fn ready_to_work(State(vitals): State<Vitals>) -> ReadyOrNot {
     let running = vitals.node.running_workers();
     readiness(&vitals, Some(running)).await
 }
 
-async fn readiness(vitals: &Vitals, workers: Option<usize>) -> (StatusCode, Json<Readiness>) {
+async fn readiness(vitals: &Vitals, workers: Option<usize>) -> ReadyOrNot {
     let (storage, redis) = tokio::join!(
         vitals.storage.state(&vitals.store, &vitals.ticketing, PATIENCE),
         tokio::time::timeout(PATIENCE, vitals.broker.ping()),
@@ -120,5 +121,5 @@ async fn readiness(vitals: &Vitals, workers: Option<usize>) -> (StatusCode, Json
         database_reason: storage.database.err(),
         files_reason: storage.files.err(),
     };
-    (status, Json(body))
+    ReadyOrNot(status, body)
 }

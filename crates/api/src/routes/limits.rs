@@ -1,15 +1,16 @@
 //! `/api/limits` and `/api/breakers`: rate limits and circuit breakers. For administrators only.
 
 use axum::Json;
-use axum::extract::{Path, State};
-use http::StatusCode;
+use axum::extract::State;
 use stampede_broker::Rate;
 use stampede_wire::queues::{Breaker, Breakers, Done, Limit, Limits};
 
 use crate::app::App;
 use crate::auth::Admin;
 use crate::body::Body;
+use crate::describe::NoContent;
 use crate::forms::{Mistakes, Whole, form};
+use crate::input::Id;
 use crate::problem::Problem;
 
 /// A window longer than this is a mistake.
@@ -21,9 +22,9 @@ form! {
     /// `PUT /api/limits/{name}`.
     pub(crate) struct LimitForm {
         /// Permits in one window.
-        max: Whole = "max",
-        /// The length of the window.
-        per_ms: Whole = "perMs",
+        max: Whole<0, MOST_PERMITS> = "max" required,
+        /// The length of the window, in milliseconds.
+        per_ms: Whole<1, LONGEST_WINDOW_MS> = "perMs" required,
     }
 }
 
@@ -38,7 +39,7 @@ pub(crate) async fn list(State(app): State<App>, _: Admin) -> Result<Json<Limits
 pub(crate) async fn set(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
     Body(form, _held): Body<LimitForm>,
 ) -> Result<Json<Done>, Problem> {
     let mut mistakes = Mistakes::default();
@@ -49,12 +50,9 @@ pub(crate) async fn set(
         }
     }
     let rule = format!("must be a whole number from 0 (nothing at all) to {MOST_PERMITS}");
-    let max = mistakes.ruled(form.max, &rule, |Whole(max)| {
-        u32::try_from(max).ok().filter(|_| max <= MOST_PERMITS)
-    });
+    let max = mistakes.ruled(form.max, &rule, |Whole(max)| u32::try_from(max).ok());
     let rule = "must be a whole number of milliseconds, at most those of a month";
-    let per_ms = mistakes
-        .ruled(form.per_ms, rule, |Whole(ms)| (1..=LONGEST_WINDOW_MS).contains(&ms).then_some(ms));
+    let per_ms = mistakes.ruled(form.per_ms, rule, |Whole(ms)| Some(ms));
     let (max, per_ms) = mistakes.finish(max.zip(per_ms))?;
     app.broker.limits().set(&name, Rate { max, per_ms }).await?;
     tracing::info!(user = admin.0.user, limit = name, max, per_ms, "rate limit set");
@@ -65,13 +63,13 @@ pub(crate) async fn set(
 pub(crate) async fn remove(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
-) -> Result<StatusCode, Problem> {
+    Id(name): Id<String>,
+) -> Result<NoContent, Problem> {
     if !app.broker.limits().unset(&name).await? {
         return Err(Problem::not_found("Limit", &name));
     }
     tracing::info!(user = admin.0.user, limit = name, "rate limit lifted");
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }
 
 /// The circuit breakers that are not closed: their services are not called now.
@@ -88,11 +86,11 @@ pub(crate) async fn breakers(State(app): State<App>, _: Admin) -> Result<Json<Br
 pub(crate) async fn close_breaker(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
-) -> Result<StatusCode, Problem> {
+    Id(name): Id<String>,
+) -> Result<NoContent, Problem> {
     if !app.broker.close_breaker(&name).await? {
         return Err(Problem::not_found("Open circuit breaker", &name));
     }
     tracing::info!(user = admin.0.user, service = name, "circuit breaker closed");
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }

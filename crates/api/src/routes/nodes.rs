@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use axum::Json;
-use axum::extract::{Path, State};
-use http::StatusCode;
+use axum::extract::State;
 use stampede_broker::{NodeEntry, Tallies, WorkerEntry};
 use stampede_cluster::{Command, ENTRY_LIVES};
 use stampede_wire::cluster::{
@@ -15,8 +14,10 @@ use stampede_wire::cluster::{
 use crate::app::App;
 use crate::auth::Admin;
 use crate::body::Body;
+use crate::describe::Accepted;
 use crate::forms::{Mistakes, Text, Whole, form};
-use crate::problem::Problem;
+use crate::input::Id;
+use crate::problem::{Code, Problem};
 use crate::query::{Nothing, Params};
 
 /// The nodes that are alive, each with its workers.
@@ -88,7 +89,7 @@ form! {
     /// `POST /api/nodes/{id}/commands`.
     pub(crate) struct CommandForm {
         /// `scale_up`, `scale_down` or `restart`.
-        action: Text<200> = "action",
+        action: Text<200> = "action" required,
         /// Workers more or fewer; 1 if absent.
         count: Whole = "count",
     }
@@ -99,9 +100,9 @@ form! {
 pub(crate) async fn command(
     State(app): State<App>,
     admin: Admin,
-    Path(node): Path<String>,
+    Id(node): Id<String>,
     Body(form, _held): Body<CommandForm>,
-) -> Result<(StatusCode, Json<CommandSent>), Problem> {
+) -> Result<Accepted<CommandSent>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let action = mistakes.value(form.action).map(|Text(action)| action);
@@ -109,8 +110,7 @@ pub(crate) async fn command(
     let reason = Some(format!("by {} over HTTP", admin.0.user));
     let command = NodeCommand { action, count, reason, ..NodeCommand::default() };
     let command = mistakes.finish(Some(command))?;
-    Command::read(&command)
-        .map_err(|reason| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, reason))?;
+    Command::read(&command).map_err(|reason| Problem::new(Code::Invalid, reason))?;
     if node != "all" {
         let nodes = app.broker.registry(ENTRY_LIVES).nodes::<NodeStats, QueueMetrics>().await?;
         if !nodes.iter().any(|entry| entry.name == node) {
@@ -120,8 +120,8 @@ pub(crate) async fn command(
     let heard = app.broker.decisions().command(&node, &command).await?;
     if heard == Some(0) {
         let detail = "nobody listens: the node runs no workers, or is cut off";
-        return Err(Problem::new(StatusCode::CONFLICT, detail));
+        return Err(Problem::new(Code::Conflict, detail));
     }
     tracing::info!(user = admin.0.user, node, ?command, "command sent");
-    Ok((StatusCode::ACCEPTED, Json(CommandSent { success: true, heard })))
+    Ok(Accepted(CommandSent { success: true, heard }))
 }

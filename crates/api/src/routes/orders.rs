@@ -5,7 +5,6 @@ mod request;
 
 use axum::Json;
 use axum::extract::State;
-use http::{HeaderMap, StatusCode};
 use stampede_model::{Currency, Event, EventId, Holder, Idempotency, Money};
 use stampede_ticketing::{OrderLine, OrderRequest, Placement, Strictness};
 use stampede_wire::ticketing::orders::OrderAccepted;
@@ -16,21 +15,18 @@ use crate::app::App;
 use crate::auth::Writer;
 use crate::body::ComparedBody;
 use crate::forms::{Email, Flag, Given, IdOf, Line, Mistakes, Quantity};
-use crate::problem::Problem;
+use crate::headers::IdempotencyKey;
+use crate::problem::{Code, Problem};
 use crate::routes::events;
-
-/// Longest `Idempotency-Key`.
-const MAX_KEY: usize = 200;
 
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Writer,
-    headers: HeaderMap,
+    IdempotencyKey(idempotency_key): IdempotencyKey,
     ComparedBody(form, content, _held): ComparedBody<OrderForm>,
 ) -> Result<Json<OrderAccepted>, Problem> {
     let event = find_target(&app, &form.target).await?;
     caller.must_change(&event.owner)?;
-    let idempotency_key = read_idempotency_key(&headers)?;
     let content = content.map(|hash| hash.as_str().to_owned());
     let idempotency =
         idempotency_key.zip(content).map(|(key, request)| Idempotency { key, request });
@@ -61,7 +57,7 @@ pub(crate) async fn create(
         }
         Placement::RefusedByWarnings(warnings) => Err(Problem::warnings(&warnings)),
         Placement::KeyOfAnotherOrder => Err(Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
+            Code::KeyReused,
             "this Idempotency-Key was used for another order; a new order needs a new key",
         )),
         Placement::NoSuchEvent => Err(Problem::not_found("Event", &event_id)),
@@ -173,15 +169,4 @@ struct Common {
     email: Option<String>,
     seat: Option<String>,
     price: Option<Money>,
-}
-
-fn read_idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    match value.to_str() {
-        Ok(key) if (1..=MAX_KEY).contains(&key.len()) => Ok(Some(key.to_owned())),
-        _ => Err(Problem::new(
-            StatusCode::BAD_REQUEST,
-            format!("Idempotency-Key must be 1 to {MAX_KEY} visible characters"),
-        )),
-    }
 }

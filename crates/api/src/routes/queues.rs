@@ -20,7 +20,6 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use http::StatusCode;
 use stampede_broker::{Error, Queue, State as JobState};
 use stampede_wire::queues::{Cleaned, QueueStatus, Status};
 
@@ -28,7 +27,7 @@ use crate::app::App;
 use crate::auth::Admin;
 use crate::body::MaybeBody;
 use crate::forms::{Mistakes, Text, Whole, form};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::query::{FromQuery, Nothing, Params, Query};
 use crate::unknown;
 
@@ -54,7 +53,7 @@ form! {
         queue: Text<LONGEST_NAME> = "queue",
         /// The state of the jobs; `failed` if absent.
         state: Text<200> = "state",
-        /// Jobs that ended less than this long ago stay.
+        /// Jobs that ended less than so many milliseconds ago stay.
         grace_ms: Whole = "graceMs",
         /// Jobs of a queue at most.
         limit: Whole = "limit",
@@ -158,12 +157,12 @@ pub(crate) struct Page {
 
 impl FromQuery for Page {
     fn from_query(query: &mut Query) -> Self {
+        query.about("Entries on the page (50); more than 500 means 500.");
         let count = query.whole("count", 1..=u32::MAX).map_or(USUAL_PAGE, |count| count as usize);
-        Self {
-            skip: query.whole("skip", 0..=u32::MAX).unwrap_or(0) as usize,
-            count: count.min(LARGEST_PAGE),
-            search: query.text("search"),
-        }
+        query.about("`next` of the page before.");
+        let skip = query.whole("skip", 0..=u32::MAX).unwrap_or(0) as usize;
+        let search = query.about("A text that the entries contain.").text("search");
+        Self { skip, count: count.min(LARGEST_PAGE), search }
     }
 }
 
@@ -187,7 +186,7 @@ async fn existing(app: &App, name: &str) -> Result<Queue, Problem> {
         None => String::new(),
     };
     let detail = format!("Queue not found: {}{meant}", unknown::shown(name));
-    Err(Problem::new(StatusCode::NOT_FOUND, detail))
+    Err(Problem::new(Code::NotFound, detail))
 }
 
 impl From<Error> for Problem {
@@ -196,15 +195,13 @@ impl From<Error> for Problem {
             Error::InvalidName { .. }
             | Error::PayloadTooLarge { .. }
             | Error::InvalidOption { .. }
-            | Error::InvalidSchedule(_) => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
-            }
+            | Error::InvalidSchedule(_) => Self::new(Code::Invalid, error.to_string()),
             Error::Busy { .. } => {
                 let detail = format!("{error}; wait for them, or use force and lose their work");
-                Self::new(StatusCode::CONFLICT, detail)
+                Self::new(Code::Busy, detail)
             }
             Error::ChildFailed { .. } | Error::OfSchedule { .. } => {
-                Self::new(StatusCode::CONFLICT, error.to_string())
+                Self::new(Code::Conflict, error.to_string())
             }
             error if error.is_outage() => {
                 tracing::warn!(%error, "request refused");

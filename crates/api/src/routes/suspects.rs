@@ -1,12 +1,13 @@
 //! `/api/suspects`: templates that brought down the processes that worked with them. For administrators only.
 
 use axum::Json;
-use axum::extract::{Path, State};
-use http::StatusCode;
+use axum::extract::State;
 use stampede_wire::queues::{Suspect, Suspects};
 
 use crate::app::App;
 use crate::auth::Admin;
+use crate::describe::NoContent;
+use crate::input::Id;
 use crate::problem::Problem;
 
 /// All suspects, by name.
@@ -24,11 +25,11 @@ pub(crate) async fn list(State(app): State<App>, _: Admin) -> Result<Json<Suspec
 pub(crate) async fn lift(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
-) -> Result<StatusCode, Problem> {
+    Id(name): Id<String>,
+) -> Result<NoContent, Problem> {
     if !app.broker.suspects().lift(&name).await? {
         return Err(Problem::not_found("Suspect", &name));
     }
     tracing::info!(user = admin.0.user, suspect = name, "suspicion lifted");
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }

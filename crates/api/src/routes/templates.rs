@@ -9,27 +9,28 @@ pub(crate) mod files;
 pub(crate) mod previews;
 mod request;
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use http::header::{ETAG, IF_MATCH};
-use http::{HeaderMap, HeaderValue, StatusCode};
-use serde::Serialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::json;
 use stampede_model::{Event, Limit, Principal, Template, TemplateFiles, TemplateId};
 use stampede_press::{Published, Ready, sample};
 use stampede_store::{NewRevision, Revised, TemplateDeleted};
 use stampede_wire::ticketing::templates::{
-    Compiled, Design, Files, Mode, Page, PublishedTemplate, Revision, RevisionPage, TemplatePage,
-    TemplateWithFiles,
+    Compiled, Design, Files, Mode, Page, PublishedTemplate, Revision, RevisionPage,
+    TemplateOrDesign, TemplatePage, TemplateWithFiles,
 };
 
 use crate::app::{App, now};
 use crate::auth::{Caller, Writer};
 use crate::body::LargeBody;
-use crate::forms::{Line, Mistakes, Text, form};
+use crate::describe::{Created, NoContent, Tagged};
+use crate::forms::{Changes, Line, Mistakes, Text, form, inline_schema};
+use crate::headers::IfMatch;
 use crate::input::{Id, Ids};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::query::Params;
 use crate::routes::{CHANGE_TRIES, Paging};
 
@@ -37,7 +38,7 @@ form! {
     /// `POST /api/templates` and `PUT /api/templates/{id}`.
     pub(crate) struct TemplateForm {
         /// The template's name.
-        name: Line<{ Limit::NAME.0 }> = "name",
+        name: Line<{ Limit::NAME.0 }> = "name" required,
         /// The author's note to the revision.
         note: Line<500> = "note",
         /// Names and contents of its files.
@@ -54,6 +55,13 @@ const FIXED: [&str; 6] = ["id", "owner", "revision", "hash", "createdAt", "updat
 pub(crate) enum Named {
     Own(TemplateId),
     Shipped(String),
+}
+
+impl JsonSchema for Named {
+    inline_schema!(
+        "Named",
+        json_schema!({ "type": "string", "description": "An id, or a design." })
+    );
 }
 
 impl std::str::FromStr for Named {
@@ -87,7 +95,7 @@ pub(crate) async fn create(
     State(app): State<App>,
     caller: Writer,
     LargeBody(form, _held): LargeBody<TemplateForm>,
-) -> Result<Response, Problem> {
+) -> Result<Tagged<Created<PublishedTemplate>>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let name = mistakes.required(form.name).map(|Line(name)| name);
@@ -113,7 +121,7 @@ pub(crate) async fn create(
     app.store.insert_template(&template, &revision).await?;
     let revision = template.revision;
     let body = PublishedTemplate { template: template.into(), compiled };
-    Ok(tagged(StatusCode::CREATED, revision, body))
+    Ok(Tagged(Some(revision), Created(body)))
 }
 
 /// A template or design, with the files of its latest revision.
@@ -121,7 +129,7 @@ pub(crate) async fn read(
     State(app): State<App>,
     caller: Caller,
     Id(named): Id<Named>,
-) -> Result<Response, Problem> {
+) -> Result<Tagged<Json<TemplateOrDesign>>, Problem> {
     match named {
         Named::Shipped(name) => {
             let design =
@@ -132,7 +140,7 @@ pub(crate) async fn read(
                 read_only: true,
                 files: Some(Files::from(&design.files)),
             };
-            Ok(Json(body).into_response())
+            Ok(Tagged(None, Json(TemplateOrDesign::Design(body))))
         }
         Named::Own(id) => {
             let template = find(&app, id).await?;
@@ -146,7 +154,7 @@ pub(crate) async fn read(
                 note: revision.note,
                 files: Files::from(&files),
             };
-            Ok(tagged(StatusCode::OK, number, body))
+            Ok(Tagged(Some(number), Json(TemplateOrDesign::Template(body))))
         }
     }
 }
@@ -157,9 +165,9 @@ pub(crate) async fn update(
     State(app): State<App>,
     caller: Writer,
     Id(named): Id<Named>,
-    headers: HeaderMap,
-    LargeBody(form, _held): LargeBody<TemplateForm>,
-) -> Result<Response, Problem> {
+    seen_by_author: IfMatch,
+    LargeBody(Changes(form), _held): LargeBody<Changes<TemplateForm>>,
+) -> Result<Tagged<Json<PublishedTemplate>>, Problem> {
     let Named::Own(id) = named else { return Err(read_only()) };
     let mut template = find(&app, id).await?;
     caller.must_change(&template.owner)?;
@@ -178,19 +186,19 @@ pub(crate) async fn update(
     let compiled = tried_out(&app, &caller.0, &files).await?;
     let revision = NewRevision { files, author: caller.0.user.clone(), note };
     for _ in 0..CHANGE_TRIES {
-        must_match(&headers, template.revision)?;
+        seen_by_author.check(template.revision)?;
         let name = name.as_deref().unwrap_or(&template.name);
         let seen = template.updated_at;
         match app.store.revise_template(id, name, &revision, seen, now()).await? {
             Revised::New(template) | Revised::Same(template) => {
                 let number = template.revision;
                 let body = PublishedTemplate { template: template.into(), compiled };
-                return Ok(tagged(StatusCode::OK, number, body));
+                return Ok(Tagged(Some(number), Json(body)));
             }
             Revised::TooMany => {
                 let detail =
                     "the template has as many revisions as it may have; make a new template";
-                return Err(Problem::new(StatusCode::CONFLICT, detail));
+                return Err(Problem::new(Code::TooMany, detail));
             }
             Revised::NotFound => return Err(Problem::not_found("Template", &id)),
             // The other change stays as a revision; this one comes after it, unless If-Match forbids it.
@@ -204,11 +212,11 @@ pub(crate) async fn delete(
     State(app): State<App>,
     caller: Writer,
     Id(named): Id<Named>,
-) -> Result<StatusCode, Problem> {
+) -> Result<NoContent, Problem> {
     let Named::Own(id) = named else { return Err(read_only()) };
     caller.must_change(&find(&app, id).await?.owner)?;
     match app.store.delete_template(id).await? {
-        TemplateDeleted::Gone => Ok(StatusCode::NO_CONTENT),
+        TemplateDeleted::Gone => Ok(NoContent),
         TemplateDeleted::NotFound => Err(Problem::not_found("Template", &id)),
         TemplateDeleted::UsedBy(events) => {
             let list: Vec<String> = events.iter().map(ToString::to_string).collect();
@@ -216,7 +224,7 @@ pub(crate) async fn delete(
                 "the template is used by events ({}); give them another one first",
                 list.join(", ")
             );
-            Err(Problem::new(StatusCode::CONFLICT, detail).with("events", json!(events)))
+            Err(Problem::new(Code::InUse, detail).with("events", json!(events)))
         }
     }
 }
@@ -279,31 +287,7 @@ fn compiled(published: &Published, ready: &Ready) -> Compiled {
     }
 }
 
-/// The revision is the version of a template: `ETag` here, `If-Match` when it is changed.
-fn tagged(status: StatusCode, revision: u32, body: impl Serialize) -> Response {
-    let mut response = (status, Json(body)).into_response();
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{revision}\"")) {
-        response.headers_mut().insert(ETAG, tag);
-    }
-    response
-}
-
-fn must_match(headers: &HeaderMap, revision: u32) -> Result<(), Problem> {
-    let Some(wanted) = headers.get(IF_MATCH) else { return Ok(()) };
-    let wanted = wanted.to_str().unwrap_or_default();
-    let is_it =
-        |tag: &str| tag.trim() == "*" || tag.trim().trim_matches('"') == revision.to_string();
-    if wanted.split(',').any(is_it) {
-        return Ok(());
-    }
-    let detail = format!(
-        "the latest revision is {revision}, not {wanted}: read it, and send your change again with \
-         If-Match: \"{revision}\""
-    );
-    Err(Problem::new(StatusCode::PRECONDITION_FAILED, detail).with("revision", json!(revision)))
-}
-
 fn read_only() -> Problem {
     let detail = "designs that ship cannot be changed; create a template with {\"design\": \"…\"}";
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
+    Problem::new(Code::ReadOnly, detail)
 }

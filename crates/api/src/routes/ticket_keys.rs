@@ -5,15 +5,15 @@
 
 use axum::Json;
 use axum::extract::State;
-use http::StatusCode;
 use stampede_model::{EventId, PublicKey};
 use stampede_store::{Revoked, Rotated};
 use stampede_wire::ticketing::keys::{EventKeys, KeyRevoked};
 
 use crate::app::{App, now};
 use crate::auth::{Caller, Writer};
+use crate::describe::Created;
 use crate::input::{Id, Ids};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use crate::routes::events;
 
 /// The public keys; `signing` is the number of the key that signs new tickets.
@@ -32,14 +32,14 @@ pub(crate) async fn rotate(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<EventId>,
-) -> Result<(StatusCode, Json<PublicKey>), Problem> {
+) -> Result<Created<PublicKey>, Problem> {
     let event = events::find(&app, id).await?;
     caller.must_change(&event.owner)?;
     match app.store.rotate_ticket_key(id, now()).await? {
-        Rotated::New(key) => Ok((StatusCode::CREATED, Json(*key))),
+        Rotated::New(key) => Ok(Created(*key)),
         Rotated::NotFound => Err(Problem::not_found("Event", &id)),
         Rotated::TooMany => Err(Problem::new(
-            StatusCode::CONFLICT,
+            Code::TooMany,
             "the event has as many keys as it may have; more would not make it safer",
         )),
     }

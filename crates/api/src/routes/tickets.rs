@@ -2,17 +2,17 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use http::StatusCode;
 use stampede_model::{BatchId, Currency, EventId, Limit, Ticket, TicketId, TicketStatus};
 use stampede_store::TicketFilter;
 use stampede_ticketing::{Edit, Reissue, Strictness, TicketPatch};
+use stampede_wire::ticketing::orders::TicketWarnings;
 use stampede_wire::ticketing::tickets::{EditedTicket, Ticket as Shown, TicketPage};
 
 use crate::app::App;
 use crate::auth::{Caller, Writer};
 use crate::body::Body;
-use crate::forms::{Amount, Email, Flag, Line, Mistakes, Text, form};
+use crate::describe::NoContent;
+use crate::forms::{Amount, Changes, Email, Flag, Line, Mistakes, Text, form};
 use crate::input::Id;
 use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
@@ -23,7 +23,7 @@ form! {
     /// `PATCH /api/tickets/{id}`; `null` clears what may be absent.
     pub(crate) struct TicketForm {
         /// The holder's name.
-        name: Line<{ Limit::NAME.0 }> = "name",
+        name: Line<{ Limit::NAME.0 }> = "name" required,
         /// The holder's address.
         email: Email = "email",
         /// Seat, row or class.
@@ -59,6 +59,9 @@ pub(crate) const FIXED: [&str; 15] = [
     "updatedAt",
 ];
 
+/// The words of a ticket's states.
+const STATUSES: [&str; 4] = ["pending", "completed", "failed", "void"];
+
 /// Which tickets to list.
 pub(crate) struct Listing {
     target: Option<EventId>,
@@ -69,17 +72,13 @@ pub(crate) struct Listing {
 
 impl FromQuery for Listing {
     fn from_query(query: &mut Query) -> Self {
-        let status = query.text("status").and_then(|word| {
-            let status = TicketStatus::from_word(&word);
-            if status.is_none() {
-                query.wrong("status", "must be pending, completed, failed or void");
-            }
-            status
-        });
+        const RIGHT: &str = "must be pending, completed, failed or void";
+        let status = query.about("The state of their PDFs.").word("status", &STATUSES, RIGHT);
+        let (event, batch) = ("must be the id of an event", "must be the id of a batch");
         Self {
-            target: query.parsed("target", "must be the id of an event"),
-            batch: query.parsed("batch", "must be the id of a batch"),
-            status,
+            target: query.about("The event.").parsed("target", event),
+            batch: query.about("The order they came with.").parsed("batch", batch),
+            status: status.and_then(TicketStatus::from_word),
             paging: Paging::from_query(query),
         }
     }
@@ -113,14 +112,14 @@ pub(crate) async fn update(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<TicketId>,
-    Body(form, _held): Body<TicketForm>,
-) -> Result<Response, Problem> {
+    Body(Changes(form), _held): Body<Changes<TicketForm>>,
+) -> Result<Json<EditedTicket>, Problem> {
     let ticket = find(&app, id).await?;
     caller.must_change(&ticket.owner)?;
     let event = events::find(&app, ticket.event_id).await?;
     match read_change(form, event.details.currency)? {
         Change::Void => match app.ticketing.void(id).await? {
-            Some(ticket) => Ok(Json(Shown::from(&ticket)).into_response()),
+            Some(ticket) => Ok(without_warnings(&ticket)),
             None => Err(Problem::not_found("Ticket", &id)),
         },
         Change::Edit(patch, strictness) => {
@@ -129,13 +128,19 @@ pub(crate) async fn update(
     }
 }
 
-fn edited(id: TicketId, edit: Edit) -> Result<Response, Problem> {
+/// A ticket about which there is nothing to say.
+fn without_warnings(ticket: &Ticket) -> Json<EditedTicket> {
+    let warnings = TicketWarnings::default();
+    Json(EditedTicket { ticket: Shown::from(ticket), warnings })
+}
+
+fn edited(id: TicketId, edit: Edit) -> Result<Json<EditedTicket>, Problem> {
     match edit {
         Edit::Done(ticket, warnings) => {
             let (ticket, warnings) = (Shown::from(&*ticket), warnings.listed(&[id]));
-            Ok(Json(EditedTicket { ticket, warnings }).into_response())
+            Ok(Json(EditedTicket { ticket, warnings }))
         }
-        Edit::Same(ticket) => Ok(Json(Shown::from(&*ticket)).into_response()),
+        Edit::Same(ticket) => Ok(without_warnings(&ticket)),
         Edit::RefusedByWarnings(warnings) => Err(Problem::warnings(&warnings)),
         Edit::Void => Err(Problem::void("changed")),
         Edit::NotFound => Err(Problem::not_found("Ticket", &id)),
@@ -161,10 +166,10 @@ pub(crate) async fn delete(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<TicketId>,
-) -> Result<StatusCode, Problem> {
+) -> Result<NoContent, Problem> {
     caller.must_change(&find(&app, id).await?.owner)?;
     app.ticketing.delete_ticket(id).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }
 
 /// What a PATCH asks for.

@@ -19,7 +19,7 @@ form! {
     /// `POST /api/verify`.
     pub(crate) struct VerifyForm {
         /// The text of a ticket's QR code.
-        token: Text<LONGEST_TOKEN> = "token",
+        token: Text<LONGEST_TOKEN> = "token" required,
         /// The event at whose door the ticket is shown.
         target: IdOf<EventId> = "target",
     }

@@ -27,6 +27,11 @@ const UNKNOWN: i64 = -1;
 /// The entries of a consumer that an effect assigns.
 pub(crate) type Assigned = (Id, Delivery);
 
+/// Whether a name is one of the two commands.
+pub(super) fn is_effect(name: &[u8]) -> bool {
+    name == POSITION || name == CONSUMER
+}
+
 /// Records the position of a group.
 pub(super) fn record_position(
     db: &mut Db,

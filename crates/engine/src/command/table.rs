@@ -1,6 +1,7 @@
 //! The table of all commands: name, arity, flags, keys and function.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
 use super::{
@@ -13,8 +14,32 @@ use super::{
 /// The maximum length of a command name.
 const MAX_NAME: usize = 24;
 
-static BY_NAME: LazyLock<HashMap<&'static [u8], &'static Command>> =
+type ByName = HashMap<&'static [u8], &'static Command, BuildHasherDefault<NameHasher>>;
+
+static BY_NAME: LazyLock<ByName> =
     LazyLock::new(|| COMMANDS.iter().map(|row| (row.name.as_bytes(), row)).collect());
+
+/// Hashes names of commands. Every command of a script is looked up; the table is fixed, so it needs no keyed hash.
+#[derive(Debug, Default)]
+struct NameHasher(u64);
+
+impl Hasher for NameHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..part.len()].copy_from_slice(part);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
 
 pub(super) fn find(name: &[u8]) -> Option<&'static Command> {
     let mut lower = [0; MAX_NAME];

@@ -34,7 +34,9 @@ impl Default for Effects {
 
 /// A record that does not decode; the engine never writes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a record of effects ends in the middle of an effect")]
+#[error(
+    "a record of effects ends in the middle of an effect, or holds an effect that this version does not know"
+)]
 pub(crate) struct Malformed;
 
 impl Effects {

@@ -71,8 +71,8 @@ pub(crate) enum Progress {
 pub(crate) struct Compacted {
     /// The last record that the snapshot contains.
     pub(crate) position: Position,
-    /// The number of items in the snapshot.
-    pub(crate) items: u64,
+    /// The number of keys in the snapshot.
+    pub(crate) keys: u64,
     /// The size of the snapshot.
     pub(crate) snapshot_bytes: u64,
     /// The number of log bytes that it replaced.
@@ -151,6 +151,11 @@ impl Compaction {
         }
     }
 
+    /// Notes that the items fed from now on belong to the next key.
+    pub(crate) fn begin_key(&mut self) {
+        self.builder.counts.keys += 1;
+    }
+
     /// Adds an item without waiting for the disk.
     pub(crate) fn feed(&mut self, item: &[u8]) -> Result<(), Error> {
         if let Some(block) = self.builder.push(item)? {
@@ -172,7 +177,7 @@ impl Compaction {
         // A failed compaction reports it in its progress.
         let _ = self.builder.take().map(|block| self.handoff.put(block));
         let mut inner = self.handoff.lock();
-        inner.finish = Some(self.builder.items);
+        inner.finish = Some(self.builder.counts);
         if inner.progress == Progress::Feeding {
             inner.progress = Progress::Finishing;
         }
@@ -262,17 +267,17 @@ impl SnapshotWriter {
             self.halt(format!("cannot write {}: {error}", place.display()).into())
         };
         let mut file = SnapshotFile::create(&*self.disk, self.entry).map_err(full)?;
-        let items = loop {
+        let counts = loop {
             match self.handoff.next().map_err(|reason| self.halt(reason))? {
                 Ok(block) => file.write_block(&block).map_err(full)?,
-                Err(items) => break items,
+                Err(counts) => break counts,
             }
         };
-        let snapshot_bytes = file.finish(items).map_err(full)?;
+        let snapshot_bytes = file.finish(counts).map_err(full)?;
         self.disk.sync_dir().map_err(full)?;
         Ok(Compacted {
             position: Position(self.entry.upto),
-            items,
+            keys: counts.keys,
             snapshot_bytes,
             log_bytes: self.log_bytes,
         })

@@ -11,7 +11,7 @@
 use std::{
     fmt, fs,
     io::{self, Read, Seek, SeekFrom, Write},
-    os::unix::fs::FileExt,
+    os::unix::fs::{DirBuilderExt, FileExt},
     path::{Path, PathBuf},
 };
 
@@ -132,11 +132,11 @@ impl RealDisk {
     }
 }
 
-/// Creates a directory and all missing ones above it, so that they survive a power cut.
+/// Creates a directory and all missing ones above it, for this user alone, so that they survive a power cut.
 pub fn create_dir_durably(dir: &Path) -> io::Result<()> {
     let dir = std::path::absolute(dir)?;
     let parents = parents_of_missing(&dir);
-    fs::create_dir_all(&dir)?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
     // From the top: a directory survives only if the one above it does.
     parents.iter().rev().try_for_each(|parent| fs::File::open(parent)?.sync_all())
 }

@@ -31,7 +31,12 @@ pub(super) const FILE_HEADER: usize = 40;
 /// The size of a frame header.
 pub(super) const FRAME_HEADER: usize = 24;
 /// The format version written, and the newest one read.
-pub(super) const VERSION: u32 = 1;
+///
+/// - 1: the first.
+/// - 2: records of consumer groups, which a program that knows version 1 would drop; the end of a snapshot counts keys.
+///
+/// Adding a kind of record? Raise it, so that an older program refuses the journal instead of dropping records.
+pub(super) const VERSION: u32 = 2;
 /// The largest record or snapshot item: 1 GiB.
 pub(crate) const MAX_RECORD: usize = 1 << 30;
 

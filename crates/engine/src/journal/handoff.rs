@@ -16,7 +16,7 @@ use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Error, compaction::Progress};
+use super::{Error, compaction::Progress, snapshot::Counts};
 
 /// The state of one compaction, shared by three threads.
 #[derive(Debug, Default)]
@@ -30,8 +30,8 @@ pub(super) struct HandoffInner {
     blocks: VecDeque<Vec<u8>>,
     /// Bytes of the queued blocks.
     pub(super) queued: usize,
-    /// The number of all items, once the feed has ended.
-    pub(super) finish: Option<u64>,
+    /// The number of all items and keys, once the feed has ended.
+    pub(super) finish: Option<Counts>,
     pub(super) abort: Option<Arc<str>>,
     /// Whether the writer has begun to install; from then on the compaction cannot be aborted.
     claimed: bool,
@@ -137,8 +137,8 @@ impl Handoff {
         Ok(())
     }
 
-    /// The next block; `Ok(Err(items))` at the end, `Err` after an abort.
-    pub(super) fn next(&self) -> Result<Result<Vec<u8>, u64>, Arc<str>> {
+    /// The next block; `Ok(Err(counts))` at the end, `Err` after an abort.
+    pub(super) fn next(&self) -> Result<Result<Vec<u8>, Counts>, Arc<str>> {
         let mut inner = self.lock();
         loop {
             if let Some(reason) = &inner.abort {
@@ -148,8 +148,8 @@ impl Handoff {
                 inner.queued -= block.len();
                 return Ok(Ok(block));
             }
-            if let Some(items) = inner.finish {
-                return Ok(Err(items));
+            if let Some(counts) = inner.finish {
+                return Ok(Err(counts));
             }
             inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }

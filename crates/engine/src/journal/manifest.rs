@@ -1,7 +1,7 @@
 //! The manifest: which files make up the journal.
 //!
 //! ```text
-//! stampede-journal 1
+//! stampede-journal 2         format version (frame.rs)
 //! snapshot 5 1000            file number, last sequence contained; the line is absent at first
 //! segment 4 1000 40960       file number, base (sequence before its first record), sealed length
 //! segment 6 2200 open        the last one, and only it, is open
@@ -15,6 +15,9 @@
 //! A failure *before* the rename is definite: the old manifest stands. A failure of the rename or of the
 //! directory sync is not: a crash may leave either manifest. [`InstallError`] distinguishes the two, and
 //! after the second kind the log does not go on until an install has succeeded.
+//!
+//! The manifest's version is that of the newest record any file may hold. A journal of an older version gets a new
+//! manifest when it is opened, before the first record is appended: an older program refuses it from then on.
 
 use std::{fmt::Write, io};
 
@@ -81,7 +84,8 @@ impl Manifest {
         text
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    /// Decodes a manifest; also returns its format version.
+    fn decode(bytes: &[u8]) -> Result<(Self, u32), DecodeError> {
         let text = std::str::from_utf8(bytes).map_err(|_| DecodeError::Bad("it is not text"))?;
         let at = text
             .rfind("crc32c ")
@@ -92,18 +96,18 @@ impl Manifest {
         }
         let mut lines = body.lines();
         let version = lines.next().and_then(|line| line.strip_prefix("stampede-journal "));
-        match version.and_then(|v| v.parse().ok()) {
-            Some(VERSION) => {}
+        let version = match version.and_then(|v| v.parse().ok()) {
+            Some(version @ 1..=VERSION) => version,
             Some(version) => return Err(DecodeError::TooNew(version)),
             None => return Err(DecodeError::Bad("it does not begin as a manifest")),
-        }
+        };
         let mut manifest = Self { snapshot: None, segments: Vec::new() };
         for line in lines {
             manifest.decode_line(line).ok_or(DecodeError::Bad("it has an unknown line"))?;
         }
         manifest
             .is_consistent()
-            .then_some(manifest)
+            .then_some((manifest, version))
             .ok_or(DecodeError::Bad("its lines contradict each other"))
     }
 
@@ -136,6 +140,11 @@ impl Manifest {
 
     /// Reads the manifest; `None` if there is none.
     pub(super) fn load(disk: &dyn Disk) -> Result<Option<Self>, Error> {
+        Ok(Self::load_with_version(disk)?.map(|(manifest, _)| manifest))
+    }
+
+    /// Reads the manifest and its format version; `None` if there is none.
+    pub(super) fn load_with_version(disk: &dyn Disk) -> Result<Option<(Self, u32)>, Error> {
         let path = disk.path().join(MANIFEST);
         let file = match disk.open(MANIFEST) {
             Ok(file) => file,
@@ -147,7 +156,7 @@ impl Manifest {
         let got = file.read_full_at(0, &mut bytes).map_err(io_error("read", path.clone()))?;
         bytes.truncate(got);
         match Self::decode(&bytes) {
-            Ok(manifest) => Ok(Some(manifest)),
+            Ok(found) => Ok(Some(found)),
             Err(DecodeError::TooNew(found)) => Err(Error::TooNew { path, found, known: VERSION }),
             Err(DecodeError::Bad(what)) => {
                 let (dir, file, what) = (disk.path(), MANIFEST.to_owned(), what.to_owned());
@@ -193,7 +202,26 @@ mod tests {
     #[test]
     fn a_manifest_reads_back_as_written() {
         let manifest = sample();
-        assert_eq!(Manifest::decode(manifest.encode().as_bytes()), Ok(manifest));
+        assert_eq!(Manifest::decode(manifest.encode().as_bytes()), Ok((manifest, VERSION)));
+    }
+
+    /// A manifest of another version.
+    fn of_version(version: u32) -> String {
+        let text = sample().encode();
+        let (_, rest) = text.split_once('\n').unwrap();
+        let body = &rest[..rest.rfind("crc32c ").unwrap()];
+        let body = format!("stampede-journal {version}\n{body}");
+        format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()))
+    }
+
+    #[test]
+    fn older_versions_are_read_and_newer_ones_are_refused() {
+        assert_eq!(of_version(VERSION), sample().encode());
+        assert_eq!(Manifest::decode(of_version(1).as_bytes()), Ok((sample(), 1)));
+        for version in [0, VERSION + 1, 99] {
+            let refused = Err(DecodeError::TooNew(version));
+            assert_eq!(Manifest::decode(of_version(version).as_bytes()), refused);
+        }
     }
 
     #[test]

@@ -48,6 +48,10 @@ impl Output {
         };
         while let Some(Work::Write(chunk)) = self.todo.front_mut() {
             self.log.write(chunk)?;
+            // The disk has answered: a stall counts from here.
+            if self.todo.len() > 1 {
+                shared.disk_begins();
+            }
             let Some(Work::Write(chunk)) = self.todo.pop_front() else { break };
             let Some(unused) = self.log.retain(chunk, copies) else { continue };
             match copies {

@@ -17,7 +17,7 @@ use std::{
 use super::{
     disk::{Disk, DiskFile, LockError, RealDisk},
     error::{BoxError, Damage, Error, io_error},
-    frame::{FILE_HEADER, FileHeader, Kind},
+    frame::{FILE_HEADER, FileHeader, Kind, VERSION},
     log::Log,
     manifest::{InstallError, MANIFEST, Manifest, SegmentEntry},
     reader::{BadFrame, FrameReader, Next},
@@ -270,10 +270,10 @@ pub(super) fn lock(disk: &dyn Disk) -> Result<super::disk::Lock, Error> {
     })
 }
 
-/// Reads the manifest, or creates the first one in an empty directory.
-pub(super) fn manifest_or_first(disk: &dyn Disk) -> Result<Manifest, Error> {
-    if let Some(manifest) = Manifest::load(disk)? {
-        return Ok(manifest);
+/// Reads the manifest and its format version, or creates the first one in an empty directory.
+pub(super) fn manifest_or_first(disk: &dyn Disk) -> Result<(Manifest, u32), Error> {
+    if let Some(found) = Manifest::load_with_version(disk)? {
+        return Ok(found);
     }
     refuse_lost_manifest(disk)?;
     let header = FileHeader::new(Kind::Log, 1, 0);
@@ -289,7 +289,7 @@ pub(super) fn manifest_or_first(disk: &dyn Disk) -> Result<Manifest, Error> {
         segments: vec![SegmentEntry { number: 1, base: 0, sealed: None }],
     };
     install(disk, &manifest)?;
-    Ok(manifest)
+    Ok((manifest, VERSION))
 }
 
 /// Refuses a directory with data but without a manifest: it is not a new journal.

@@ -116,13 +116,13 @@ pub(super) fn repair_on(
 ) -> Result<Repaired, Error> {
     let _lock = lock(disk)?;
     match plan(disk, rule, name_of)? {
-        Some(plan) if !plan.report.damage.is_empty() => carry_out(disk, plan),
+        Some(plan) if !plan.report.damage.is_empty() => carry_out(disk, plan, name_of),
         // A torn tail needs no repair: the next open cuts it.
         whole => Ok(whole.map(|plan| plan.report).unwrap_or_default()),
     }
 }
 
-fn carry_out(disk: &dyn Disk, plan: Plan) -> Result<Repaired, Error> {
+fn carry_out(disk: &dyn Disk, plan: Plan, name_of: NameOf<'_>) -> Result<Repaired, Error> {
     let Plan { mut report, mut manifest, salvage, moves, cuts } = plan;
     report.set_aside.clear();
     for name in [MANIFEST].into_iter().chain(cuts.iter().map(|(name, _)| name.as_str())) {
@@ -137,7 +137,7 @@ fn carry_out(disk: &dyn Disk, plan: Plan) -> Result<Repaired, Error> {
         report.set_aside.extend(aside);
     }
     if let Some((file, entry)) = source {
-        manifest.snapshot = Some(rewrite(disk, &file, entry)?);
+        manifest.snapshot = Some(rewrite(disk, (&file, entry), name_of)?);
     }
     if manifest.segments.last().is_none_or(|last| last.sealed.is_some()) {
         manifest.segments.push(empty_segment(disk, report.kept.last)?);
@@ -161,18 +161,25 @@ fn carry_out(disk: &dyn Disk, plan: Plan) -> Result<Repaired, Error> {
 }
 
 /// Writes the readable items of a damaged snapshot as a new one.
-fn rewrite(disk: &dyn Disk, file: &str, old: SnapshotEntry) -> Result<SnapshotEntry, Error> {
+fn rewrite(
+    disk: &dyn Disk,
+    (file, old): (&str, SnapshotEntry),
+    name_of: NameOf<'_>,
+) -> Result<SnapshotEntry, Error> {
     let entry = SnapshotEntry { number: free_number(disk)?, upto: old.upto };
     let path = disk.path().join(Kind::Snapshot.file_name(entry.number));
     let failed = || io_error("write", path.clone());
     let mut new = SnapshotFile::create(disk, entry).map_err(failed())?;
     let mut builder = BlockBuilder::default();
-    salvage::read(disk, (file, old), &|_| None, &mut |item| match builder.push(item)? {
+    let found = salvage::read(disk, (file, old), name_of, &mut |item| match builder.push(item)? {
         Some(block) => new.write_block(&block).map_err(failed()),
         None => Ok(()),
     })?;
+    builder.counts.keys = found.counts.keys;
     let rest = builder.take().map_or(Ok(()), |block| new.write_block(&block));
-    rest.and_then(|()| new.finish(builder.items)).and_then(|_| disk.sync_dir()).map_err(failed())?;
+    rest.and_then(|()| new.finish(builder.counts))
+        .and_then(|_| disk.sync_dir())
+        .map_err(failed())?;
     Ok(entry)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  header? block 1  block 2  ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒  block 5  block 6  end: 6 blocks, 900 items
-//!          └─ kept ────────┘ └─ a gap, named ┘ └─ kept ────────┘  900 − kept = missing items
+//!          └─ kept ────────┘ └─ a gap, named ┘ └─ kept ────────┘  and 700 keys; 700 − kept = missing keys
 //! ```
 //!
 //! A snapshot is not ordered by time, so a snapshot with a gap is the state of no moment. A damaged header
@@ -14,10 +14,10 @@ use std::ops::ControlFlow;
 use super::{
     disk::Disk,
     error::Error,
-    frame::{FRAME_HEADER, FrameHeader, Kind, u64_at},
+    frame::{FRAME_HEADER, FrameHeader, Kind},
     manifest::SnapshotEntry,
     reader::{FrameReader, Next},
-    snapshot::split_item,
+    snapshot::{Counts, decode_end, split_item},
 };
 
 /// The number of bytes of a gap that are searched for names.
@@ -40,18 +40,20 @@ pub struct Gap {
 /// The part of a snapshot that could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// The number of missing keys; `None` if the end of the snapshot, which counts them, is missing too.
+    /// The number of keys of which nothing can be read; `None` if the end of the snapshot, which counts keys, is
+    /// missing too, or was written before version 2 of the format.
     pub keys: Option<u64>,
     /// The damaged ranges of the snapshot file.
     pub gaps: Vec<Gap>,
-    /// Names of missing keys, as far as the damaged ranges show them; at most 1000.
+    /// Names of keys that are missing, or of which a part is, as far as the damaged ranges show them; at most 1000.
     pub names: Vec<String>,
 }
 
 /// The readable part of a snapshot, in figures.
 #[derive(Debug, Default)]
 pub(super) struct Salvaged {
-    pub(super) items: u64,
+    /// A key whose items lie on both sides of a gap counts once.
+    pub(super) counts: Counts,
     pub(super) missing: Missing,
     /// Whether every block and every item is there.
     pub(super) is_whole: bool,
@@ -71,16 +73,18 @@ pub(super) fn read(
         return Ok(found);
     };
     let (mut last_block, mut blocks) = (0, 0);
+    let mut last_name = None;
     loop {
         let bad = match reader.next()? {
             Next::Frame { header, .. } if header.mark => {
-                let payload = reader.payload(&header);
-                let all = (payload.len() == 8).then(|| u64_at(payload, 0));
-                found.missing.keys = all.map(|all| all.saturating_sub(found.items));
+                let end = decode_end(reader.payload(&header));
+                let (all, keys) = (end.map(|(items, _)| items), end.and_then(|(_, keys)| keys));
+                found.missing.keys = keys.map(|keys| keys.saturating_sub(found.counts.keys));
                 // A file that was copied over this one is whole, too, but another state.
                 let is_this =
                     (reader.header().number, reader.header().base) == (entry.number, entry.upto);
-                found.is_whole = is_this && blocks == header.sequence && all == Some(found.items);
+                found.is_whole =
+                    is_this && blocks == header.sequence && all == Some(found.counts.items);
                 return Ok(found);
             }
             // A block that is there twice counts once.
@@ -89,7 +93,11 @@ pub(super) fn read(
                 (last_block, blocks) = (header.sequence, blocks + 1);
                 let mut rest = reader.payload(&header);
                 while let Some((item, after)) = split_item(rest) {
-                    found.items += 1;
+                    found.counts.items += 1;
+                    // The items of a key follow each other. Bytes without a name count as a key.
+                    let name = name_of(item);
+                    found.counts.keys += u64::from(name.is_none() || name != last_name);
+                    last_name = name;
                     visit(item)?;
                     rest = after;
                 }
@@ -131,7 +139,10 @@ fn names(bytes: &[u8], name_of: NameOf<'_>) -> Vec<String> {
         let after_header = &rest[FRAME_HEADER..];
         let (mut items, after) = after_header.split_at(length.min(after_header.len()));
         while let Some((item, others)) = split_item(items) {
-            names.extend(name_of(item));
+            let name = name_of(item);
+            if names.last() != name.as_ref() {
+                names.extend(name);
+            }
             items = others;
         }
         rest = after;

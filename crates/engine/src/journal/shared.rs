@@ -15,7 +15,11 @@
 //! `memory` counts every byte from its append until its copy is no longer needed (synced; or written,
 //! under policy never). At the limit [`State`] says `Busy`. An append is never refused for it, because
 //! its effects have already happened; so the peak is the limit plus one record.
+//!
+//! A disk may never answer. `disk_since` tells since when a thread waits for it; after `stall_limit` the state is
+//! `Refusing`, whatever the memory. That thread may be an event loop's: `server/watchdog.rs` says who serves its clients.
 
+mod disk_wait;
 mod queue;
 
 use std::{
@@ -47,9 +51,8 @@ const CHUNK: usize = 256 << 10;
 const LINGER: Duration = Duration::from_millis(20);
 /// With this many bytes queued, it writes at once.
 const LINGER_BYTES: usize = 256 << 10;
-/// How long an event loop waits for the output: another loop's write takes microseconds. Past it, the replies are
-/// held and the loop goes on.
-const OUTPUT_PATIENCE: Duration = Duration::from_millis(1);
+/// [`Shared::disk_since`] while no reply waits for the disk.
+const AT_REST: u64 = 0;
 /// The number of buffers kept for reuse.
 const SPARE: usize = 16;
 
@@ -68,6 +71,12 @@ pub(super) struct Shared {
     memory_limit: usize,
     stall_limit: Duration,
     not_ready: AtomicBool,
+    /// Since when the disk works on what replies wait for, in milliseconds after `epoch`; or [`AT_REST`].
+    disk_since: AtomicU64,
+    epoch: Instant,
+    /// The sequence of a record whose append fails.
+    #[cfg(test)]
+    pub(super) failing_append: AtomicU64,
     pub(super) log_bytes: AtomicU64,
     pub(super) snapshot_bytes: AtomicU64,
     pub(super) syncs: AtomicU64,
@@ -99,6 +108,10 @@ impl Shared {
             memory_limit: config.memory_limit,
             stall_limit: config.stall_limit,
             not_ready: AtomicBool::new(false),
+            disk_since: AtomicU64::new(AT_REST),
+            epoch: Instant::now(),
+            #[cfg(test)]
+            failing_append: AtomicU64::new(0),
             log_bytes: AtomicU64::new(0),
             snapshot_bytes: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
@@ -116,6 +129,10 @@ impl Shared {
         let mut inner = self.lock();
         if let State::Failed(reason) = &inner.state {
             return Err(Error::Stopped(reason.clone()));
+        }
+        #[cfg(test)]
+        if self.failing_append.load(Ordering::SeqCst) == inner.last + 1 {
+            return Err(Error::Stopped("injected".into()));
         }
         inner.last += 1;
         if inner.tail.is_empty() {
@@ -162,13 +179,24 @@ impl Shared {
 
     pub(super) fn state(&self) -> State {
         let busy = self.memory.load(Ordering::Relaxed) >= self.memory_limit;
-        if !busy && !self.not_ready.load(Ordering::Acquire) {
+        let stuck = self.disk_busy_for().filter(|spent| *spent > self.stall_limit);
+        if !busy && stuck.is_none() && !self.not_ready.load(Ordering::Acquire) {
             return State::Ready;
         }
         let inner = self.lock();
-        match &inner.state {
-            State::Ready if busy && inner.progress.elapsed() > self.stall_limit => {
-                let seconds = inner.progress.elapsed().as_secs();
+        match (&inner.state, stuck) {
+            (State::Ready, Some(spent)) => {
+                let seconds = spent.as_secs();
+                State::Refusing(format!("the disk has not answered for {seconds} s").into())
+            }
+            (state, _) => self.state_by_memory(state, busy, inner.progress),
+        }
+    }
+
+    fn state_by_memory(&self, state: &State, busy: bool, progress: Instant) -> State {
+        match state {
+            State::Ready if busy && progress.elapsed() > self.stall_limit => {
+                let seconds = progress.elapsed().as_secs();
                 State::Refusing(format!("the disk has taken nothing for {seconds} s").into())
             }
             State::Ready if busy => State::Busy,
@@ -232,33 +260,6 @@ impl Shared {
 
     pub(super) fn memory(&self) -> usize {
         self.memory.load(Ordering::Relaxed)
-    }
-
-    // ---- used by event loops
-
-    /// Hands all appended records to the kernel, on this thread. If the output is taken or has earlier work, the
-    /// writer's thread does it, and [`Event::Written`] tells.
-    pub(super) fn write_out(&self) {
-        if self.written() >= self.appended() {
-            return;
-        }
-        let Some(mut output) = self.output.try_lock_for(OUTPUT_PATIENCE) else {
-            return self.call_writer();
-        };
-        let done = output.write_for_loop(self);
-        drop(output);
-        self.set_written(done.written);
-        if let Some(state) = done.state {
-            self.set_state(state);
-        }
-        if done.calls_writer {
-            self.call_writer();
-        }
-    }
-
-    fn call_writer(&self) {
-        self.lock().called = true;
-        self.wake.notify_one();
     }
 
     // ---- used by the writer

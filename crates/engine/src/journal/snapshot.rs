@@ -4,7 +4,8 @@
 //! snapshot = header block* end                    framed as in frame.rs; header.base = last sequence contained
 //! block    = frame { sequence: 1, 2, 3 …, payload: item* }
 //! item     = length u32, bytes
-//! end      = mark  { sequence: number of blocks, payload: number of items u64 }
+//! end      = mark  { sequence: number of blocks, payload: number of items u64, number of keys u64 }
+//!            version 1 has no number of keys
 //! ```
 //!
 //! Items are collected into blocks of about 128 KiB, so that checksum and frame are cheap even for small
@@ -34,7 +35,32 @@ const SYNC_STEP: u64 = 8 << 20;
 #[derive(Debug, Default)]
 pub(super) struct BlockBuilder {
     payload: Vec<u8>,
+    pub(super) counts: Counts,
+}
+
+/// The number of items and keys of a snapshot. A large key has several items.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
     pub(super) items: u64,
+    pub(super) keys: u64,
+}
+
+impl Counts {
+    fn encode(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.items.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.keys.to_le_bytes());
+        bytes
+    }
+}
+
+/// Decodes the end of a snapshot: the number of items and, since version 2, of keys.
+pub(super) fn decode_end(payload: &[u8]) -> Option<(u64, Option<u64>)> {
+    match payload.len() {
+        8 => Some((u64_at(payload, 0), None)),
+        16 => Some((u64_at(payload, 0), Some(u64_at(payload, 8)))),
+        _ => None,
+    }
 }
 
 impl BlockBuilder {
@@ -43,7 +69,7 @@ impl BlockBuilder {
         if item.len() > MAX_RECORD {
             return Err(Error::TooLarge(item.len()));
         }
-        self.items += 1;
+        self.counts.items += 1;
         // A block of many items stays small and a large item gets its own block, so blocks obey
         // MAX_RECORD too.
         let full = if self.payload.len() + item.len() > BLOCK { self.take() } else { None };
@@ -93,9 +119,9 @@ impl SnapshotFile {
     }
 
     /// Writes the end, syncs the file and returns its length.
-    pub(super) fn finish(&mut self, items: u64) -> io::Result<u64> {
+    pub(super) fn finish(&mut self, counts: Counts) -> io::Result<u64> {
         self.frame.clear();
-        push_mark(&mut self.frame, self.blocks, &items.to_le_bytes());
+        push_mark(&mut self.frame, self.blocks, &counts.encode());
         self.write_frame()?;
         self.file.sync()?;
         Ok(self.end)
@@ -137,7 +163,7 @@ pub(super) fn read(
         };
         let mut rest = reader.payload(&header);
         if header.mark {
-            let says = (rest.len() == 8).then(|| u64_at(rest, 0));
+            let says = decode_end(rest).map(|(items, _)| items);
             let end = offset + (FRAME_HEADER + header.length) as u64;
             if says != Some(items) || header.sequence != blocks || end != reader.end() {
                 return Err(reader.damage(offset, "its end does not match its blocks").into());

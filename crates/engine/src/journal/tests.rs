@@ -8,7 +8,7 @@
 mod crash;
 mod damage;
 mod disk_errors;
-mod faulty_disk;
+pub(crate) mod faulty_disk;
 mod fuzz;
 mod kill;
 mod repairs;
@@ -108,6 +108,7 @@ fn append(journal: &mut Journal, from: u64, to: u64) {
 
 fn feed(compaction: &mut Compaction) -> Result<(), Error> {
     for n in 1..=compaction.position().0 {
+        compaction.begin_key();
         compaction.feed(&item(n))?;
     }
     Ok(())

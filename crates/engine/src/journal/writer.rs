@@ -71,6 +71,7 @@ impl Writer {
             let calls = shared.wait(self.deadline(), wait);
             self.sync_wanted |= calls.sync_wanted || calls.stop;
             let mut output = shared.output.lock();
+            shared.disk_begins();
             let (work, fsync) = shared.take();
             let idle = work.is_empty() && output.todo.is_empty();
             output.todo.extend(work);
@@ -82,6 +83,7 @@ impl Writer {
                 output.log.mark();
             }
             let (written, durable) = (output.log.written(), output.log.durable());
+            shared.disk_ends();
             drop(output);
             shared.set_written(written);
             shared.set_durable(durable);
@@ -238,9 +240,14 @@ impl Writer {
         mut output: Guard<'s>,
     ) -> (Guard<'s>, Result<(), LogError>) {
         if let Some(sync) = output.log.begin_sync() {
+            // Under the other policies nobody waits for a sync, and event loops write meanwhile.
+            if self.fsync != Fsync::Always {
+                shared.disk_ends();
+            }
             drop(output);
             let synced = sync.file.sync();
             output = shared.output.lock();
+            shared.disk_begins();
             let done = output.log.end_sync(&sync, synced);
             self.release(done);
         }

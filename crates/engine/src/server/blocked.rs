@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use bytes::Bytes;
 
-use super::executor::Executor;
+use super::executor::{Executor, Recorded};
 use super::loop_queue::{ClientId, LoopMessage, SendKind};
 use super::session::ReplyMode;
 use crate::blob::Blob;
@@ -205,7 +205,10 @@ impl Executor {
             self.db.set_blocking(Blocking::Allowed);
             command::call(&mut self.db, &args, &mut reply);
             if self.db.take_block_request().is_none() {
-                self.commit();
+                if self.commit() == Recorded::No {
+                    reply.truncate(0);
+                    reply.error_bytes(self.not_recorded().as_bytes());
+                }
                 self.unblock_with_reply(client, reply);
             }
         }

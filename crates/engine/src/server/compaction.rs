@@ -98,6 +98,7 @@ impl Executor {
         let journal = self.journal.as_mut().ok_or("there is no journal to compact")?;
         check_memory()?;
         let compaction = journal.begin_compaction().map_err(|error| error.to_string())?;
+        self.memory.compaction_begins();
         let stop = self.compactor.stop.clone();
         let thread = thread::Builder::new()
             .name("engine-compactor".to_owned())
@@ -107,8 +108,11 @@ impl Executor {
                 let _ = rustix::process::setpriority_process(None, NICE);
                 run(compaction, &stop)
             })
-            .map_err(|error| format!("no thread for a compaction: {error}"))?;
-        self.compactor.running = Some(thread);
+            .map_err(|error| format!("no thread for a compaction: {error}"));
+        if thread.is_err() {
+            self.memory.compaction_ends();
+        }
+        self.compactor.running = Some(thread?);
         Ok(())
     }
 
@@ -116,6 +120,7 @@ impl Executor {
         let Some(thread) = self.compactor.running.take_if(|thread| thread.is_finished()) else {
             return;
         };
+        self.memory.compaction_ends();
         let result = thread.join().unwrap_or_else(|_| Err("it panicked".to_owned()));
         self.compactor.failed = result.is_err();
         match result {
@@ -154,6 +159,7 @@ fn run(mut compaction: Compaction, stop: &AtomicBool) -> Result<(), String> {
         let mut cursor = 0;
         loop {
             cursor = db.scan(cursor, |key, value, expiry| {
+                compaction.begin_key();
                 items(index, key, value, expiry, |item| {
                     if failure.is_none() {
                         failure = compaction.feed(item).err();
@@ -181,7 +187,7 @@ fn run(mut compaction: Compaction, stop: &AtomicBool) -> Result<(), String> {
         match watch.wait(Duration::from_secs(1)) {
             journal::Progress::Done(done) => {
                 tracing::info!(
-                    keys = done.items,
+                    keys = done.keys,
                     snapshot_bytes = done.snapshot_bytes,
                     log_bytes = done.log_bytes,
                     replay_ms = replayed.as_millis() as u64,

@@ -214,44 +214,52 @@ impl Connection {
             self.hold(last, Bytes::copy_from_slice(bytes));
             return Ok(());
         }
-        let mut rest = bytes;
         if self.output.is_empty() {
-            while !rest.is_empty() {
-                match self.stream.write(rest) {
-                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                    Ok(written) => rest = &rest[written..],
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) => return Err(error),
-                }
-            }
+            return self.write_or_keep(bytes);
         }
-        self.output.extend_from_slice(rest);
+        self.output.extend_from_slice(bytes);
         Ok(())
     }
 
     /// Sends queued output as far as the socket and `may_send` (the journal) allow.
     pub(super) fn flush(&mut self, may_send: impl Fn(DependsOn) -> bool) -> io::Result<()> {
-        loop {
-            while !self.output.is_empty() {
-                match self.stream.write(&self.output) {
-                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                    Ok(written) => self.output.advance(written),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                    Err(error) => return Err(error),
-                }
-            }
-            self.output = BytesMut::new();
-            while let Some((depends_on, _)) = self.held.front()
-                && may_send(*depends_on)
-                && let Some((_, bytes)) = self.held.pop_front()
-            {
-                self.held_bytes -= bytes.len();
-                self.output.extend_from_slice(&bytes);
-            }
-            if self.output.is_empty() {
-                return Ok(());
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => self.output.advance(written),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
             }
         }
+        // An idle connection keeps no buffers.
+        self.output = BytesMut::new();
+        let ready = self.held.iter().take_while(|(depends_on, _)| may_send(*depends_on)).count();
+        let bytes = match ready {
+            0 => return Ok(()),
+            1 => self.held.pop_front().map(|(_, bytes)| bytes).unwrap_or_default(),
+            _ => {
+                let mut joined = BytesMut::new();
+                self.held.drain(..ready).for_each(|(_, bytes)| joined.extend_from_slice(&bytes));
+                joined.freeze()
+            }
+        };
+        self.held_bytes -= bytes.len();
+        self.write_or_keep(&bytes)
+    }
+
+    /// Writes bytes to the socket and keeps those that it does not accept; nothing is queued before them.
+    fn write_or_keep(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.stream.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => rest = &rest[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.output.extend_from_slice(rest);
+        Ok(())
     }
 
     /// Registers or deregisters the socket for write readiness.

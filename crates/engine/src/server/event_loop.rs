@@ -8,13 +8,16 @@
 //!
 //! One such turn is a *round*. A reply leaves only when the records that it depends on are safe: the records of a
 //! round are handed to the kernel in one write, then the replies of the round are sent. A reply that depends on no
-//! new record is sent at once.
+//! new record is sent at once. A round with much to hand over ends early: clients work while the next one runs.
 //!
 //! A loop's state is behind a lock, which the loop's thread releases while it serves one connection.
 //! That connection is then *in use*; all others can be served by another thread. So when a script runs
 //! too long, the watchdog (`watchdog.rs`) can drive the loop and answer its other clients. While it
 //! does (`watchdog_active`), the loop's own thread waits; a watchdog turn is short. A loop that waits for
 //! the executor times out when a script runs too long, and answers its clients `BUSY` itself.
+//!
+//! The loop's own thread also waits for the disk without that lock. If that takes long, a *stand-in* (`watchdog.rs`) drives
+//! the loop with all rights but one: it leaves records to the journal's thread and never waits for the disk.
 //!
 //! The kernel reports readiness once (edge-triggered). Readiness that cannot be handled at once is kept
 //! in [`Readiness`](super::connection::Readiness), also for a connection that is in use.
@@ -29,7 +32,7 @@ mod serve;
 
 use std::io;
 use std::sync::{Arc, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use mio::{Registry, Token};
@@ -54,6 +57,11 @@ pub(super) const PAUSE_BYTES: usize = 1 << 20;
 pub(super) const MAX_MESSAGE_BYTES: usize = 32 << 20;
 /// A thread that waits for the executor checks at this interval for a script that runs too long.
 const EXECUTOR_PAUSE: Duration = Duration::from_millis(20);
+/// The longest sleep of a stand-in: the loop's own thread does not wake it when it comes back.
+const STAND_IN_PAUSE: Duration = Duration::from_millis(5);
+/// A round with held replies ends after this time: a client that waits for a reply does no work meanwhile, and
+/// `write(2)` costs a few microseconds.
+const ROUND: Duration = Duration::from_micros(100);
 /// Connections that wait for the journal are checked at least this often.
 const JOURNAL_PAUSE: Duration = Duration::from_millis(5);
 /// The retry interval after `accept` failed, for instance for lack of file descriptors.
@@ -66,6 +74,8 @@ pub(super) enum Driver {
     Own,
     /// The watchdog, while a script runs too long.
     Watchdog,
+    /// A stand-in, while the loop's own thread waits for the disk.
+    StandIn,
 }
 
 /// A loop and the buffers of the thread that drives it.
@@ -83,8 +93,10 @@ pub(super) struct EventLoop {
     depends_on: DependsOn,
     /// Slots of connections with replies that wait for the end of this round.
     held: Vec<usize>,
-    /// Whether the connection being served is the last of its round, so that no other reply shares its write.
-    last_of_round: bool,
+    /// Whether the connection being served has more requests, which wait for the next round.
+    stops_early: bool,
+    /// When the round began, or the last time that it has handed over records.
+    round_began: Instant,
     /// The last safe record when connections that wait for the journal were tried last.
     checked_safe: Position,
 }
@@ -111,7 +123,8 @@ impl EventLoop {
             args: Vec::new(),
             depends_on: DependsOn::default(),
             held: Vec::new(),
-            last_of_round: false,
+            stops_early: false,
+            round_began: Instant::now(),
             checked_safe: Position::default(),
         }
     }
@@ -149,6 +162,36 @@ impl EventLoop {
         [journal, accept].into_iter().flatten().min()
     }
 
+    /// The thread of a stand-in: iterates until the loop's own thread comes back from the disk.
+    pub(super) fn stand_in(mut self, shared: &Shared) -> io::Result<()> {
+        let index = self.index;
+        let is_needed = || shared.is_stuck(index, Duration::ZERO) && !shared.is_stopping();
+        let (mut timeout, mut is_first) = (None, true);
+        while is_needed() {
+            let mut state = self.enter(shared);
+            if !is_needed() {
+                break;
+            }
+            state.stand_in_active = true;
+            if std::mem::take(&mut is_first) {
+                // Replies that the loop's own thread has held when it went to the disk.
+                state.serve_awaiting();
+            }
+            let own = [timeout, self.next_look(shared, &state), Some(STAND_IN_PAUSE)];
+            timeout = own.into_iter().flatten().min();
+            let polled = state.poll(timeout);
+            state = self.work(shared, state);
+            state.stand_in_active = false;
+            drop(state);
+            polled?;
+            timeout = match self.executor() {
+                Some(mut executor) => executor.tick(),
+                None => Some(EXECUTOR_PAUSE),
+            };
+        }
+        Ok(())
+    }
+
     /// One iteration by the watchdog: serves clients that need no executor.
     pub(super) fn serve_as_watchdog(
         &mut self,
@@ -168,7 +211,12 @@ impl EventLoop {
     fn enter<'s>(&self, shared: &'s Shared) -> State<'s> {
         loop {
             let state = shared.loops[self.index].lock();
-            if !state.watchdog_active || self.driver == Driver::Watchdog || shared.is_stopping() {
+            let is_free = match self.driver {
+                Driver::Watchdog => true,
+                Driver::StandIn => !state.watchdog_active,
+                Driver::Own => !state.watchdog_active && !state.stand_in_active,
+            };
+            if is_free || shared.is_stopping() {
                 return state;
             }
             drop(state);
@@ -184,6 +232,7 @@ impl EventLoop {
         }
         self.take_messages(&mut state);
         self.take_awaiting(&mut state);
+        self.round_began = Instant::now();
         for _ in 0..state.ready.len() {
             // The script has ended: the loop's own thread does the rest.
             if self.driver == Driver::Watchdog && !shared.is_busy() {
@@ -191,14 +240,21 @@ impl EventLoop {
             }
             let Some(index) = state.ready.pop_front() else { break };
             let Some(mut connection) = state.take(index) else { continue };
-            self.last_of_round = state.ready.is_empty();
             drop(state);
             let served = self.serve(&mut connection, index);
             state = self.put_back(shared, index, connection, served);
+            if self.ends_round(shared) {
+                state = self.end_round(shared, state);
+            }
         }
         state = self.end_round(shared, state);
         self.take_messages(&mut state);
         state
+    }
+
+    /// Whether held replies should leave before all ready connections were served.
+    fn ends_round(&self, shared: &Shared) -> bool {
+        !self.held.is_empty() && self.round_began.elapsed() >= ROUND && shared.has_unwritten()
     }
 
     /// Hands the round's records to the kernel, then sends the replies that waited for that.
@@ -207,7 +263,7 @@ impl EventLoop {
             return state;
         }
         drop(state);
-        shared.write_out();
+        shared.write_out(self.index, self.driver);
         self.checked_safe = shared.safe();
         let mut held = std::mem::take(&mut self.held);
         state = self.enter(shared);
@@ -218,6 +274,7 @@ impl EventLoop {
             state = self.put_back(shared, index, connection, served);
         }
         self.held = held;
+        self.round_began = Instant::now();
         state
     }
 

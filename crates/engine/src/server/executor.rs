@@ -68,6 +68,13 @@ pub(super) enum Next {
     Close,
 }
 
+/// Whether the effects of a command are in the journal, or need not be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Recorded {
+    Yes,
+    No,
+}
+
 /// Whether the journal accepts writes now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WriteGate {
@@ -190,19 +197,22 @@ impl Executor {
         let Some(session) = self.sessions.get_mut(&client) else { return Next::Close };
         reply.set_protocol(session.protocol);
         session.active = Instant::now();
-        let (start, before, was_lost) = (reply.len(), self.position, self.lost.is_some());
+        let (start, before) = (reply.len(), self.position);
         self.set_clock();
         self.set_expiry_mode();
-        let next = self.dispatch(client, args, reply);
+        let mut next = self.dispatch(client, args, reply);
         if next == Next::Hold {
             return next;
         }
         self.stats.commands += 1;
-        self.settle();
-        if let (false, Some(reason)) = (was_lost, &self.lost) {
+        if let (Recorded::No, Some(reason)) = (self.settle(), &self.lost) {
             // The command has changed the keyspace, and no record says so: it must not be acknowledged.
             reply.truncate(start);
             reply.error_bytes(misconf(reason).as_bytes());
+            if next == Next::Block {
+                self.unblock_client(client);
+                next = Next::Go;
+            }
         }
         if let Some(session) = self.sessions.get_mut(&client) {
             if self.position > before {
@@ -361,11 +371,17 @@ impl Executor {
         }
     }
 
-    /// Ends a command, transaction or script: appends its effects, then serves other clients.
-    fn settle(&mut self) {
-        self.commit();
+    /// Ends a command, transaction or script: appends its effects, then serves other clients. Nobody is told of effects
+    /// that were not recorded.
+    fn settle(&mut self) -> Recorded {
+        let recorded = self.commit();
         for client in self.counters.take_disconnected() {
             self.disconnect(client);
+        }
+        if recorded == Recorded::No {
+            self.pubsub.discard_messages();
+            // Their clients stay blocked: what they would get is not recorded, and no later write can follow.
+            drop(self.db.take_ready());
         }
         if self.db.has_ready() {
             self.serve_ready();
@@ -373,6 +389,7 @@ impl Executor {
         self.post_messages();
         self.post_to_monitors();
         self.settled = self.position;
+        recorded
     }
 
     /// The records that a message of the command being settled depends on. A message of a command that wrote counts as
@@ -384,12 +401,13 @@ impl Executor {
     }
 
     /// Appends all effects since the last call to the journal, as one record.
-    pub(super) fn commit(&mut self) {
+    pub(super) fn commit(&mut self) -> Recorded {
         let effects = self.db.effects();
         if effects.is_empty() {
-            return;
+            return Recorded::Yes;
         }
         self.stats.changes += 1;
+        let mut recorded = Recorded::Yes;
         if let Some(journal) = &mut self.journal {
             match journal.append(effects.as_bytes()) {
                 Ok(position) => self.position = position,
@@ -398,10 +416,17 @@ impl Executor {
                     // depend on it.
                     tracing::error!(%error, "a write was not recorded; all writes are refused until a restart");
                     self.lost.get_or_insert(error.to_string());
+                    recorded = Recorded::No;
                 }
             }
         }
         effects.clear();
+        recorded
+    }
+
+    /// The error reply to a write that was not recorded.
+    pub(super) fn not_recorded(&self) -> String {
+        misconf(self.lost.as_deref().unwrap_or("a write was not recorded"))
     }
 
     /// Runs timers: timeouts of blocked clients, expiry, compaction. Returns the time until the

@@ -3,6 +3,15 @@
 //! The memory is that of the whole process, as the kernel counts it: the keyspace does not count its
 //! bytes. It is read at most every [`PERIOD`], so a burst of writes may exceed the limit by as much as
 //! it writes in that time. Without a limit nothing is read.
+//!
+//! A compaction fills a second keyspace, which must not make writes fail. It is at most as large as the process was
+//! when the compaction began; that much is not counted:
+//!
+//! ```text
+//!   process            base ──▶ base + growth + copy (0 … base) ──▶ base + growth
+//!   counted            base ──▶ at least base, at last base + growth ──▶ base + growth
+//!                      └ compaction begins                     └ ends; GIVE_BACK later
+//! ```
 
 use std::time::{Duration, Instant};
 
@@ -16,6 +25,8 @@ use crate::reply::Reply;
 
 /// The interval of readings while a limit is set.
 const PERIOD: Duration = Duration::from_millis(10);
+/// How long the allocator may keep the memory of an ended compaction.
+const GIVE_BACK: Duration = Duration::from_secs(5);
 
 /// The limit and the last reading.
 #[derive(Debug, Default)]
@@ -23,6 +34,15 @@ pub(super) struct Memory {
     limit: u64,
     used: u64,
     read_at: Option<Instant>,
+    compaction: Option<SecondKeyspace>,
+}
+
+/// The memory of a compaction that runs, or has ended a moment ago.
+#[derive(Debug, Clone, Copy)]
+struct SecondKeyspace {
+    /// The memory of the process when the compaction began.
+    base: u64,
+    ended: Option<Instant>,
 }
 
 impl Memory {
@@ -33,7 +53,32 @@ impl Memory {
 
     /// Sets the limit in bytes; 0 means none.
     pub(super) fn set_limit(&mut self, limit: u64) {
-        *self = Self { limit, ..Self::default() };
+        *self = Self { limit, compaction: self.compaction, ..Self::default() };
+    }
+
+    /// Notes that a compaction begins.
+    pub(super) fn compaction_begins(&mut self) {
+        self.compaction = Some(SecondKeyspace { base: resident(), ended: None });
+    }
+
+    /// Notes that the compaction has ended.
+    pub(super) fn compaction_ends(&mut self) {
+        if let Some(compaction) = &mut self.compaction {
+            compaction.ended = Some(Instant::now());
+        }
+    }
+
+    /// The memory that counts, of all memory of the process.
+    fn counted(&mut self, resident: u64) -> u64 {
+        let is_over =
+            |one: &mut SecondKeyspace| one.ended.is_some_and(|at| at.elapsed() > GIVE_BACK);
+        self.compaction.take_if(is_over);
+        match self.compaction {
+            Some(SecondKeyspace { base, .. }) => {
+                resident.min(base.max(resident.saturating_sub(base)))
+            }
+            None => resident,
+        }
     }
 
     /// Whether the process uses more memory than the limit.
@@ -44,7 +89,7 @@ impl Memory {
         let now = Instant::now();
         if self.read_at.is_none_or(|at| now.duration_since(at) >= PERIOD) {
             self.read_at = Some(now);
-            self.used = resident();
+            self.used = self.counted(resident());
         }
         self.used > self.limit
     }
@@ -129,6 +174,23 @@ mod tests {
         ] {
             assert_eq!(parse_bytes(text.as_bytes()), bytes, "{text}");
         }
+    }
+
+    #[test]
+    fn the_second_keyspace_of_a_compaction_is_not_counted() {
+        let mut memory = Memory::default();
+        assert_eq!(memory.counted(1000), 1000);
+        memory.compaction = Some(SecondKeyspace { base: 1000, ended: None });
+        // The process, and what counts of it: the copy grows to 1000, the data by 50.
+        for (resident, counted) in [(1000, 1000), (1500, 1000), (2000, 1000), (2050, 1050)] {
+            assert_eq!(memory.counted(resident), counted, "{resident}");
+        }
+        memory.compaction_ends();
+        assert_eq!(memory.counted(2050), 1050, "not given back yet");
+        assert_eq!(memory.counted(900), 900);
+        let long_ago = Instant::now().checked_sub(2 * GIVE_BACK);
+        memory.compaction = Some(SecondKeyspace { base: 1000, ended: long_ago });
+        assert_eq!(memory.counted(2050), 2050);
     }
 
     #[test]

@@ -65,6 +65,12 @@ impl Pubsub {
         heard
     }
 
+    /// Drops the messages that are not sent yet.
+    pub(super) fn discard_messages(&mut self) {
+        self.outgoing.clear();
+        self.outgoing_bytes.clear();
+    }
+
     /// `PUBSUB` and its subcommands.
     pub(super) fn command(&self, args: &[Bytes], reply: &mut Reply) -> Result {
         match (args[1].to_ascii_uppercase().as_slice(), &args[2..]) {

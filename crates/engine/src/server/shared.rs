@@ -74,6 +74,8 @@ pub(super) type ExecutorGuard<'a> = parking_lot::MutexGuard<'a, Executor>;
 pub(super) struct Loop {
     pub(super) state: Mutex<LoopState>,
     pub(super) loop_queue: Arc<LoopQueue>,
+    /// Whether the loop's own thread hands records to the kernel, and may wait for the disk.
+    pub(super) writes_out: AtomicBool,
 }
 
 impl Loop {
@@ -140,13 +142,31 @@ impl Shared {
     }
 
     /// Makes records safe before replies leave: hands them to the kernel, on this thread. Under `always` the journal's
-    /// own thread writes and syncs.
-    pub(super) fn write_out(&self) {
-        if let Some(journal) = &self.journal
-            && !self.waits_for_sync()
-        {
-            journal.write_out();
+    /// own thread writes and syncs. Only a loop's own thread may wait for the disk: the watchdog takes its place then.
+    pub(super) fn write_out(&self, index: usize, driver: Driver) {
+        let Some(journal) = &self.journal else { return };
+        if self.waits_for_sync() {
+            return;
         }
+        if driver != Driver::Own {
+            return journal.leave_to_writer();
+        }
+        let writes_out = &self.loops[index].writes_out;
+        writes_out.store(true, Ordering::SeqCst);
+        journal.write_out();
+        writes_out.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether there are records that an event loop should hand to the kernel.
+    pub(super) fn has_unwritten(&self) -> bool {
+        let journal = self.journal.as_ref().filter(|_| !self.waits_for_sync());
+        journal.is_some_and(journal::Watch::has_unwritten)
+    }
+
+    /// Whether the thread of a loop has waited for the disk for longer than `limit`.
+    pub(super) fn is_stuck(&self, index: usize, limit: Duration) -> bool {
+        self.loops[index].writes_out.load(Ordering::SeqCst)
+            && self.journal.as_ref().and_then(journal::Watch::disk_busy_for) > Some(limit)
     }
 
     /// Whether the records that a reply depends on are safe, or will not be while reads go on.
@@ -162,6 +182,13 @@ impl Shared {
             Some(journal::State::Refusing(_)) => Refusal::Temporary,
             Some(journal::State::Failed(_)) => Refusal::Permanent,
         }
+    }
+
+    /// Why writes are refused, if that is because the disk does not answer.
+    pub(super) fn stall(&self) -> Option<Arc<str>> {
+        let journal = self.journal.as_ref()?;
+        journal.disk_busy_for()?;
+        journal.state().reason()
     }
 
     /// Locks the executor for a thread of loop `index`. `None` while a script runs too long, and

@@ -242,6 +242,22 @@ fn a_second_process_is_told_who_has_the_directory() {
     second.stop();
 }
 
+#[test]
+fn a_directory_of_a_newer_version_is_refused_with_the_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    start_on(dir.path()).unwrap().stop().unwrap();
+    let manifest = dir.path().join("manifest");
+    let ours = std::fs::read_to_string(&manifest).unwrap();
+    let body = ours.split("crc32c ").next().unwrap().replace("journal 2\n", "journal 3\n");
+    let newer = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
+    assert_ne!(newer, ours);
+    std::fs::write(&manifest, &newer).unwrap();
+    let refused = start_on(dir.path()).unwrap_err();
+    let told = "manifest has format version 3, this program reads up to 2; use a newer one";
+    assert!(refused.contains(told), "{refused}");
+    assert_eq!(std::fs::read_to_string(&manifest).unwrap(), newer);
+}
+
 fn newest_log(dir: &Path) -> PathBuf {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.extension().is_some_and(|ext| ext == "log")).max().unwrap()

@@ -103,7 +103,16 @@ fn a_directory_written_before_there_were_groups_opens() {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
     }
+    let version = || {
+        let manifest = std::fs::read_to_string(dir.path().join("manifest")).unwrap();
+        manifest.lines().next().unwrap().to_owned()
+    };
+    // A check changes nothing.
+    assert_eq!(stampede_engine::check_journal(dir.path()).unwrap().damage, None);
+    assert_eq!(version(), "stampede-journal 1");
     let server = start(dir.path());
+    // Before the first record of a group: a program that knows version 1 only would drop it, and refuses version 2.
+    assert_eq!(version(), "stampede-journal 2");
     let mut client = server.connect();
     assert_eq!(client.say("xrange s - +").text(), "1-1 f v 3-1 f v 4-1 f v");
     let info = client.say("xinfo stream s").text();

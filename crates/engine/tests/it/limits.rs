@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use stampede_engine::{Config, Server};
 
+use crate::process::{Options, Process};
 use crate::redis;
 use crate::sessions::words;
 use crate::wire::{Running, Value, Wire, eventually};
@@ -193,4 +194,40 @@ fn a_panic_of_the_server_is_told_and_loses_nothing_that_was_acknowledged() {
     let mut client = Wire::connect(again.tcp_addr().unwrap());
     assert_eq!(client.say("get k"), Value::Bulk(b"v".to_vec()));
     again.stop().unwrap();
+}
+
+/// A process of its own, because the memory is that of the whole process.
+#[test]
+fn a_compaction_does_not_use_up_the_memory_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { dir: Some(dir.path()), ..Options::default() };
+    let server = Process::start(&options);
+    let mut client = server.connect();
+    // About 30 MB in small values, which a second keyspace has, too.
+    let fill = "for n = 1, 6000 do redis.call('set', KEYS[1] .. n, ARGV[1]) end";
+    for part in 0..10 {
+        client.call(&["eval", fill, "1", &format!("{part}:"), &"v".repeat(400)]);
+    }
+    let info = |client: &mut Wire, section: &str, name: &str| {
+        let info = client.call(&["info", section]).text();
+        let line = info.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
+        line.unwrap_or_else(|| panic!("no {name} in {info}")).parse::<u64>().unwrap()
+    };
+    let used = info(&mut client, "memory", "used_memory");
+    let limit = used + (6 << 20);
+    client.call(&["config", "set", "maxmemory", &limit.to_string()]);
+    assert!(client.say("bgrewriteaof").text().contains("started"));
+    let mut most = 0;
+    eventually("the compaction has ended", || {
+        for n in 0..5 {
+            assert_eq!(client.say(&format!("set small{n} v")).text(), "OK", "{most} of {limit}");
+        }
+        most = most.max(info(&mut client, "memory", "used_memory"));
+        info(&mut client, "persistence", "aof_rewrite_in_progress") == 0
+    });
+    assert!(most > limit, "the compaction took no memory: {used}, {most}");
+    // The limit holds for data.
+    client.call(&["config", "set", "maxmemory", &(used / 2).to_string()]);
+    assert!(client.say("set small0 w").text().starts_with("OOM "));
+    server.stop();
 }

@@ -9,6 +9,7 @@
 use std::fmt;
 
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Claims, Token, message};
@@ -48,7 +49,7 @@ impl fmt::Debug for Signer {
 }
 
 /// The public half of one key.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PublicKey {
     /// Its number within the event.
@@ -56,6 +57,7 @@ pub struct PublicKey {
     pub number: u32,
     /// The key itself, 64 hexadecimal digits on the wire.
     #[serde(rename = "publicKey", with = "as_hex")]
+    #[schemars(with = "String", regex(pattern = "^[0-9a-f]{64}$"))]
     key: VerifyingKey,
     /// When it was made.
     pub created_at: Timestamp,
@@ -72,6 +74,11 @@ impl PublicKey {
         revoked_at: Option<Timestamp>,
     ) -> Option<Self> {
         Some(Self { number, key: verifying_key(bytes)?, created_at, revoked_at })
+    }
+
+    /// The key itself, as 32 bytes.
+    pub fn to_bytes(&self) -> [u8; 32] {
+        self.key.to_bytes()
     }
 
     /// Whether it has been withdrawn.

@@ -9,8 +9,11 @@ use stampede_model::{
     Diagnostic, Event, Template, TemplateChoice, TemplateFiles, TemplateId, TicketDocument,
     Timestamp,
 };
-use stampede_press::{Answer, Compiler, Design, Error, Picture, Press, Published, sample};
-use stampede_render::compiled::{Compiled, Stamped, Typeset};
+use stampede_press::{
+    Answer, Compiler, Design, Error, MergeSource, Picture, Press, Published, sample,
+};
+use stampede_render::compiled::{Compiled, Typeset};
+use stampede_render::{Continuation, Piece};
 use stampede_store::{Config, NewRevision, Revised, Store};
 use stampede_testkit::{TempDir, temp_dir};
 
@@ -71,11 +74,12 @@ impl Compiler for Counting {
         Box::pin(async move { Ok(text.into_bytes()) })
     }
 
-    fn typeset_static<'a>(
+    fn merge<'a>(
         &'a self,
-        _: &'a Typeset,
-        _: &'a TicketDocument,
-    ) -> Answer<'a, Box<Stamped>> {
+        _: MergeSource<'a>,
+        _: &'a [TicketDocument],
+        _: &'a Continuation,
+    ) -> Answer<'a, Piece> {
         Box::pin(async { Err(Error::Unavailable("not in this test".into())) })
     }
 
@@ -122,7 +126,7 @@ fn event(template: Option<TemplateChoice>) -> Event {
 async fn printed(press: &Press, event: &Event) -> String {
     let ready = press.ready(event).await.unwrap();
     let document = sample::document(event, sample::holder(), None);
-    String::from_utf8(press.pdf(&ready, &document).await.unwrap()).unwrap()
+    String::from_utf8(press.pdf(&ready, &document).await.unwrap().0).unwrap()
 }
 
 #[tokio::test]
@@ -235,7 +239,6 @@ async fn a_template_of_an_organiser_is_apart_and_ours_is_not() {
         let ready = found.ready().await.unwrap();
         assert_eq!(ready.is_organisers(), is_organisers);
         assert!(press.find(event).await.unwrap().is_in_memory());
-        assert!(press.room(&ready).await.is_some());
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use stampede_render::compiled::{FieldKind, ObjectPlace, StaticPdf};
-use stampede_render::{MergeError, Merged, Prepared, Values};
+use stampede_render::{MergeError, Merged, Prepared, Values, piece};
 use stampede_testkit::{pdf_pages, pdf_text};
 
 use crate::look::{assert_sound, codes, info, unpacked};
@@ -92,6 +92,40 @@ fn templates_can_be_mixed() {
     let plain = unpacked(&pdf);
     assert_eq!(plain.matches("(Third design)").count(), 1);
     assert_eq!(plain.matches("(5 0 R)").count(), 2, "a string is no reference");
+}
+
+#[test]
+fn pieces_from_elsewhere_and_tickets_of_this_process_make_one_document() {
+    let (first, second) = (ticket(), packed("Second design"));
+    let mut merged = Merged::new(Vec::new(), "Pieces");
+    let names: Vec<String> = (0..300).map(|n| format!("Guest {n:03}")).collect();
+    for (round, some) in names.chunks(50).enumerate() {
+        let template = if round % 3 == 1 { &second } else { &first };
+        let fields: Vec<_> =
+            some.iter().map(|name| [("name", name.as_str()), ("code", "T")]).collect();
+        let values: Vec<Values<'_>> =
+            some.iter().zip(&fields).map(|(name, fields)| Values { id: name, fields }).collect();
+        if round == 2 {
+            values.iter().for_each(|values| merged.add(template, values).unwrap());
+            continue;
+        }
+        let after = merged.continuation(Some(template)).unwrap();
+        let made = piece(template, &values, &after).unwrap();
+        assert_eq!(after, merged.continuation(Some(template)).unwrap());
+        merged.append(Some(template), made.clone()).unwrap();
+        let again = merged.append(Some(template), made);
+        assert!(again.is_err(), "a piece fits into one place");
+    }
+    let pdf = merged.finish().unwrap();
+    assert_sound(&pdf, "pieces");
+    assert_eq!(pdf_pages(&pdf), 300);
+    let text = pdf_text(&pdf);
+    for (page, name) in text.split('\u{c}').zip(&names) {
+        assert!(page.contains(name.as_str()), "{name}: {page}");
+    }
+    let plain = unpacked(&pdf);
+    assert_eq!(plain.matches("(Static headline)").count(), 1, "static parts are written once");
+    assert_eq!(plain.matches("(Second design)").count(), 1);
 }
 
 #[test]

@@ -5,11 +5,13 @@ mod banner;
 mod cluster;
 
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use stampede_api::{App, Budget, Limits, OrdersAtOnce, StorageCheck, Turns, Vitals};
 use stampede_broker::{Broker, JobList};
+use stampede_checkin::CheckIn;
 use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
 use stampede_model::{MAIN_FILE, TemplateFiles};
 use stampede_press::{Press, Share};
@@ -91,10 +93,12 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         banner::greet_worker(&settings, health);
     } else if let Some(listener) = ground.listener {
         // Now that nothing can fail any more: a key that is shown once must not be lost on the way.
-        let admin_key = ensure_admin_key(&settings, &store).await?;
+        let admin_key = connect::step(&settings, || ensure_admin_key(&settings, &store)).await?;
         let address = listener.local_addr()?;
+        let checkin = CheckIn::start(store.clone());
         let app = App {
             ticketing: ground.ticketing,
+            checkin: checkin.clone(),
             store: store.clone(),
             storage: StorageCheck::default(),
             broker: ground.broker,
@@ -107,11 +111,12 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             node: handle,
             latency,
         };
-        let serving = stampede_api::run(listener, app, stop.clone());
+        let serving = stampede_api::run(listener, app, stampede_web::router(), stop.clone());
         parts.spawn(async move {
             serving.await;
             // Afterwards: the last requests may have started tasks.
             ticketing.stop().await;
+            checkin.stop().await;
         });
         banner::greet(&settings, admin_key, address);
     }
@@ -157,8 +162,8 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
     }
     let files = connect::files(settings).await?;
     let store = connect::store(settings).await?;
-    store.migrate().await?;
-    let store = ticket_secret::prepare(settings, store).await?;
+    connect::step(settings, || store.migrate()).await?;
+    let store = connect::step(settings, || ticket_secret::prepare(settings, store.clone())).await?;
     let (engine, redis_url) = match &settings.redis {
         Redis::At(url) => (None, url.clone()),
         Redis::Embedded => {
@@ -173,18 +178,19 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
     // People wait for previews, so no organiser may have both children of the compiler.
     let share = Share { places: 2, per_owner: 1 };
     let press = Press::new(store.clone(), compiler, template).sharing(share);
-    let ticketing = Ticketing::start(Parts {
+    let parts = Parts {
         worker: settings.server_name.clone(),
         store: store.clone(),
         broker: broker.clone(),
         files,
         press: press.clone(),
         limits: TicketLimits { quantity: settings.max_quantity, ..TicketLimits::default() },
-    })
-    .await?;
+    };
+    let ticketing = connect::step(settings, || Ticketing::start(parts.clone())).await?;
     let jobs = stampede_worker::jobs(&Environment { ticketing: ticketing.clone() });
     let config = cluster::node_config(settings, &jobs);
-    let membership = Membership::claim(config, broker.clone()).await?;
+    let claim = || Membership::claim(config.clone(), broker.clone());
+    let membership = connect::step(settings, claim).await?;
     Ok(Ground {
         listener,
         press,
@@ -209,7 +215,7 @@ async fn stop_ticketing(ticketing: Ticketing, stop: CancellationToken) {
 /// otherwise reach a worker that is restarted, but not the others, and not the API.
 fn snapshot(settings: &Settings, template: &TemplateFiles) -> Result<Option<PathBuf>> {
     let Some(original) = &settings.ticket_template else { return Ok(None) };
-    std::fs::create_dir_all(&settings.data_dir)?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.data_dir)?;
     let folder = std::fs::canonicalize(&settings.data_dir)?;
     let copy = folder.join(format!("ticket-template-{}.typ", &template.hash()[..16]));
     std::fs::write(&copy, template.get(MAIN_FILE).unwrap_or_default())

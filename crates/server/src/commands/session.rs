@@ -42,7 +42,7 @@ impl Session {
                 let store =
                     connect::existing_store(settings, "give --url and --key of a server elsewhere")
                         .await?;
-                let principal = Principal { user: "local command line".to_owned(), role };
+                let principal = Principal::new("local command line", role);
                 let secret =
                     admin_key::create(&store, &principal, "a command of this machine").await?;
                 let hash = KeyHash::of(&secret);

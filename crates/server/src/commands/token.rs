@@ -15,7 +15,7 @@ pub(crate) async fn run(settings: Settings, command: Token) -> Result<()> {
             let user = user.unwrap_or_else(|| KeyId::generate().to_string());
             println!(
                 "{}",
-                admin_key::create(&store, &Principal { user, role }, "token create").await?
+                admin_key::create(&store, &Principal::new(user, role), "token create").await?
             );
         }
         Token::Revoke { key } => {

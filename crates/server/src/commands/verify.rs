@@ -1,22 +1,25 @@
 //! `stampede verify`: tells whose a ticket is, and whether it is genuine.
 //!
 //! With the database the command also finds tickets that are void or superseded. With `--keys`, a file
-//! from `GET /api/events/{id}/keys`, it needs neither database nor network. Of a PDF only the QR codes count
+//! from `GET /api/events/{id}/keys` or `GET /api/checkin/bundle`, it needs neither database nor network
+//! (`offline.rs`); a bundle knows void and superseded tickets, too. Of a PDF only the QR codes count
 //! (`pdf.rs`): they are what is scanned at the door.
 //!
 //! The exit code is 0 only if every ticket is to be accepted.
 
+mod offline;
 mod pdf;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::json;
-use stampede_model::{Claims, KeyRing, Printable, Refusal, Token};
+use stampede_model::{Claims, Printable, Refusal, Token};
 use stampede_store::{Error, Store, Verdict};
 use stampede_ticketing::verification;
 use stampede_wire::ticketing::verification::{Verification, VerifiedEvent};
 
+use self::offline::{Known, Verified};
 use crate::cli::Verify;
 use crate::connect;
 use crate::settings::Settings;
@@ -36,8 +39,8 @@ pub(crate) async fn run(settings: Settings, options: Verify) -> Result<()> {
         store.close().await;
         reports
     } else {
-        let rings = read_rings(&options.keys)?;
-        texts.iter().map(|text| Report::offline(text, &rings)).collect()
+        let files = offline::read(&options.keys)?;
+        texts.iter().map(|text| Report::offline(text, &files)).collect()
     };
     if options.json {
         let accepted = reports.iter().all(|report| report.refusal.is_none());
@@ -86,21 +89,12 @@ fn explained(error: Error) -> anyhow::Error {
     }
 }
 
-fn read_rings(files: &[PathBuf]) -> Result<Vec<KeyRing>> {
-    let read = |file: &PathBuf| {
-        let text = std::fs::read_to_string(file)
-            .with_context(|| format!("cannot read {}", file.display()))?;
-        KeyRing::from_json(&text).with_context(|| file.display().to_string())
-    };
-    files.iter().map(read).collect()
-}
-
 /// The answer about one ticket.
 struct Report {
     refusal: Option<Refusal>,
     lines: Vec<(&'static str, String)>,
     /// Details that could not be looked up.
-    caveat: Option<&'static str>,
+    caveat: Option<String>,
     /// The verdict for programs, as `POST /api/verify` answers it.
     json: Verification,
 }
@@ -122,35 +116,22 @@ impl Report {
         Self { refusal: verdict.refusal, lines, caveat: None, json }
     }
 
-    fn offline(text: &str, rings: &[KeyRing]) -> Self {
-        let verified = text.parse::<Token>().and_then(|token| {
-            let ring = rings.iter().find(|ring| ring.event() == token.event());
-            let ring = ring.ok_or(Refusal::ForeignEvent)?;
-            Ok((token.verify(ring)?, ring))
-        });
-        match verified {
-            Err(refusal) => {
-                let json = told_by(verification(&Verdict::refused(refusal)), "keys");
-                Self { refusal: Some(refusal), lines: Vec::new(), caveat: None, json }
-            }
-            Ok((claims, ring)) => Self {
-                refusal: None,
-                json: {
-                    let name = ring.event_name.clone();
-                    let event = VerifiedEvent { id: claims.event, name, starts_at: None };
-                    told_by(Verification::new(None, Some(claims), Some(event), None), "keys")
-                },
-                lines: vec![
-                    ("Event", format!("{} ({})", ring.event_name, claims.event)),
-                    ("Number", number(&claims)),
-                    ("Signed by", signed_by(&claims)),
-                ],
-                caveat: Some(
-                    "Verified with the keys alone: the holder, and whether the ticket was withdrawn or \
-                     replaced, only the server knows",
-                ),
-            },
-        }
+    fn offline(text: &str, files: &[Known]) -> Self {
+        let Verified { proven, refusal } = offline::verify(text, files);
+        let Some((claims, known)) = proven else {
+            let refused = refusal.unwrap_or(Refusal::Malformed);
+            let json = told_by(verification(&Verdict::refused(refused)), "keys");
+            return Self { refusal: Some(refused), lines: Vec::new(), caveat: None, json };
+        };
+        let name = known.ring.event_name.clone();
+        let lines = vec![
+            ("Event", format!("{name} ({})", claims.event)),
+            ("Number", number(&claims)),
+            ("Signed by", signed_by(&claims)),
+        ];
+        let event = VerifiedEvent { id: claims.event, name, starts_at: None };
+        let json = Verification::new(refusal, Some(claims), Some(event), None);
+        Self { refusal, lines, caveat: Some(known.caveat()), json: told_by(json, known.source()) }
     }
 
     fn print(&self) {
@@ -164,7 +145,7 @@ impl Report {
         for (name, value) in &self.lines {
             println!("  {name:<10} {}", Printable::line(value));
         }
-        if let Some(caveat) = self.caveat {
+        if let Some(caveat) = &self.caveat {
             println!("  {caveat}.");
         }
     }

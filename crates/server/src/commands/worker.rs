@@ -64,15 +64,15 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
     let store = connect::store(&settings).await?;
     let default = connect::default_template(&settings)?;
     let broker = connect::broker(&settings, redis_url).await?;
-    let ticketing = Ticketing::start(Parts {
+    let parts = Parts {
         worker: identity.id.clone(),
         store: store.clone(),
         broker: broker.clone(),
         files: connect::files(&settings).await?,
         press: Press::new(store.clone(), compiler::start()?, default),
         limits: Limits { slots: settings.job_concurrency, ..Limits::default() },
-    })
-    .await?;
+    };
+    let ticketing = connect::step(&settings, || Ticketing::start(parts.clone())).await?;
     let environment = Environment { ticketing };
     let (reports, reported) = watch::channel(None);
     if identity.supervised {

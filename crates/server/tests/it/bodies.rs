@@ -84,8 +84,13 @@ async fn burst(count: usize) {
     let peak = memory(&app, "VmHWM");
     assert!(peak < idle + MOST_MB, "{count} bodies: idle {idle} MB, peak {peak} MB");
     assert!(longest < OTHERS_WAIT, "others waited {longest:?}");
+    assert_given_back(&app, idle).await;
+}
+
+/// Waits until the server has about as much memory as before the bodies: what stays is bounded, too.
+async fn assert_given_back(app: &App, idle: u64) {
     eventually(Duration::from_secs(20), || async {
-        let now = memory(&app, "VmRSS");
+        let now = memory(app, "VmRSS");
         if now < idle + 64 { Ok(()) } else { Err(format!("idle {idle} MB, now {now} MB")) }
     })
     .await;
@@ -126,6 +131,7 @@ async fn large_payloads_and_orders_stay_small_in_memory() {
     }
     let peak = memory(&app, "VmHWM");
     assert!(peak < idle + MOST_MB, "idle {idle} MB, peak {peak} MB");
+    assert_given_back(&app, idle).await;
 }
 
 #[tokio::test]
@@ -141,13 +147,20 @@ async fn an_order_of_a_million_holders_is_refused_with_their_number() {
 
 /// Opens a request with a body of this length and sends only its beginning.
 async fn slow(app: &App, key: &str, length: usize) -> TcpStream {
+    sent(app, key, length, b"{").await
+}
+
+/// Opens a request with a body of this length and sends only these bytes of it.
+async fn sent(app: &App, key: &str, length: usize, bytes: &[u8]) -> TcpStream {
     let address = app.url().trim_start_matches("http://").to_owned();
     let mut stream = TcpStream::connect(&address).await.unwrap();
     let head = format!(
         "POST /api/templates/validate HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\
-         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{{"
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
+    // One that is refused is read to its end, or its connection is closed.
+    stream.write_all(bytes).await.ok();
     stream
 }
 
@@ -157,21 +170,44 @@ async fn answer(stream: &mut TcpStream) -> String {
     answer
 }
 
+/// A body that is as large as may be.
+fn large_body() -> &'static [u8] {
+    let large = format!("{{\"x\":\"{}\"}}", "x".repeat(15 << 20));
+    Box::leak(large.into_bytes().into_boxed_slice())
+}
+
+#[tokio::test]
+async fn bodies_that_are_announced_and_not_sent_keep_nobody_out() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let keys = ["ann", "bob"].map(|user| {
+        let (worked, key) =
+            app.command(&["token", "create", "--role", "organiser", "--user", user]);
+        assert!(worked, "{key}");
+        key.trim().to_owned()
+    });
+    let mut idle = Vec::new();
+    for key in keys.iter().cycle().take(40) {
+        idle.push(slow(&app, key, 16 << 20).await);
+    }
+    let others = [app.client(&keys[0]), app.client(&keys[1]), client(&app, "organiser", "eve")];
+    for caller in &others {
+        let read = post(caller, "/api/templates/validate", large_body()).await.expect(422);
+        assert_eq!(text(&read["errors"][0]["field"]), "x");
+    }
+}
+
 #[tokio::test]
 async fn a_slow_caller_uses_up_its_own_share_and_gives_it_back_by_hanging_up() {
     let app = start(&[("WORKER_MODE", "api")]).await;
     let (worked, key) = app.command(&["token", "create", "--role", "organiser", "--user", "ann"]);
     assert!(worked, "{key}");
     let (ann, bob) = (app.client(key.trim()), client(&app, "organiser", "bob"));
-    let large = format!("{{\"x\":\"{}\"}}", "x".repeat(15 << 20));
-    let large = Box::leak(large.into_bytes().into_boxed_slice());
-    let large: &'static [u8] = large;
-    let path = "/api/templates/validate";
-    // Bodies that are announced and never sent: one more before each try, because one that comes together with a
-    // large body is refused itself.
+    let (large, path) = (large_body(), "/api/templates/validate");
+    // Bodies that lack their last byte: one more before each try, because one that comes together with a large body is
+    // refused itself.
     let waiting = Mutex::new(vec![]);
     let refused = eventually(Duration::from_secs(8), || async {
-        let opened = slow(&app, key.trim(), 16 << 20).await;
+        let opened = sent(&app, key.trim(), large.len(), &large[1..]).await;
         waiting.lock().await.push(opened);
         let answer = post(&ann, path, large).await;
         if answer.status == 429 { Ok(answer) } else { Err(answer.body.to_string()) }

@@ -39,8 +39,10 @@ async fn port_and_password_stay_the_same_over_kills() {
         app.start_again(&[]).await;
         assert_eq!(engine_url(&app), url);
     }
-    let mode = std::fs::metadata(app.data_dir().join("engine.url")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    for (name, right) in [("engine.url", 0o600), ("engine", 0o700)] {
+        let mode = std::fs::metadata(app.data_dir().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, right, "{name}");
+    }
 }
 
 #[tokio::test]

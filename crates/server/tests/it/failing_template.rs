@@ -1,9 +1,11 @@
 //! A template that fails for one ticket fails that ticket, and nothing else.
 
+use reqwest::Method;
 use serde_json::json;
-use stampede_testkit::{Redis, kill, pdf_text, temp_dir};
+use stampede_testkit::{Redis, eventually, kill, pdf_text, temp_dir};
 
-use crate::{batch_ended, create_event, start, text, tickets_of};
+use crate::access::client;
+use crate::{PATIENCE, batch_ended, create_event, start, text, tickets_of};
 
 const TEMPLATE: &str = r#"
 #let t = json("ticket.json")
@@ -74,24 +76,37 @@ async fn a_template_edited_while_the_server_runs_changes_nothing_until_its_resta
 
 /// A mistake whose message looks like two lines of the log, and clears the terminal.
 const FORGER: &str = r#"
-#let t = json("ticket.json")
-#if t.seat == "BROKEN" { panic("no seat\n2026-01-01T00:00:00.000000Z  INFO forged line\u{1b}[2J") }
-#t.name
+#let name = ticket("name")
+#assert(name != "Bob", message: "no seat\n2026-01-01T00:00:00.000000Z  INFO forged line\u{1b}[2J")
+#name #qr(40mm)
 "#;
 
 #[tokio::test]
 async fn a_mistake_of_a_template_writes_no_line_of_its_own_into_the_log() {
-    let folder = temp_dir();
-    let template = folder.path().join("ticket.typ");
-    std::fs::write(&template, FORGER).unwrap();
-    let template = template.display().to_string();
-    let app = start(&[("TICKET_TEMPLATE", &template), ("LOG_LEVEL", "debug")]).await;
-    let event = create_event(&app).await;
-    let holders = json!([{ "name": "Bob", "seat": "BROKEN" }]);
-    let order = app.order(json!({ "target": event, "holders": holders })).await;
-    let batch = batch_ended(&app, &text(&order["batchId"])).await;
-    assert_eq!(batch["failed"], 1, "{batch}");
-    let log = app.log();
+    let app = start(&[("LOG_LEVEL", "debug")]).await;
+    let ann = client(&app, "organiser", "ann");
+    let files = |source: &str| json!({ "name": "Own", "files": { "template.typ": source } });
+    let template = ann.post("/api/templates", &files("#field(\"name\") #qr(40mm)")).await;
+    let template = text(&template.expect(201)["id"]);
+    let event = json!({ "name": "Opening Night", "template": template });
+    let event = text(&ann.post("/api/events", &event).await.expect(201)["id"]);
+    let order = json!({ "target": event, "holders": [{ "name": "Ann", "seat": "A-1" }, { "name": "Bob" }] });
+    let batch = text(&ann.post("/api/tickets", &order).await.expect(200)["batchId"]);
+    assert_eq!(batch_ended(&app, &batch).await["completed"], 2);
+    // The next revision cannot print the second ticket, which the server and a worker write into their log.
+    ann.put(&format!("/api/templates/{template}"), &files(FORGER)).await.expect(200);
+    let download = ann.request(Method::GET, &format!("/api/batches/{batch}/pdf")).send();
+    let broken_off = download.await.unwrap().bytes().await;
+    assert!(broken_off.is_err(), "{broken_off:?}");
+    let ticket = text(&tickets_of(&app, &batch).await[1]["id"]);
+    ann.get(&format!("/api/tickets/{ticket}/pdf")).await.expect(409);
+    let log = eventually(PATIENCE, || async {
+        let log = app.log();
+        let is_told =
+            ["a download was broken off", "is a dead letter now"].map(|t| log.contains(t));
+        if is_told == [true; 2] { Ok(log) } else { Err(log) }
+    })
+    .await;
     assert!(log.contains("forged line"), "the mistake is told: {log}");
     let forged = log.lines().find(|line| line.starts_with("2026-01-01T00:00:00"));
     assert_eq!(forged, None, "{log}");

@@ -119,6 +119,8 @@ async fn try_all(app: &App, route: &Route, hostile: &[Hostile]) {
         let (method, path, name) = (&route.method, route.path, hostile.name);
         // A body without a mistake of its own reaches the record, which is not there.
         let is_missing = status == 404 && path.contains("{id}") && right.contains(&422);
+        // Strangers may send few bytes.
+        let is_missing = is_missing || (route.right == Right::Nothing && status == 413);
         assert!(is_missing || right.contains(&status), "{method} {path}, {name}: {status} {body}");
         assert_eq!(kind, "application/problem+json", "{method} {path}, {name}");
         assert!(body.len() < 20_000, "{method} {path}, {name}: a short answer");
@@ -137,7 +139,8 @@ async fn every_hostile_body_is_answered_with_the_right_status_on_every_route() {
         .collect();
     assert!(routes.len() > 25, "{}", routes.len());
     for route in &routes {
-        assert_ne!(route.right, Right::Nothing, "a body of a stranger would be read: {route:?}");
+        let is_open = route.right == Right::Nothing && route.path != "/api/checkin/enrol";
+        assert!(!is_open, "a body of a stranger would be read: {route:?}");
         try_all(&app, route, &hostile).await;
     }
     app.stranger().get("/ready").await.expect(200);

@@ -108,6 +108,30 @@ async fn a_poisonous_ticket_takes_down_one_worker_at_most_and_fails_alone() {
     assert_eq!(suspects["suspects"].as_array().unwrap().len(), 1, "{suspects}");
 }
 
+#[tokio::test]
+async fn a_merged_pdf_that_would_bring_its_process_down_is_refused_and_the_server_goes_on() {
+    let mut app = start(&[]).await;
+    let ann = client(&app, "organiser", "ann");
+    let (event, _) = event_with_template(&ann, "Hi #field(\"name\") #qr(40mm)").await;
+    let order = json!({ "target": event, "quantity": 3, "name": POISON });
+    let batch = ordered(&ann, order).await;
+    assert_all_ready(&app, &batch, 3).await;
+    let path = format!("/api/batches/{batch}/pdf");
+    assert_eq!(ann.get(&path).await.status, 200);
+    app.stop().await;
+    // From now on, stamping one of these tickets ends its process.
+    app.start_again(&[("STAMPEDE_POISON", POISON)]).await;
+    let server = app.pid();
+    for _ in 0..3 {
+        let refused = ann.get(&path).await.expect(422);
+        assert!(text(&refused["error"]).contains("crash"), "{refused}");
+    }
+    assert_eq!(app.pid(), server);
+    ann.get(&format!("/api/batches/{batch}")).await.expect(200);
+    let suspects = app.admin().get("/api/suspects").await.expect(200);
+    assert_eq!(suspects["suspects"], json!([]), "reading is no strike against the template");
+}
+
 /// Waits until all seats have a worker that runs.
 async fn all_workers_run(app: &App) {
     eventually(PATIENCE, || async { (app.workers().len() == 2).then_some(()) }).await;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use stampede_render::Merged;
 use stampede_render::compiled::{Compiled, Typeset};
 use stampede_template::sandbox::{Error, Limits};
 use stampede_template::{Bundle, EventData, Sandbox, shipped};
@@ -16,7 +17,7 @@ fn sandbox(limits: Limits) -> Sandbox {
 }
 
 fn patient() -> Sandbox {
-    sandbox(Limits { time: Duration::from_secs(60), ..Limits::default() })
+    sandbox(patient_limits())
 }
 
 async fn compile(sandbox: &Sandbox, source: &str) -> Result<(), Error> {
@@ -69,10 +70,64 @@ async fn an_endless_loop_is_stopped_while_others_go_on() {
 #[tokio::test]
 async fn a_template_that_takes_too_long_is_killed_in_time() {
     let sandbox = sandbox(Limits { time: Duration::from_secs(2), ..Limits::default() });
-    let slow = "#for a in range(4000) { for b in range(4000) { for c in range(4000) { let d = a * b * c } } }";
     let started = Instant::now();
-    assert_eq!(compile(&sandbox, slow).await, Err(Error::TimedOut(Duration::from_secs(2))));
-    assert!(started.elapsed() < Duration::from_secs(20));
+    assert_eq!(compile(&sandbox, SLOW).await, Err(Error::TimedOut(Duration::from_secs(2))));
+    assert!(started.elapsed() < Duration::from_secs(60));
+}
+
+#[tokio::test]
+async fn only_processor_time_is_held_against_a_template() {
+    let limits = Limits { time: Duration::from_secs(1), ..Limits::default() };
+    let sandbox = sandbox(Limits { patience: Duration::from_secs(120), ..limits });
+    let request = tokio::spawn({
+        let sandbox = sandbox.clone();
+        async move { compile(&sandbox, SLOW).await }
+    });
+    let child =
+        eventually(PATIENCE, || async { children().first().copied().ok_or("no child") }).await;
+    // A child that does not run for a while, as on a machine that does other things.
+    signal(child, rustix::process::Signal::STOP);
+    let stopped = Instant::now();
+    eventually(PATIENCE, || async { (stopped.elapsed() > 3 * limits.time).then_some(()) }).await;
+    assert!(!request.is_finished());
+    signal(child, rustix::process::Signal::CONT);
+    assert_eq!(request.await.unwrap(), Err(Error::TimedOut(limits.time)));
+
+    // One that does not run at all is given up, and the template is not blamed.
+    let sandbox = self::sandbox(Limits { patience: Duration::from_secs(2), ..patient_limits() });
+    let request = tokio::spawn(async move { compile(&sandbox, SLOW).await });
+    let child =
+        eventually(PATIENCE, || async { children().first().copied().ok_or("no child") }).await;
+    signal(child, rustix::process::Signal::STOP);
+    let error = request.await.unwrap().unwrap_err();
+    assert!(matches!(&error, Error::Unavailable(why) if why.contains("2s")), "{error:?}");
+    eventually(PATIENCE, || async { no_child() }).await;
+}
+
+#[tokio::test]
+async fn a_child_that_is_told_to_stop_is_not_held_against_its_template() {
+    let sandbox = patient();
+    for told in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
+        let request = tokio::spawn({
+            let sandbox = sandbox.clone();
+            async move { compile(&sandbox, SLOW).await }
+        });
+        let child =
+            eventually(PATIENCE, || async { children().first().copied().ok_or("no child") }).await;
+        signal(child, told);
+        let error = request.await.unwrap().unwrap_err();
+        assert_eq!(error, Error::Unavailable("it was told to stop".into()), "{told:?}");
+        eventually(PATIENCE, || async { no_child() }).await;
+    }
+}
+
+/// A template that takes minutes.
+const SLOW: &str =
+    "#for a in range(4000) { for b in range(4000) { for c in range(4000) { let d = a * b * c } } }";
+
+fn signal(child: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(child as i32).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
 }
 
 #[tokio::test]
@@ -246,7 +301,11 @@ async fn a_ticket_that_is_typeset_comes_back_as_pdf_and_as_picture() {
     ticket.seat = None;
     let pdf = sandbox.typeset(&template, &ticket).await.unwrap();
     assert!(stampede_testkit::pdf_text(&pdf).contains("Free seating"));
-    assert!(sandbox.typeset_compiled(&template, &ticket).await.unwrap().fields.is_empty());
+    let mut merged = Merged::new(Vec::new(), "One");
+    let after = merged.continuation(None).unwrap();
+    let piece = sandbox.merge_typeset(&template, &ticket, &after).await.unwrap();
+    merged.append(None, piece).unwrap();
+    assert!(stampede_testkit::pdf_text(&merged.finish().unwrap()).contains("Free seating"));
     let png = sandbox.preview_png(&pdf, 0, 50.0).await.unwrap();
     assert!(png.starts_with(b"\x89PNG"));
     let error = sandbox.preview_png(b"no pdf", 0, 50.0).await.unwrap_err();
@@ -257,7 +316,8 @@ async fn a_ticket_that_is_typeset_comes_back_as_pdf_and_as_picture() {
 }
 
 fn patient_limits() -> Limits {
-    Limits { time: Duration::from_secs(60), ..Limits::default() }
+    let long = Duration::from_secs(60);
+    Limits { time: long, patience: 4 * long, ..Limits::default() }
 }
 
 /// What a process has open, by number.

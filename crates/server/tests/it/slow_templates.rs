@@ -50,7 +50,6 @@ async fn a_slow_template_of_one_organiser_does_not_hold_up_the_tickets_of_anothe
     // In the order of the queue, at least 68 of the hundred would be made before the first of the twenty begins.
     assert!(meanwhile < 50, "{meanwhile} slow tickets came before");
     assert!(waited < Duration::from_secs(30), "{waited:?}");
-    assert_all_ready(&app, &many, 100).await;
 }
 
 #[tokio::test]
@@ -71,28 +70,34 @@ async fn slow_tickets_of_two_organisers_take_turns() {
 async fn slow_downloads_of_one_organiser_do_not_hold_up_the_preview_of_another() {
     let app = start(&[]).await;
     let (ann, bob) = (client(&app, "organiser", "ann"), client(&app, "organiser", "bob"));
-    let event = event_with_template(&ann, SLOW).await;
-    let batch = ordered(&ann, &event, 30).await;
-    assert_all_ready(&app, &batch, 30).await;
+    // Slower still: a preview that waits for such a ticket must stand out on a busy machine.
+    let event = event_with_template(&ann, &SLOW.replace("300000", "600000")).await;
+    let batch = ordered(&ann, &event, 12).await;
+    assert_all_ready(&app, &batch, 12).await;
     let draft = json!({ "files": { "template.typ": "Hello #field(\"name\") #qr(40mm)" } });
     let path = format!("/api/batches/{batch}/pdf");
-    // Each of them typesets thirty tickets, one after the other.
+    let begun = Instant::now();
+    assert_eq!(ann.get(&path).await.status, 200);
+    let of_one_ticket = begun.elapsed() / 12;
+    // Each of them typesets twelve tickets, one after the other.
     let mut downloads = Box::pin(join_all((0..16).map(|_| ann.get(&path))));
     let previewed = async {
-        // The first previews come while the downloads begin.
-        let mut longest = Duration::ZERO;
-        for _ in 0..5 {
+        let mut took = Vec::new();
+        for _ in 0..7 {
             let started = Instant::now();
             let preview = bob.post("/api/templates/preview", &draft).await;
             assert_eq!(preview.status, 200, "{}", preview.body);
-            longest = longest.max(started.elapsed());
+            took.push(started.elapsed());
         }
-        longest
+        took.sort();
+        took
     };
-    let longest = tokio::select! {
+    let took = tokio::select! {
         _ = &mut downloads => panic!("the downloads ended first"),
-        longest = previewed => longest,
+        took = previewed => took,
     };
-    println!("the longest of five previews took {longest:?}");
-    assert!(longest < Duration::from_secs(4), "{longest:?}");
+    println!("previews took {took:?}, the typesetting of a slow ticket {of_one_ticket:?}");
+    // With slow tickets in both places of the compiler, a preview would wait for one of them. The first previews come
+    // while the downloads begin, hence the median.
+    assert!(took[3] < of_one_ticket / 2, "{took:?}, and a slow ticket {of_one_ticket:?}");
 }

@@ -3,9 +3,9 @@
 use std::net::TcpListener;
 use std::process::{Command, Output};
 
-use stampede_testkit::{Redis, temp_dir};
+use stampede_testkit::{Redis, eventually, temp_dir};
 
-use crate::STAMPEDE;
+use crate::{PATIENCE, STAMPEDE};
 
 /// Runs `stampede serve` in a new data directory; it is expected to end by itself.
 fn serve(settings: &[(&str, &str)]) -> Output {
@@ -193,6 +193,30 @@ async fn a_server_may_wait_for_its_redis() {
     redis.stop().await;
     let answer = app.stranger().get("/ready").await.expect(503);
     assert_eq!((&answer["redis"], &answer["database"]), (&"down".into(), &"up".into()));
+}
+
+#[tokio::test]
+async fn a_server_may_wait_for_a_redis_that_takes_no_writes() {
+    let redis = Redis::start().await;
+    let url = redis.url();
+    let settings = [("REDIS_URL", url.as_str()), ("START_TIMEOUT", "60")];
+    let mut app = crate::start(&settings).await;
+    app.kill_everything();
+    // Every write is refused until a replica is there.
+    redis.cli(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    app.launch_again();
+    eventually(PATIENCE, || async {
+        let log = app.log();
+        if log.contains("NOREPLICAS") { Ok(()) } else { Err(log) }
+    })
+    .await;
+    redis.cli(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    eventually(PATIENCE, || async {
+        let answer = app.stranger().try_get("/ready").await?;
+        if answer.status == 200 { Ok(()) } else { Err(answer.body.to_string()) }
+    })
+    .await;
+    assert!(!app.has_ended(), "{}", app.log());
 }
 
 #[test]

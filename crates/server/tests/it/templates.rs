@@ -296,7 +296,12 @@ async fn a_template_that_runs_wild_is_stopped_while_others_are_printed() {
     assert!(message.contains("memory") || message.contains("longer than"), "{message}");
     let looped = eve.post("/api/templates/validate", &loops);
     drop(crowd);
-    let message = text(&looped.await.expect(422)["diagnostics"][0]["message"]);
+    let looped = looped.await;
+    // Ten seconds of processor time: on a busy machine the request ends first.
+    let message = match looped.status {
+        503 => text(&looped.body["detail"]),
+        _ => text(&looped.expect(422)["diagnostics"][0]["message"]),
+    };
     assert!(message.contains("longer than"), "{message}");
     app.admin().get("/ready").await.expect(200);
 }

@@ -142,6 +142,9 @@ async fn first_connection(
         if dialect == Dialect::Sqlite {
             // The file keeps this setting. With it, readers never wait for a writer.
             sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut connection).await?;
+            // Of a new file, only a statement after this setting opens the log: before, the connection holds nothing,
+            // and the next one that is closed would delete the log and its index.
+            sqlx::raw_sql("SELECT count(*) FROM sqlite_schema").execute(&mut connection).await?;
             return Ok(Some(connection));
         }
         connection.close().await.map(|()| None)
@@ -215,6 +218,20 @@ mod tests {
         ] {
             assert_eq!(setting(&url, question).await, answer, "{question}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_log_of_a_new_sqlite_file_stays_when_all_other_connections_are_closed() {
+        let folder = temp_dir();
+        let url = format!("sqlite:{}/x.db", folder.path().display());
+        let sql = Sql::connect(&url, 4, Limits::new(Duration::from_secs(10))).await.unwrap();
+        let mut connection = sql.pool.acquire().await.unwrap().detach();
+        sqlx::raw_sql("CREATE TABLE t (x)").execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        for name in ["x.db-wal", "x.db-shm"] {
+            assert!(folder.path().join(name).exists(), "{name} could not be made on a full disk");
+        }
+        sql.close().await;
     }
 
     #[tokio::test]

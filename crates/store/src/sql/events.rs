@@ -132,6 +132,11 @@ impl Events for Sql {
                 .bind(id.to_string())
                 .fetch_all(&mut *db)
                 .await?;
+            // Without its counter, no deleted ticket is noted for scanners.
+            sqlx::query("DELETE FROM check_in_counters WHERE event_id = $1")
+                .bind(id.to_string())
+                .execute(&mut *db)
+                .await?;
             sqlx::query("DELETE FROM tickets WHERE event_id = $1")
                 .bind(id.to_string())
                 .execute(&mut *db)
@@ -175,7 +180,8 @@ impl TemplateColumns {
     }
 }
 
-/// Deletes an event whose tickets are deleted, with its batches and ticket keys.
+/// Deletes an event whose tickets are deleted, with its batches and ticket keys. Its check-in records and keys of
+/// scanners go by themselves (`ON DELETE CASCADE`).
 async fn remove_event(db: &mut sqlx::AnyConnection, id: EventId) -> sqlx::Result<()> {
     for sql in [
         "DELETE FROM batches WHERE event_id = $1",

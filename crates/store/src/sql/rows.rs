@@ -7,8 +7,8 @@ use std::str::FromStr;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Decode, Row, Type};
 use stampede_model::{
-    Batch, Branding, Event, EventDetails, Holder, Money, Pdf, Principal, PublicKey, Template,
-    TemplateChoice, TemplateRevision, Ticket, TicketStatus, Timestamp,
+    Batch, Branding, Event, EventDetails, Holder, Money, Pdf, Principal, PublicKey, Scope,
+    Template, TemplateChoice, TemplateRevision, Ticket, TicketStatus, Timestamp,
 };
 
 /// The columns [`event`] reads.
@@ -124,9 +124,26 @@ pub(super) fn ticket(row: &AnyRow) -> sqlx::Result<Ticket> {
     })
 }
 
-/// Reads the columns `owner` and `role` of a key.
+/// Reads the columns `id`, `owner`, `role`, `event_id` and `queues` of a key.
 pub(super) fn principal(row: &AnyRow) -> sqlx::Result<Principal> {
-    Ok(Principal { user: value(row, "owner")?, role: parsed(row, "role")? })
+    let event: Option<String> = value(row, "event_id")?;
+    let queues: Option<String> = value(row, "queues")?;
+    let scope = Scope {
+        event: event
+            .map(|id| id.parse())
+            .transpose()
+            .map_err(|error| damaged(row, "event_id", error))?,
+        queues: queues
+            .map(|names| serde_json::from_str(&names))
+            .transpose()
+            .map_err(|error| damaged(row, "queues", error))?,
+    };
+    Ok(Principal {
+        user: value(row, "owner")?,
+        role: parsed(row, "role")?,
+        key: Some(parsed(row, "id")?),
+        scope,
+    })
 }
 
 /// Reads the columns `number`, `public_key`, `created_at` and `revoked_at` of a ticket key.
@@ -146,7 +163,7 @@ pub(super) fn parsed<T: FromStr<Err: Display>>(row: &AnyRow, column: &str) -> sq
 }
 
 /// Reads one value that is kept as text, if there is one.
-fn optional_parsed<T: FromStr<Err: Display>>(
+pub(super) fn optional_parsed<T: FromStr<Err: Display>>(
     row: &AnyRow,
     column: &str,
 ) -> sqlx::Result<Option<T>> {
@@ -194,23 +211,26 @@ fn pdf(row: &AnyRow) -> sqlx::Result<Option<Pdf>> {
     Ok(Some(Pdf { fingerprint, size, checksum }))
 }
 
-fn time(row: &AnyRow, column: &str) -> sqlx::Result<Timestamp> {
+pub(super) fn time(row: &AnyRow, column: &str) -> sqlx::Result<Timestamp> {
     let ms: i64 = value(row, column)?;
     Timestamp::from_millisecond(ms).map_err(|error| damaged(row, column, error))
 }
 
-fn optional_time(row: &AnyRow, column: &str) -> sqlx::Result<Option<Timestamp>> {
+pub(super) fn optional_time(row: &AnyRow, column: &str) -> sqlx::Result<Option<Timestamp>> {
     match value::<Option<i64>>(row, column)? {
         Some(_) => time(row, column).map(Some),
         None => Ok(None),
     }
 }
 
-fn value<'r, T: Decode<'r, Any> + Type<Any>>(row: &'r AnyRow, column: &str) -> sqlx::Result<T> {
+pub(super) fn value<'r, T: Decode<'r, Any> + Type<Any>>(
+    row: &'r AnyRow,
+    column: &str,
+) -> sqlx::Result<T> {
     row.try_get(column)
 }
 
-fn damaged(row: &AnyRow, column: &str, reason: impl Display) -> sqlx::Error {
+pub(super) fn damaged(row: &AnyRow, column: &str, reason: impl Display) -> sqlx::Error {
     let id: String = row.try_get("id").unwrap_or_else(|_| "unknown".to_owned());
     let source = format!("record {id}: {reason}").into();
     sqlx::Error::ColumnDecode { index: column.to_owned(), source }

@@ -1,7 +1,8 @@
 //! Write transactions, retried when they only lost against another one.
 //!
 //! Two group commits that touch the same rows could deadlock. They do not, because every transaction
-//! takes locks in the same order: an event, then tickets by id, then (in the trigger) batches by id. If
+//! takes locks in the same order: an event, then tickets by id, then (in triggers) the event's check-in counter
+//! and batches by id. If
 //! it happens all the same, the database rolls one of the two back, and that one is retried here.
 //!
 //! A connection goes back to the pool only when its transaction has surely ended. SQLite ends a transaction

@@ -6,6 +6,7 @@
 //! which the check refuses.
 
 mod api_keys;
+mod check_ins;
 mod completions;
 mod counters;
 mod events;

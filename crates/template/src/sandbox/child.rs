@@ -4,7 +4,9 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+use stampede_render::Piece;
 
 use super::protocol::{self, Answer, LONGEST, Request};
 use crate::{Diagnostic, EventData, preview};
@@ -14,10 +16,13 @@ const STACK: usize = 64 << 20;
 
 /// What a child runs. Ends the process when its parent closes the pipe, whatever is being typeset.
 pub fn sandbox_main() -> ! {
-    limit_resources(std::env::args().nth(2).and_then(|bytes| bytes.parse().ok()));
+    let limit = |place| std::env::args().nth(place)?.parse().ok();
+    limit_resources(limit(2));
+    let seconds = limit(3);
     let (requests, work) = mpsc::channel::<Vec<u8>>();
     let worker = std::thread::Builder::new().stack_size(STACK).spawn(move || {
         for request in work {
+            limit_time(seconds);
             if answer(&request).is_err() {
                 std::process::exit(1);
             }
@@ -46,6 +51,16 @@ fn limit_resources(memory: Option<u64>) {
         let _ = setrlimit(resource, exactly(0));
     }
     let _ = setrlimit(Resource::Nofile, exactly(16));
+}
+
+/// Gives the process so many seconds of processor time from now on. The kernel ends it when they are used up: it has
+/// no other way to answer then.
+fn limit_time(seconds: Option<u64>) {
+    let Some(seconds) = seconds else { return };
+    let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec.max(0).unsigned_abs();
+    // The kernel counts whole seconds.
+    let current = Some(used + 1 + seconds);
+    let _ = setrlimit(Resource::Cpu, Rlimit { current, ..getrlimit(Resource::Cpu) });
 }
 
 fn read_message(input: &mut impl Read) -> io::Result<Vec<u8>> {
@@ -85,6 +100,10 @@ fn run(request: Request) -> Answer {
         Ok(bytes) => Answer::Bytes(bytes),
         Err(mistakes) => Answer::Mistakes(mistakes),
     };
+    let piece = |result: Result<Piece, Vec<Diagnostic>>| match result {
+        Ok(piece) => Answer::Piece(piece),
+        Err(mistakes) => Answer::Mistakes(mistakes),
+    };
     match request {
         Request::Warm => {
             for design in crate::shipped() {
@@ -98,11 +117,11 @@ fn run(request: Request) -> Answer {
         },
         Request::Mistakes { bundle, event } => Answer::Mistakes(crate::mistakes(&bundle, &event)),
         Request::Typeset { template, ticket } => bytes(crate::typeset(&template, &ticket)),
-        Request::TypesetCompiled { template, ticket } => {
-            match crate::typeset_compiled(&template, &ticket) {
-                Ok(stamped) => Answer::Stamped(Box::new(stamped)),
-                Err(mistakes) => Answer::Mistakes(mistakes),
-            }
+        Request::MergeTypeset { template, ticket, after } => {
+            piece(crate::merge_typeset(&template, &ticket, &after))
+        }
+        Request::Merge { blob, tickets, after } => {
+            piece(crate::merge_blob(&blob, &tickets, &after))
         }
         Request::Stamp { blob, ticket } => bytes(crate::stamp_blob(&blob, &ticket)),
         Request::Preview { pdf, page, dpi } => bytes(preview::png(pdf, page, dpi)),

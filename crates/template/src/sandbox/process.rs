@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use super::protocol::LONGEST;
-use super::{Error, SUBCOMMAND};
+use super::{Error, Limits, SUBCOMMAND};
 
 /// How long a child that closed its output may take to be gone.
 const END_PATIENCE: Duration = Duration::from_secs(2);
@@ -21,6 +21,8 @@ pub(super) const KILLED: &str = "signal 9";
 /// Signals that tell a process to stop, as every Unix numbers them.
 const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
+/// Ends a process whose processor time is used up, as Linux numbers it.
+const SIGXCPU: i32 = 24;
 /// How much of a child's last words is read.
 const MOST_WORDS: u64 = 4_096;
 
@@ -35,11 +37,12 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts a child that sees nothing of this process.
-    pub(super) fn start(program: &Path, memory: u64) -> Result<Self, Error> {
+    pub(super) fn start(program: &Path, limits: &Limits) -> Result<Self, Error> {
         let unavailable = |error: io::Error| Error::Unavailable(error.to_string());
         let mut child = Command::new(program)
             .arg(SUBCOMMAND)
-            .arg(memory.to_string())
+            .arg(limits.memory.to_string())
+            .arg(limits.time.as_secs().max(1).to_string())
             .env_clear()
             // Memory that is only set aside must not count against the limit.
             .env("MIMALLOC_ARENA_EAGER_COMMIT", "0")
@@ -91,7 +94,7 @@ impl Process {
     }
 
     /// What a child that gave no answer died of.
-    pub(super) async fn why_it_ended(mut self, memory: u64) -> Error {
+    pub(super) async fn why_it_ended(mut self, limits: &Limits) -> Error {
         let status = tokio::time::timeout(END_PATIENCE, self.child.wait()).await;
         let Ok(Ok(status)) = status else {
             return Error::Crashed("it stopped answering".into());
@@ -105,9 +108,12 @@ impl Process {
             // Somebody stops the whole service: that is not the template's fault.
             return Error::Unavailable("it was told to stop".into());
         }
+        if status.signal() == Some(SIGXCPU) {
+            return Error::TimedOut(limits.time);
+        }
         let words = String::from_utf8_lossy(&words);
         if words.contains("memory allocation of") || words.contains("out of memory") {
-            return Error::TooMuchMemory(memory);
+            return Error::TooMuchMemory(limits.memory);
         }
         Error::Crashed(described(status, &words))
     }

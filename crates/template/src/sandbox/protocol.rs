@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use stampede_model::TicketDocument;
-use stampede_render::compiled::{Stamped, Typeset};
+use stampede_render::compiled::Typeset;
+use stampede_render::{Continuation, Piece};
 
 use super::Error;
 use crate::{Bundle, Diagnostic, EventData, Published};
@@ -17,8 +18,9 @@ pub(super) enum Request {
     Compile { bundle: Bundle, event: EventData },
     Mistakes { bundle: Bundle, event: EventData },
     Typeset { template: Typeset, ticket: TicketDocument },
-    TypesetCompiled { template: Typeset, ticket: TicketDocument },
+    MergeTypeset { template: Typeset, ticket: TicketDocument, after: Continuation },
     Stamp { blob: Vec<u8>, ticket: TicketDocument },
+    Merge { blob: Vec<u8>, tickets: Vec<TicketDocument>, after: Continuation },
     Preview { pdf: Vec<u8>, page: u32, dpi: f32 },
 }
 
@@ -28,7 +30,7 @@ pub(super) enum Answer {
     Warm,
     Published(Published),
     Bytes(Vec<u8>),
-    Stamped(Box<Stamped>),
+    Piece(Piece),
     Mistakes(Vec<Diagnostic>),
 }
 

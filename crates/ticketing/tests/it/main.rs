@@ -6,6 +6,7 @@ mod changes;
 mod compiler;
 mod download;
 mod generate;
+mod own_templates;
 mod place;
 mod reconcile;
 mod stage;

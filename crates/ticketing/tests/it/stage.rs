@@ -6,11 +6,11 @@ use std::time::Duration;
 use stampede_broker::{Broker, Consumer, ConsumerConfig, JobList, Work};
 use stampede_files::Files;
 use stampede_model::{
-    Batch, BatchId, Event, EventId, Holder, Idempotency, TemplateFiles, Ticket, TicketId,
-    TicketStatus, Timestamp,
+    Batch, BatchId, Event, EventId, Holder, Idempotency, Template, TemplateChoice, TemplateFiles,
+    TemplateId, Ticket, TicketId, TicketStatus, Timestamp,
 };
 use stampede_press::{Press, sample};
-use stampede_store::{Config, Store, TicketSecret};
+use stampede_store::{Config, NewRevision, Store, TicketSecret};
 use stampede_testkit::{Redis, TempDir, eventually, temp_dir};
 use stampede_ticketing::{
     GenerateTicket, Limits, OrderLine, OrderRequest, Parts, Placement, Strictness, Ticketing,
@@ -113,11 +113,37 @@ impl Stage {
         self.ticketing.stop().await;
     }
 
+    /// An event of this owner with a template of its own.
+    pub(crate) async fn own_event(&self, owner: &str, source: &str) -> Event {
+        let files = [("template.typ".to_owned(), source.as_bytes().to_vec())].into();
+        let files = TemplateFiles::new(files).unwrap();
+        let revision = NewRevision { files, author: owner.to_owned(), note: String::new() };
+        let template = Template {
+            id: TemplateId::generate(),
+            owner: owner.to_owned(),
+            name: "Own".to_owned(),
+            revision: 1,
+            created_at: now(),
+            updated_at: now(),
+        };
+        self.store.insert_template(&template, &revision).await.unwrap();
+        let (id, owner) = (EventId::generate(), owner.to_owned());
+        let mut event = Event { id, owner, ..self.event.clone() };
+        event.details.template = Some(TemplateChoice::Own { id: template.id, revision: None });
+        self.store.insert_event(&event).await.unwrap();
+        event
+    }
+
     /// An order of one ticket for each name.
     pub(crate) fn order(&self, names: &[&str]) -> OrderRequest {
+        self.order_for(&self.event, names)
+    }
+
+    /// An order for this event, of one ticket for each name.
+    pub(crate) fn order_for(&self, event: &Event, names: &[&str]) -> OrderRequest {
         let line = |name: &&str| OrderLine { holder: holder(name, None), price: None };
         OrderRequest {
-            event: self.event.clone(),
+            event: event.clone(),
             lines: names.iter().map(line).collect(),
             idempotency: None,
             strictness: Strictness::Lenient,

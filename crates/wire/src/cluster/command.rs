@@ -1,5 +1,6 @@
 //! Commands to nodes, on `worker:commands:{node}` and `worker:commands:all`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::open::open_record;
@@ -21,7 +22,7 @@ open_record! {
 }
 
 /// `POST /api/nodes/{id}/commands`, answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandSent {
     /// Always true.
     pub success: bool,

@@ -1,11 +1,12 @@
 //! `GET /health` and `GET /ready`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::WorkerCounts;
 
 /// `GET /health`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Health {
     /// Always `ok`: the process answers.
     pub status: String,
@@ -15,7 +16,7 @@ pub struct Health {
 }
 
 /// A node, as it sees itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeHealth {
     /// The program's version.
     pub version: String,
@@ -34,7 +35,7 @@ pub struct NodeHealth {
 }
 
 /// Whether a node has reached the cluster lately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ClusterReach {
     /// Its last report was accepted.
@@ -44,7 +45,7 @@ pub enum ClusterReach {
 }
 
 /// `GET /ready`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Readiness {
     /// `ready` or `not ready`.
@@ -74,7 +75,7 @@ pub struct Readiness {
 }
 
 /// Whether a dependency answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UpOrDown {
     /// It answers.

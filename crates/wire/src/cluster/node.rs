@@ -1,5 +1,6 @@
 //! A node: its entry in `workers:stats`, and its row in `/api/nodes`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{QueueMetrics, WorkerCounts, WorkerProcess};
@@ -66,14 +67,14 @@ open_record! {
 }
 
 /// `GET /api/nodes`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Nodes {
     /// The nodes that are alive, by name.
     pub nodes: Vec<NodeView>,
 }
 
 /// A node in `/api/nodes`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeView {
     /// The node's name.

@@ -1,12 +1,13 @@
 //! Changes of the number of workers: decisions, events, alerts, and the history of the last 100.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Loose;
 use crate::open::open_record;
 
 /// A change of a node's workers, as commands, decisions and the history name it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScalingAction {
     /// More workers.
@@ -33,7 +34,7 @@ impl ScalingAction {
 }
 
 /// How urgent a decision is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
     /// More workers are needed.
@@ -45,7 +46,7 @@ pub enum Priority {
 }
 
 /// The author of an entry in the history that no coordinator wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
     /// A command from outside.
@@ -134,7 +135,7 @@ impl Alert {
 }
 
 /// `GET /api/scaling/history`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct History {
     /// The last 100 decisions, newest first.
     pub history: Vec<Loose<ScalingDecision>>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Alert, NodeStats};
@@ -35,7 +36,7 @@ open_record! {
 }
 
 /// `GET /api/cluster`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterView {
     /// The coordinator, if there is one.
     pub coordinator: Option<Coordinator>,
@@ -48,7 +49,7 @@ pub struct ClusterView {
 }
 
 /// The node that coordinates.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Coordinator {
     /// The node.
     pub node: String,
@@ -57,7 +58,7 @@ pub struct Coordinator {
 }
 
 /// Jobs that ended, by outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobTotals {
     /// Completed jobs.
     pub completed: u64,

@@ -1,11 +1,12 @@
 //! Workers: in the list of their node, in `workers:active` and in `workers:heartbeat`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::open::open_record;
 
 /// The phase of a worker's life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkerState {
     /// The process runs, but has not reported yet that it takes jobs.
@@ -119,7 +120,7 @@ open_record! {
 }
 
 /// How busy a worker is: part of its heartbeat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerLoad {
     /// Jobs it runs.
     pub busy: u64,

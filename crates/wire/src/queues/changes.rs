@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A change without more to tell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Done {
     /// Always true.
     pub success: bool,
 }
 
 /// A change, perhaps with a hint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Changed {
     /// Always true.
     pub success: bool,
@@ -22,7 +23,7 @@ pub struct Changed {
 }
 
 /// `POST /api/queues/clean`, answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cleaned {
     /// Always true.
     pub success: bool,
@@ -34,7 +35,7 @@ pub struct Cleaned {
 }
 
 /// `POST /api/queues/{name}/drain`, answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drained {
     /// Always true.
     pub success: bool,
@@ -46,7 +47,7 @@ pub struct Drained {
 }
 
 /// Many jobs retried, replayed or purged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BulkResult {
     /// None has failed.
     pub success: bool,
@@ -59,7 +60,7 @@ pub struct BulkResult {
 }
 
 /// A job that could not be retried, replayed or purged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NotDone {
     /// The job.
     pub id: String,
@@ -68,7 +69,7 @@ pub struct NotDone {
 }
 
 /// A job retried, promoted or cancelled.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobChanged {
     /// Always true.
     pub success: bool,

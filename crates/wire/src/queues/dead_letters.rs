@@ -1,10 +1,11 @@
 //! `/api/queues/{name}/dead-letters`: jobs that failed permanently.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A job that failed permanently.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
     /// The job's id, and the letter's.
@@ -30,7 +31,7 @@ pub struct DeadLetter {
 }
 
 /// `GET /api/queues/{name}/dead-letters`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeadLetters {
     /// One page of letters, newest first.
     pub letters: Vec<DeadLetter>,
@@ -41,7 +42,7 @@ pub struct DeadLetters {
 }
 
 /// The body of `…/dead-letters/replay` and `…/dead-letters/purge`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Selection {
     /// Letters by job id.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,11 @@
 //! `/api/queues/{name}/jobs`: jobs of a queue.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The state of a job; the names are BullMQ's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobState {
     /// The job waits for a worker.
@@ -39,7 +40,7 @@ impl JobState {
 }
 
 /// A job as an operator sees it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Job {
     /// The job's id.
@@ -73,7 +74,7 @@ pub struct Job {
 }
 
 /// `GET /api/queues/{name}/jobs`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Jobs {
     /// One page of jobs.
     pub jobs: Vec<Job>,
@@ -82,7 +83,7 @@ pub struct Jobs {
 }
 
 /// `GET /api/queues/{name}/jobs/{id}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobWithLog {
     /// The job.
     #[serde(flatten)]
@@ -92,7 +93,7 @@ pub struct JobWithLog {
 }
 
 /// The body of `POST /api/queues/{name}/jobs`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewJob {
     /// The job's type.
@@ -118,7 +119,7 @@ pub struct NewJob {
 }
 
 /// Pauses between attempts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Backoff {
     /// `fixed`, `exponential`, or a name that the worker knows.
@@ -130,7 +131,7 @@ pub struct Backoff {
 }
 
 /// `POST /api/queues/{name}/jobs`, answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Added {
     /// Always true.
     pub success: bool,

@@ -1,9 +1,10 @@
 //! `/api/limits`, `/api/breakers` and `/api/suspects`: rate limits, circuit breakers and suspects.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A rate: at most `max` permits in any window of `perMs` milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rate {
     /// Most permits in any window; 0 stops everything.
@@ -13,7 +14,7 @@ pub struct Rate {
 }
 
 /// A rate limit with its name; that of a queue is called `queue:<name>`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limit {
     /// The limit's name.
@@ -25,14 +26,14 @@ pub struct Limit {
 }
 
 /// `GET /api/limits`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// The limits that were set, by name.
     pub limits: Vec<Limit>,
 }
 
 /// A circuit breaker that is not closed: its service is not called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Breaker {
     /// The service.
@@ -44,14 +45,14 @@ pub struct Breaker {
 }
 
 /// `GET /api/breakers`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Breakers {
     /// The breakers that are not closed.
     pub breakers: Vec<Breaker>,
 }
 
 /// Something that may bring down the process that works with it, such as a template.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Suspect {
     /// Its name: `template:<revision>`.
@@ -65,7 +66,7 @@ pub struct Suspect {
 }
 
 /// `GET /api/suspects`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Suspects {
     /// All suspects, by name.
     pub suspects: Vec<Suspect>,

@@ -1,10 +1,11 @@
 //! `/api/queues/{name}/schedules`: jobs that come again and again.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A schedule; the names are BullMQ's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Schedule {
     /// The schedule's id.
@@ -47,14 +48,14 @@ pub struct Schedule {
 }
 
 /// `GET /api/queues/{name}/schedules`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Schedules {
     /// All schedules of the queue.
     pub schedules: Vec<Schedule>,
 }
 
 /// The body of `PUT /api/queues/{name}/schedules/{id}`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewSchedule {
     /// The type of its jobs.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use super::Rate;
 pub type Status = BTreeMap<String, QueueStatus>;
 
 /// A queue: its jobs by state, the limits on it, and the first of its active jobs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueStatus {
     /// Jobs that wait for a worker, without a priority.
@@ -40,7 +41,7 @@ pub struct QueueStatus {
 }
 
 /// A job that runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActiveJob {
     /// The job's id.
@@ -58,7 +59,7 @@ pub struct ActiveJob {
 }
 
 /// The body of `POST /api/queues/clean`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Clean {
     /// The queue; absent: all.

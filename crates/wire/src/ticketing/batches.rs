@@ -1,12 +1,13 @@
 //! Batches: the answer to a question, and the state in Redis that other software reads.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stampede_model::{Batch, BatchId, EventId, TicketId, Timestamp};
 
 pub use stampede_model::BatchStatus as BatchState;
 
 /// The answer of `GET /api/batches/{id}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchStatus {
     /// The batch with its counters.
@@ -28,7 +29,7 @@ pub struct BatchStatus {
 }
 
 /// A batch with its counters: part of the answer, and all of `batch:{id}` in Redis but its list of tickets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchCounters {
     /// The batch's id.
@@ -54,7 +55,7 @@ pub struct BatchCounters {
 }
 
 /// Jobs of a queue by state; the names are BullMQ's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueStats {
     /// Waiting without priority.
     pub waiting: u64,

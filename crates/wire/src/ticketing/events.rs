@@ -1,10 +1,11 @@
 //! Events.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stampede_model::{Branding, Currency, EventId, TemplateChoice, Timestamp};
 
 /// An event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     /// The event's id.
@@ -34,7 +35,7 @@ pub struct Event {
 }
 
 /// The template of an event: a design that ships, or a template of an organiser with its revision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventTemplate {
     /// Name of the design, or id of the template.
     pub id: String,
@@ -44,7 +45,7 @@ pub struct EventTemplate {
 }
 
 /// The revision of a template that an event uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum EventRevision {
     /// The event is pinned to this revision.
@@ -54,7 +55,7 @@ pub enum EventRevision {
 }
 
 /// The word `latest`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Latest {
     /// `latest`.
@@ -62,7 +63,7 @@ pub enum Latest {
 }
 
 /// One page of events.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventPage {
     /// The events.
     pub events: Vec<Event>,

@@ -1,10 +1,11 @@
 //! The keys that sign the tickets of an event.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stampede_model::{EventId, KeyRing, PublicKey};
 
 /// The public keys of an event. A scanner needs nothing else; `stampede verify --keys` reads this JSON.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventKeys {
     /// The event.
@@ -20,7 +21,7 @@ pub struct EventKeys {
 }
 
 /// The answer to a revocation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyRevoked {
     /// Number of the revoked key.

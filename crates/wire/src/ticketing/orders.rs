@@ -1,10 +1,11 @@
 //! Orders.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stampede_model::{BatchId, TicketId};
 
 /// The answer to an accepted order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderAccepted {
     /// Always true; clients of older software read it.
@@ -19,7 +20,7 @@ pub struct OrderAccepted {
 }
 
 /// Warnings about tickets that are ordered or edited, and how many tickets they are about.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TicketWarnings {
     /// The warnings; absent if there are none.
@@ -31,7 +32,7 @@ pub struct TicketWarnings {
 }
 
 /// One warning about a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// The kind, for programs: `missing_glyphs`, `does_not_fit`, `unknown_field`, …
     pub kind: String,

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stampede_model::{Diagnostic, TemplateFiles, TemplateId, Timestamp};
 
 use super::orders::Warning;
 
 /// An organiser's template.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Template {
     /// The template's id.
@@ -28,7 +29,7 @@ pub struct Template {
 }
 
 /// One page of templates, and all designs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TemplatePage {
     /// The designs that ship.
     pub designs: Vec<Design>,
@@ -39,7 +40,7 @@ pub struct TemplatePage {
 }
 
 /// A design that ships.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Design {
     /// The design's name in requests.
@@ -54,7 +55,7 @@ pub struct Design {
 }
 
 /// A template that was created or changed, with what its compiler says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedTemplate {
     /// The template.
     #[serde(flatten)]
@@ -65,7 +66,7 @@ pub struct PublishedTemplate {
 }
 
 /// A template with the files of its latest revision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TemplateWithFiles {
     /// The template.
     #[serde(flatten)]
@@ -78,8 +79,18 @@ pub struct TemplateWithFiles {
     pub files: Files,
 }
 
+/// The answer of `GET /api/templates/{id}`: a template of an organiser, or a design that ships.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum TemplateOrDesign {
+    /// A template with the files of its latest revision.
+    Template(TemplateWithFiles),
+    /// A design that ships.
+    Design(Design),
+}
+
 /// One revision of a template.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Revision {
     /// Its number; 1 for the first.
@@ -100,7 +111,7 @@ pub struct Revision {
 }
 
 /// One page of revisions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RevisionPage {
     /// The revisions.
     pub revisions: Vec<Revision>,
@@ -109,7 +120,7 @@ pub struct RevisionPage {
 }
 
 /// What a compiler says of a template that works.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compiled {
     /// How tickets are printed: stamped in microseconds, or typeset one by one.
     pub mode: Mode,
@@ -125,7 +136,7 @@ pub struct Compiled {
 }
 
 /// How the tickets of a template are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Values are put into a compiled page.
@@ -135,7 +146,7 @@ pub enum Mode {
 }
 
 /// The size of a page.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Page {
     /// In millimetres.
@@ -145,7 +156,7 @@ pub struct Page {
 }
 
 /// The answer of `POST /api/templates/validate` for files that work.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ValidatedTemplate {
     /// Always true; files that do not work are a problem with diagnostics.
     pub valid: bool,
@@ -159,12 +170,12 @@ pub struct ValidatedTemplate {
 }
 
 /// The files of a template by name: texts as they are, all others in base64.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Files(pub BTreeMap<String, FileContent>);
 
 /// The content of one file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum FileContent {
     /// A text.

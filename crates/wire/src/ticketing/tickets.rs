@@ -1,12 +1,13 @@
 //! Tickets.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stampede_model::{BatchId, Currency, EventId, TicketId, TicketStatus, Timestamp};
 
 use super::orders::TicketWarnings;
 
 /// A ticket. The names are those older software relies on (docs/compatibility.md).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ticket {
     /// The ticket's id; also the id of its job.
@@ -52,7 +53,7 @@ pub struct Ticket {
 }
 
 /// A ticket after an edit, with warnings about what would not come out well.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EditedTicket {
     /// The ticket.
     #[serde(flatten)]
@@ -63,7 +64,7 @@ pub struct EditedTicket {
 }
 
 /// One page of tickets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TicketPage {
     /// The tickets.
     pub tickets: Vec<Ticket>,

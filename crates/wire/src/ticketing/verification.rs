@@ -1,10 +1,11 @@
 //! The verdict about a ticket's token.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stampede_model::{Claims, Event, EventId, Refusal, Ticket, TicketId, TicketStatus, Timestamp};
 
 /// The answer of `POST /api/verify`, and of `stampede verify --json` for each ticket.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verification {
     /// A key of the event signed the token.
@@ -27,7 +28,7 @@ pub struct Verification {
 }
 
 /// The event of a token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifiedEvent {
     /// The event's id.
@@ -40,7 +41,7 @@ pub struct VerifiedEvent {
 }
 
 /// The ticket of a token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifiedTicket {
     /// The ticket's id.
     pub id: TicketId,

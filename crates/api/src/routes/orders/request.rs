@@ -1,7 +1,9 @@
 //! The body of an order.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::SeqAccess;
 use stampede_model::{EventId, Limit};
 
@@ -13,12 +15,12 @@ use crate::forms::{
 
 form! {
     /// `POST /api/tickets`.
-    pub(crate) struct OrderForm {
+    pub(crate) struct OrderForm (lenient) {
         /// The event.
-        target: IdOf<EventId> = "target",
-        /// The number of tickets.
+        target: IdOf<EventId> = "target" required,
+        /// The number of tickets; 1 if absent. At most the setting `MAX_QUANTITY`.
         quantity: Quantity = "quantity",
-        /// The holder's name.
+        /// The holder's name; required unless there are `holders`.
         name: Line<{ Limit::NAME.0 }> = "name",
         /// The holder's address.
         email: Email = "email",
@@ -35,9 +37,9 @@ form! {
 
 form! {
     /// One of the holders.
-    pub(crate) struct HolderForm {
+    pub(crate) struct HolderForm (lenient) {
         /// The holder's name.
-        name: Line<{ Limit::NAME.0 }> = "name",
+        name: Line<{ Limit::NAME.0 }> = "name" required,
         /// The holder's address.
         email: Email = "email",
         /// Seat, row or class.
@@ -68,6 +70,21 @@ pub(super) struct HolderLine {
 /// Memory of one holder besides its texts, in bytes: a vector that grows holds its former half for a moment, and each
 /// text has an overhead.
 const HOLDER: usize = size_of::<HolderLine>() * 3 / 2 + 32;
+
+impl JsonSchema for Holders {
+    fn schema_name() -> Cow<'static, str> {
+        "Holders".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let holder = schemas.subschema_for::<HolderForm>();
+        json_schema!({ "type": "array", "items": holder, "minItems": 1 })
+    }
+}
 
 impl Part for Holders {
     const EXPECTED: &'static str = "must be a list of objects with name, email, seat and price";
@@ -142,7 +159,7 @@ impl Holders {
     pub(super) fn tell(&mut self, index: usize, own: &mut Mistakes, all: &mut Mistakes) {
         while self.wrong.front().is_some_and(|(of, ..)| *of <= index) {
             match self.wrong.pop_front() {
-                Some((_, "", message)) => all.wrong(&format!("holders[{index}]"), message),
+                Some((_, "", message)) => all.wrong_entry(&format!("holders[{index}]"), message),
                 Some((_, name, message)) => own.wrong(name, message),
                 None => return,
             }

@@ -1,8 +1,9 @@
 //! `/api/queues/{name}/dead-letters`: jobs that failed permanently.
 
+use std::convert::Infallible;
+
 use axum::Json;
-use axum::extract::{Path, State};
-use http::StatusCode;
+use axum::extract::State;
 use stampede_broker::{DeadLetters, Letters};
 use stampede_wire::queues as wire;
 
@@ -12,7 +13,8 @@ use crate::app::App;
 use crate::auth::Admin;
 use crate::body::LargeBody;
 use crate::forms::{Flag, Given, List, Mistakes, Payload, Text, form};
-use crate::problem::Problem;
+use crate::input::{Id, Ids};
+use crate::problem::{Code, Problem};
 use crate::query::Params;
 use crate::unknown::no_such_action;
 
@@ -20,7 +22,7 @@ use crate::unknown::no_such_action;
 pub(crate) async fn list(
     State(app): State<App>,
     _: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
     Params(page): Params<Page>,
 ) -> Result<Json<wire::DeadLetters>, Problem> {
     let letters = letters_of(&app, &name).await?;
@@ -40,7 +42,7 @@ pub(crate) async fn list(
 pub(crate) async fn replay(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
     LargeBody(form, _held): LargeBody<ReplayForm>,
 ) -> Result<Json<wire::BulkResult>, Problem> {
     let letters = letters_of(&app, &name).await?;
@@ -58,7 +60,7 @@ pub(crate) async fn replay(
 pub(crate) async fn purge(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
     LargeBody(form, _held): LargeBody<PurgeForm>,
 ) -> Result<Json<wire::BulkResult>, Problem> {
     let letters = letters_of(&app, &name).await?;
@@ -75,8 +77,8 @@ pub(crate) async fn purge(
 pub(crate) async fn unknown(
     State(app): State<App>,
     _: Admin,
-    Path((name, action)): Path<(String, String)>,
-) -> Result<(), Problem> {
+    Ids(name, action): Ids<String, String>,
+) -> Result<Infallible, Problem> {
     letters_of(&app, &name).await?;
     Err(no_such_action(&action, &["replay", "purge"]))
 }
@@ -129,7 +131,7 @@ fn selection(
     });
     let all = is_set(&mut mistakes, all);
     mistakes.finish(Some(()))?;
-    let refused = |detail: &str| Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+    let refused = |detail: &str| Err(Problem::new(Code::Invalid, detail));
     match (ids, all) {
         (Some(_), true) => refused("say either ids or all, not both"),
         (Some(ids), false) => Ok(Letters::These(ids)),

@@ -1,11 +1,10 @@
 //! `/api/queues/{name}/jobs`: the jobs of a queue.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use axum::extract::State;
 use serde_json::{Map, Value};
 use stampede_broker::{Backoff, Cancelled, JobSpec, Presence, Queue, State as JobState};
 use stampede_wire::queues as wire;
@@ -15,8 +14,10 @@ use super::{LONGEST_NAME, Page, any, coming_back, existing, shown};
 use crate::app::App;
 use crate::auth::Admin;
 use crate::body::{LargeBody, MaybeBody};
+use crate::describe::{Either, NoContent};
 use crate::forms::{Given, Mistakes, Payload, Text, Whole, form};
-use crate::problem::Problem;
+use crate::input::{Id, Ids, Names};
+use crate::problem::{Code, Problem};
 use crate::query::{FromQuery, Params, Query};
 use crate::unknown::no_such_action;
 
@@ -28,7 +29,8 @@ pub(crate) struct Wanted {
 
 impl FromQuery for Wanted {
     fn from_query(query: &mut Query) -> Self {
-        let state = query.text("state");
+        let about = "Their state; `all` for all of them. All that wait for a worker if absent.";
+        let state = query.about(about).text("state");
         let page = Page::from_query(query);
         let states = match (state.as_deref(), state.as_deref().and_then(JobState::parse)) {
             // A search need not know the state.
@@ -52,7 +54,7 @@ impl FromQuery for Wanted {
 pub(crate) async fn list(
     State(app): State<App>,
     _: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
     Params(wanted): Params<Wanted>,
 ) -> Result<Json<wire::Jobs>, Problem> {
     let queue = existing(&app, &name).await?;
@@ -76,7 +78,7 @@ pub(crate) async fn list(
 pub(crate) async fn read(
     State(app): State<App>,
     _: Admin,
-    Path((name, id)): Path<(String, String)>,
+    Ids(name, id): Ids<String, String>,
 ) -> Result<Json<wire::JobWithLog>, Problem> {
     let queue = existing(&app, &name).await?;
     let job = queue.job(&id).await?.ok_or_else(|| Problem::not_found("Job", &id))?;
@@ -87,26 +89,26 @@ pub(crate) async fn read(
 pub(crate) async fn remove(
     State(app): State<App>,
     admin: Admin,
-    Path((name, id)): Path<(String, String)>,
-) -> Result<Response, Problem> {
+    Ids(name, id): Ids<String, String>,
+) -> Result<Either<Json<wire::Changed>, NoContent>, Problem> {
     let queue = existing(&app, &name).await?;
     queue.job(&id).await?.ok_or_else(|| Problem::not_found("Job", &id))?;
     if queue.remove(&id).await? {
         tracing::info!(user = admin.0.user, queue = name, job = id, "job removed");
         let note = coming_back::note_of_one(&app, &name, &id).await;
         return Ok(match note {
-            Some(_) => Json(wire::Changed { success: true, note }).into_response(),
-            None => StatusCode::NO_CONTENT.into_response(),
+            Some(_) => Either::One(Json(wire::Changed { success: true, note })),
+            None => Either::Other(NoContent),
         });
     }
-    Err(Problem::new(StatusCode::CONFLICT, "the job is being worked on; cancel it instead"))
+    Err(Problem::new(Code::WrongState, "the job is being worked on; cancel it instead"))
 }
 
 /// Runs a failed job again.
 pub(crate) async fn retry(
     State(app): State<App>,
     admin: Admin,
-    Path((name, id)): Path<(String, String)>,
+    Ids(name, id): Ids<String, String>,
     MaybeBody(form): MaybeBody<NoFields>,
 ) -> Result<Json<wire::JobChanged>, Problem> {
     let queue = existing(&app, &name).await?;
@@ -121,7 +123,7 @@ pub(crate) async fn retry(
 pub(crate) async fn promote(
     State(app): State<App>,
     admin: Admin,
-    Path((name, id)): Path<(String, String)>,
+    Ids(name, id): Ids<String, String>,
     MaybeBody(form): MaybeBody<NoFields>,
 ) -> Result<Json<wire::JobChanged>, Problem> {
     let queue = existing(&app, &name).await?;
@@ -136,7 +138,7 @@ pub(crate) async fn promote(
 pub(crate) async fn cancel(
     State(app): State<App>,
     admin: Admin,
-    Path((name, id)): Path<(String, String)>,
+    Ids(name, id): Ids<String, String>,
     MaybeBody(form): MaybeBody<CancelForm>,
 ) -> Result<Json<wire::JobChanged>, Problem> {
     let queue = existing(&app, &name).await?;
@@ -162,8 +164,8 @@ pub(crate) async fn cancel(
 pub(crate) async fn unknown(
     State(app): State<App>,
     _: Admin,
-    Path((name, _, action)): Path<(String, String, String)>,
-) -> Result<(), Problem> {
+    Names([name, _, action]): Names,
+) -> Result<Infallible, Problem> {
     existing(&app, &name).await?;
     Err(no_such_action(&action, &["retry", "promote", "cancel"]))
 }
@@ -197,24 +199,24 @@ fn changed(
 async fn refusal(queue: &Queue, id: &str, why: &str) -> Result<Problem, Problem> {
     let Some(job) = queue.job(id).await? else { return Ok(Problem::not_found("Job", &id)) };
     let detail = format!("{why}; this one is {}", job.state.name());
-    Ok(Problem::new(StatusCode::CONFLICT, detail))
+    Ok(Problem::new(Code::WrongState, detail))
 }
 
 form! {
     /// `POST /api/queues/{name}/jobs`.
     pub(crate) struct JobForm {
         /// The type of the job, as workers know it.
-        name: Text<LONGEST_NAME> = "name",
+        name: Text<LONGEST_NAME> = "name" required,
         /// The payload; `{}` if absent.
         data: Payload = "data",
         /// The id; a new one if absent.
         id: Text<LONGEST_NAME> = "id",
-        /// The time before the job may begin.
+        /// The time before the job may begin, in milliseconds.
         delay_ms: Whole = "delayMs",
         /// 1 is taken first, then 2, and so on; 0, no priority, before all of them.
-        priority: Whole = "priority",
+        priority: Number = "priority",
         /// Attempts; as many as the job's type has if absent.
-        attempts: Whole = "attempts",
+        attempts: Attempts = "attempts",
         /// The pause between attempts.
         backoff: BackoffForm = "backoff",
     }
@@ -224,18 +226,23 @@ form! {
     /// The pause between attempts.
     pub(crate) struct BackoffForm {
         /// `fixed`, `exponential`, or a name that the worker knows.
-        kind: Text<200> = "type",
-        /// The first pause.
+        kind: Text<200> = "type" required,
+        /// The first pause, in milliseconds.
         delay_ms: Whole = "delayMs",
     }
 }
+
+/// A priority.
+pub(super) type Number = Whole<0, { u32::MAX as u64 }>;
+/// A number of attempts.
+pub(super) type Attempts = Whole<1, { u32::MAX as u64 }>;
 
 /// Adds a job: `{name, data, id?, delayMs?, priority?, attempts?, backoff?: {type, delayMs}}`. If a job of this id
 /// exists, nothing happens, and `added` is false.
 pub(crate) async fn add(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
     LargeBody(form, _held): LargeBody<JobForm>,
 ) -> Result<Json<wire::Added>, Problem> {
     let mut mistakes = Mistakes::default();
@@ -273,8 +280,8 @@ pub(crate) async fn add(
 pub(super) struct Description {
     pub(super) name: Given<Text<LONGEST_NAME>>,
     pub(super) data: Given<Payload>,
-    pub(super) priority: Given<Whole>,
-    pub(super) attempts: Given<Whole>,
+    pub(super) priority: Given<Number>,
+    pub(super) attempts: Given<Attempts>,
     pub(super) backoff: Given<BackoffForm>,
 }
 
@@ -288,13 +295,11 @@ impl Description {
         let data = mistakes.value(self.data).map(|payload| payload.value);
         let data = data.unwrap_or_else(|| Value::Object(Map::new()));
         let mut job = JobSpec::new(name.unwrap_or_default(), data);
-        let whole = |Whole(number)| u32::try_from(number).ok();
-        let rule = "must be a whole number";
-        job.priority = mistakes.ruled(self.priority, rule, whole).unwrap_or(0);
-        job.attempts = mistakes.ruled(self.attempts, rule, whole);
-        if job.attempts == Some(0) {
-            mistakes.wrong("attempts", "must be at least 1");
-        }
+        let priority = mistakes.value(self.priority).map_or(0, |Whole(number)| number);
+        // Their types keep them within these bounds.
+        job.priority = u32::try_from(priority).unwrap_or(u32::MAX);
+        let attempts = mistakes.value(self.attempts).map(|Whole(number)| number);
+        job.attempts = attempts.and_then(|number| u32::try_from(number).ok());
         job.backoff = backoff(mistakes, self.backoff);
         job
     }

@@ -1,8 +1,9 @@
 //! `/api/queues/{name}/…`: pausing, limiting, retrying, draining and destroying a queue.
 
+use std::convert::Infallible;
+
 use axum::Json;
-use axum::extract::{Path, State};
-use http::StatusCode;
+use axum::extract::State;
 use stampede_broker::{Delayed, Queue, WhenActive};
 use stampede_wire::queues::{BulkResult, Changed, Done, Drained};
 
@@ -11,7 +12,8 @@ use crate::app::App;
 use crate::auth::Admin;
 use crate::body::MaybeBody;
 use crate::forms::{Flag, Given, Mistakes, Text, Whole, form};
-use crate::problem::Problem;
+use crate::input::{Id, Ids};
+use crate::problem::{Code, Problem};
 use crate::unknown::no_such_action;
 
 /// Most jobs at a time that a request may set.
@@ -26,7 +28,7 @@ form! {
     /// `POST /api/queues/{name}/concurrency`.
     pub(crate) struct ConcurrencyForm {
         /// Jobs at a time; `null` lifts the limit.
-        jobs: Whole = "jobs",
+        jobs: Whole<1, MOST_AT_A_TIME> = "jobs",
     }
 }
 
@@ -42,7 +44,7 @@ form! {
     /// `POST /api/queues/{name}/obliterate`.
     pub(crate) struct ObliterateForm {
         /// The name of the queue once more.
-        confirm: Text<LONGEST_NAME> = "confirm",
+        confirm: Text<LONGEST_NAME> = "confirm" required,
         /// Whether running jobs do not stop it.
         force: Flag = "force",
     }
@@ -78,7 +80,7 @@ async fn without_fields(
 pub(crate) async fn pause(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
     body: MaybeBody<NoFields>,
 ) -> Result<Json<Done>, Problem> {
     let queue = without_fields(&app, &name, &body).await?;
@@ -92,7 +94,7 @@ pub(crate) async fn pause(
 pub(crate) async fn resume(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
     body: MaybeBody<NoFields>,
 ) -> Result<Json<Done>, Problem> {
     let queue = without_fields(&app, &name, &body).await?;
@@ -106,7 +108,7 @@ pub(crate) async fn resume(
 pub(crate) async fn concurrency(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
     MaybeBody(form): MaybeBody<ConcurrencyForm>,
 ) -> Result<Json<Done>, Problem> {
     let queue = existing(&app, &name).await?;
@@ -116,8 +118,7 @@ pub(crate) async fn concurrency(
         mistakes.wrong("jobs", "is missing; null lifts the limit");
     }
     let rule = "must be a whole number, at least 1; null lifts the limit";
-    let jobs = mistakes
-        .ruled(form.jobs, rule, |Whole(jobs)| (1..=MOST_AT_A_TIME).contains(&jobs).then_some(jobs));
+    let jobs = mistakes.ruled(form.jobs, rule, |Whole(jobs)| Some(jobs));
     let jobs = mistakes.finish(Some(jobs))?;
     log_intent(&admin, &name, "concurrency");
     queue.set_global_concurrency(jobs).await?;
@@ -129,7 +130,7 @@ pub(crate) async fn concurrency(
 pub(crate) async fn retry(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
     body: MaybeBody<NoFields>,
 ) -> Result<Json<BulkResult>, Problem> {
     let queue = without_fields(&app, &name, &body).await?;
@@ -144,7 +145,7 @@ pub(crate) async fn retry(
 pub(crate) async fn drain(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
     MaybeBody(form): MaybeBody<DrainForm>,
 ) -> Result<Json<Drained>, Problem> {
     let queue = existing(&app, &name).await?;
@@ -162,7 +163,7 @@ pub(crate) async fn drain(
 pub(crate) async fn obliterate(
     State(app): State<App>,
     admin: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
     MaybeBody(form): MaybeBody<ObliterateForm>,
 ) -> Result<Json<Changed>, Problem> {
     let queue = existing(&app, &name).await?;
@@ -176,7 +177,7 @@ pub(crate) async fn obliterate(
         let detail = format!(
             "this destroys queue {name} with everything in it; send {{\"confirm\": \"{name}\"}} if you mean it"
         );
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
+        return Err(Problem::new(Code::NotConfirmed, detail));
     }
     log_intent(&admin, &name, "obliterate");
     queue.obliterate(when).await?;
@@ -188,8 +189,8 @@ pub(crate) async fn obliterate(
 pub(crate) async fn unknown(
     State(app): State<App>,
     _: Admin,
-    Path((name, action)): Path<(String, String)>,
-) -> Result<(), Problem> {
+    Ids(name, action): Ids<String, String>,
+) -> Result<Infallible, Problem> {
     existing(&app, &name).await?;
     let known = ["pause", "resume", "concurrency", "retry", "drain", "obliterate"];
     Err(no_such_action(&action, &known))

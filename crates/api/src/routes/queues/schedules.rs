@@ -1,24 +1,25 @@
 //! `/api/queues/{name}/schedules`: jobs that come again and again.
 
 use axum::Json;
-use axum::extract::{Path, State};
-use http::StatusCode;
+use axum::extract::State;
 use stampede_broker::Schedule;
 use stampede_wire::queues::{Done, Schedules};
 
-use super::jobs::{BackoffForm, Description, milliseconds};
+use super::jobs::{Attempts, BackoffForm, Description, Number, milliseconds};
 use super::{LONGEST_NAME, any, existing};
 use crate::app::App;
 use crate::auth::Admin;
 use crate::body::LargeBody;
+use crate::describe::NoContent;
 use crate::forms::{Given, Mistakes, Payload, Text, Whole, form};
+use crate::input::{Id, Ids};
 use crate::problem::Problem;
 
 /// All schedules of a queue.
 pub(crate) async fn list(
     State(app): State<App>,
     _: Admin,
-    Path(name): Path<String>,
+    Id(name): Id<String>,
 ) -> Result<Json<Schedules>, Problem> {
     let schedules = existing(&app, &name).await?.schedules().await?;
     Ok(Json(Schedules { schedules }))
@@ -31,16 +32,16 @@ form! {
         cron: Text<1_000> = "cron",
         /// The zone of the pattern.
         time_zone: Text<200> = "timeZone",
-        /// The pause between two of its jobs.
+        /// The pause between two of its jobs, in milliseconds; or `cron`.
         every_ms: Whole = "everyMs",
         /// The type of its jobs.
-        name: Text<LONGEST_NAME> = "name",
+        name: Text<LONGEST_NAME> = "name" required,
         /// Their payload.
         data: Payload = "data",
         /// Their priority.
-        priority: Whole = "priority",
+        priority: Number = "priority",
         /// Their attempts.
-        attempts: Whole = "attempts",
+        attempts: Attempts = "attempts",
         /// The pause between attempts.
         backoff: BackoffForm = "backoff",
     }
@@ -50,7 +51,7 @@ form! {
 pub(crate) async fn set(
     State(app): State<App>,
     admin: Admin,
-    Path((name, id)): Path<(String, String)>,
+    Ids(name, id): Ids<String, String>,
     LargeBody(form, _held): LargeBody<ScheduleForm>,
 ) -> Result<Json<Done>, Problem> {
     let mut mistakes = Mistakes::default();
@@ -99,11 +100,11 @@ fn schedule(
 pub(crate) async fn remove(
     State(app): State<App>,
     admin: Admin,
-    Path((name, id)): Path<(String, String)>,
-) -> Result<StatusCode, Problem> {
+    Ids(name, id): Ids<String, String>,
+) -> Result<NoContent, Problem> {
     if !existing(&app, &name).await?.unschedule(&id).await? {
         return Err(Problem::not_found("Schedule", &id));
     }
     tracing::info!(user = admin.0.user, queue = name, schedule = id, "schedule ended");
-    Ok(StatusCode::NO_CONTENT)
+    Ok(NoContent)
 }

@@ -1,11 +1,14 @@
 //! The choice of a template for an event: an id or a design's name, or an object with it and a revision.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::MapAccess;
 use serde_json::Number;
 use stampede_model::{Principal, TemplateChoice, TemplateId};
 
 use crate::app::App;
-use crate::forms::{Form, Mistakes, Part, Reading, Text, form, read_form};
+use crate::forms::{Form, Mistakes, Part, Reading, Text, form, inline_schema, read_form};
 use crate::unknown;
 
 /// A template as an event names it.
@@ -18,7 +21,9 @@ pub(crate) struct Choice {
 form! {
     /// `{"id": …, "revision": …}`.
     struct ChoiceForm {
-        id: Text<200> = "id",
+        /// The id of a template, or the name of a design.
+        id: Text<200> = "id" required,
+        /// The revision; the latest if absent.
         revision: Revision = "revision",
     }
 }
@@ -26,6 +31,15 @@ form! {
 /// The number of a revision; `None`: the latest.
 #[derive(Debug, Clone, Copy)]
 struct Revision(Option<u32>);
+
+impl JsonSchema for Revision {
+    inline_schema!(
+        "RevisionNumber",
+        json_schema!({
+            "anyOf": [{ "type": "integer", "minimum": 0, "maximum": u32::MAX }, { "const": "latest" }],
+        })
+    );
+}
 
 impl Part for Revision {
     const EXPECTED: &'static str = "must be a number, or \"latest\"";
@@ -37,6 +51,17 @@ impl Part for Revision {
     fn number(number: Number) -> Result<Self, String> {
         let number = number.as_u64().and_then(|number| u32::try_from(number).ok());
         number.map(|number| Self(Some(number))).ok_or_else(|| Self::EXPECTED.to_owned())
+    }
+}
+
+impl JsonSchema for Choice {
+    fn schema_name() -> Cow<'static, str> {
+        "TemplateChoice".into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let object = schemas.subschema_for::<ChoiceForm>();
+        json_schema!({ "anyOf": [{ "type": "string", "maxLength": 200 }, object] })
     }
 }
 

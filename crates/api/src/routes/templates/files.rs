@@ -1,15 +1,18 @@
 //! The files of a template in JSON: texts as they are, all others in base64.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::MapAccess;
-use stampede_model::{FilesError, TemplateFiles};
+use stampede_model::{FilesError, MAIN_FILE, TemplateFiles};
 
 use crate::app::App;
 use crate::forms::{
-    Given, Mistakes, Part, Reading, Seed, Skip, State, Text, form, read_form, skip_object,
+    Given, Mistakes, Part, Reading, Seed, Skip, State, Text, form, inline_schema, read_form,
+    skip_object,
 };
 
 /// The message for a content that is neither text nor base64.
@@ -23,6 +26,22 @@ pub(crate) struct Files {
     files: BTreeMap<String, Vec<u8>>,
     /// Names and messages of wrong files.
     wrong: Vec<(String, &'static str)>,
+}
+
+impl JsonSchema for Files {
+    fn schema_name() -> Cow<'static, str> {
+        "TemplateFiles".into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let binary = schemas.subschema_for::<BinaryForm>();
+        json_schema!({
+            "type": "object",
+            "required": [MAIN_FILE],
+            "maxProperties": TemplateFiles::MAX_FILES,
+            "additionalProperties": { "anyOf": [{ "type": "string" }, binary] },
+        })
+    }
 }
 
 impl Part for Files {
@@ -84,8 +103,9 @@ struct Content(Vec<u8>);
 
 form! {
     /// `{"base64": "…"}`.
-    struct BinaryForm {
-        base64: Base64 = "base64",
+    struct BinaryForm (lenient) {
+        /// The bytes.
+        base64: Base64 = "base64" required,
     }
 }
 
@@ -93,12 +113,20 @@ form! {
 #[derive(Debug, Clone)]
 struct Base64(Vec<u8>);
 
+impl JsonSchema for Base64 {
+    inline_schema!("Base64", json_schema!({ "type": "string", "contentEncoding": "base64" }));
+}
+
 impl Part for Base64 {
     const EXPECTED: &'static str = CONTENT;
 
     fn text(text: &str) -> Result<Self, String> {
         STANDARD.decode(text).map(Self).map_err(|_| CONTENT.to_owned())
     }
+}
+
+impl JsonSchema for Content {
+    inline_schema!("FileContent", Schema::default());
 }
 
 impl Part for Content {
@@ -133,6 +161,8 @@ pub(super) fn read(
             Ok::<_, &str>(design.files.clone())
         });
     }
+    // The files win; a design that is none at all is a mistake all the same.
+    mistakes.value(design);
     let Files { files, wrong } = mistakes.value(files)?;
     if wrong.is_empty() {
         return match TemplateFiles::new(files) {

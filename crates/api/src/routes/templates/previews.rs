@@ -8,6 +8,7 @@ use axum::body::Body as Bytes;
 use axum::extract::State;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use schemars::json_schema;
 use serde_json::Value;
 use stampede_model::{Event, TemplateFiles, TicketDocument};
 use stampede_press::{Picture, preflight, sample};
@@ -19,6 +20,7 @@ use super::{Named, compiled, files};
 use crate::app::App;
 use crate::auth::Writer;
 use crate::body::LargeBody;
+use crate::describe::{Kind, Operation, Sent};
 use crate::forms::{Form, Given, Mistakes, Whole};
 use crate::input::Id;
 use crate::problem::Problem;
@@ -31,6 +33,18 @@ const DPI: f32 = 144.0;
 /// Resolutions that a request can ask for.
 const DPI_RANGE: std::ops::RangeInclusive<f32> = 20.0..=300.0;
 
+/// A sample ticket, as PDF or PNG.
+pub(crate) struct Printed;
+
+impl Kind for Printed {
+    fn describe(operation: &mut Operation<'_>) {
+        for kind in ["application/pdf", "image/png"] {
+            let schema = json_schema!({ "type": "string", "format": "binary" });
+            operation.answers(200, "The sample ticket.", Some((kind, schema)));
+        }
+    }
+}
+
 /// The form of a preview: `?format=`, for pictures with `page` and `dpi`.
 pub(crate) enum Format {
     Pdf,
@@ -39,20 +53,14 @@ pub(crate) enum Format {
 
 impl FromQuery for Format {
     fn from_query(query: &mut Query) -> Self {
-        let format = query.text("format");
+        query.about("`pdf` if absent.");
+        let format = query.word("format", &["pdf", "png"], "must be pdf or png");
         // People count pages from 1.
+        query.about("The page of a PNG, from 1.");
         let page = query.whole("page", 1..=u32::MAX).unwrap_or(1) - 1;
-        let right = format!("must be a number from {} to {}", DPI_RANGE.start(), DPI_RANGE.end());
-        let dpi = query.parsed("dpi", &right).unwrap_or(DPI);
-        if !DPI_RANGE.contains(&dpi) {
-            query.wrong("dpi", &right);
-        }
-        match format.as_deref() {
-            Some("png") => Self::Png(Picture { page, dpi }),
-            Some(other) if other != "pdf" => {
-                query.wrong("format", "must be pdf or png");
-                Self::Pdf
-            }
+        let dpi = query.about("The resolution of a PNG (144).").number("dpi", DPI_RANGE);
+        match format {
+            Some("png") => Self::Png(Picture { page, dpi: dpi.unwrap_or(DPI) }),
             _ => Self::Pdf,
         }
     }
@@ -91,7 +99,7 @@ pub(crate) async fn preview_files(
     caller: Writer,
     Params(format): Params<Format>,
     LargeBody(form, _held): LargeBody<PreviewForm>,
-) -> Result<Response, Problem> {
+) -> Result<Sent<Printed>, Problem> {
     preview(&app, &caller, format, form, None).await
 }
 
@@ -103,7 +111,7 @@ pub(crate) async fn preview_template(
     Id(named): Id<Named>,
     Params(format): Params<Format>,
     LargeBody(mut form, _held): LargeBody<PreviewForm>,
-) -> Result<Response, Problem> {
+) -> Result<Sent<Printed>, Problem> {
     let kept = match named {
         Named::Shipped(name) => {
             let design =
@@ -130,22 +138,22 @@ async fn preview(
     format: Format,
     form: PreviewForm,
     kept: Option<TemplateFiles>,
-) -> Result<Response, Problem> {
+) -> Result<Sent<Printed>, Problem> {
     let (files, event, document) = read(app, caller, form, kept).await?;
     let _turn = app.turns.take(&caller.0.user).await;
     let (_, ready) = app.press.try_out(&files, &event).await?;
-    let pdf = app.press.pdf(&ready, &document).await?;
+    let (pdf, _room) = app.press.pdf(&ready, &document).await?;
     let (kind, bytes) = match format {
         Format::Pdf => ("application/pdf", pdf),
         Format::Png(picture) => {
             ("image/png", app.press.picture(&pdf, picture, &caller.0.user).await?)
         }
     };
-    Ok(Response::builder()
+    let response = Response::builder()
         .header(CONTENT_TYPE, kind)
         .header(CACHE_CONTROL, "private, no-store")
-        .body(Bytes::from(bytes))
-        .unwrap_or_else(|_| Response::new(Bytes::empty())))
+        .body(Bytes::from(bytes));
+    Ok(Sent::new(response.unwrap_or_else(|_| Response::new(Bytes::empty()))))
 }
 
 /// Files, event and ticket of a preview: those of the request, or else the kept files and samples.

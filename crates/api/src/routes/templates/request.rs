@@ -1,5 +1,8 @@
 //! The body of a validation or preview: files or a design, an event and a ticket to print.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::MapAccess;
 use serde_json::{Value, json};
 use stampede_model::{Event, EventId, Limit, TicketDocument};
@@ -26,15 +29,18 @@ form! {
         /// The ticket.
         ticket: PreviewTicket = "ticket",
         /// The revision of the template whose files are used.
-        revision: Whole = "revision",
+        revision: Whole<0, { u32::MAX as u64 }> = "revision",
     }
 }
 
 form! {
     /// The ticket of a preview; what is not given is a sample's, `null` is absent.
-    pub(crate) struct PreviewTicket {
+    pub(crate) struct PreviewTicket (lenient) {
+        /// The holder's name.
         name: Line<{ Limit::NAME.0 }> = "name",
+        /// Seat, row or class.
         seat: Line<{ Limit::SEAT.0 }> = "seat",
+        /// The price in the event's currency.
         price: Amount = "price",
     }
 }
@@ -46,6 +52,20 @@ pub(crate) enum EventGiven {
     Named(EventId),
     /// An event with these fields.
     Described(Box<EventForm>),
+}
+
+impl JsonSchema for EventGiven {
+    fn schema_name() -> Cow<'static, str> {
+        "PreviewEvent".into()
+    }
+
+    fn json_schema(schemas: &mut SchemaGenerator) -> Schema {
+        let mut described = EventForm::json_schema(schemas);
+        // Also an event as GET answers it.
+        described.remove("required");
+        described.remove("additionalProperties");
+        json_schema!({ "anyOf": [{ "type": "string", "format": "uuid" }, described] })
+    }
 }
 
 impl Part for EventGiven {

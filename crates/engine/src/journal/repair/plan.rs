@@ -137,7 +137,7 @@ impl Planner<'_> {
         salvaged: Salvaged,
     ) -> Result<Plan, Error> {
         let mut found = scan_log(self.disk, &manifest, snapshot.upto, CUT_LIMIT, &mut |_| Ok(()))?;
-        found.contents.items = salvaged.items;
+        found.contents.items = salvaged.counts.items;
         self.finish(old, manifest, found, Base::Salvaged(snapshot, salvaged))
     }
 
@@ -243,7 +243,7 @@ impl Planner<'_> {
     }
 
     fn refusal(&self, salvaged: Option<Salvaged>) -> Error {
-        let readable = salvaged.as_ref().map_or(0, |salvaged| salvaged.items);
+        let readable = salvaged.as_ref().map_or(0, |salvaged| salvaged.counts.keys);
         let missing = salvaged.map(|salvaged| salvaged.missing);
         let dir = self.disk.path();
         let damage = self.damage.clone();

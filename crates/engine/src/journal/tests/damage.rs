@@ -155,7 +155,7 @@ fn a_newer_format_is_refused_and_not_called_damage() {
     let disk = sample();
     let text = String::from_utf8(disk.read("manifest"))
         .unwrap()
-        .replace("stampede-journal 1", "stampede-journal 2");
+        .replace("stampede-journal 2", "stampede-journal 3");
     let body = &text[..text.rfind("crc32c ").unwrap()];
     disk.write(
         "manifest",
@@ -163,7 +163,7 @@ fn a_newer_format_is_refused_and_not_called_damage() {
     );
     assert!(matches!(
         open(&disk, &Config::default()),
-        Err(Error::TooNew { found: 2, known: 1, .. })
+        Err(Error::TooNew { found: 3, known: 2, .. })
     ));
 }
 

@@ -199,6 +199,50 @@ fn a_slow_disk_makes_it_busy_then_refusing_and_ready_again() {
 }
 
 #[test]
+fn a_write_that_hangs_refuses_others_after_a_while_and_is_waited_for_by_one_thread_only() {
+    for fsync in [Fsync::EverySec, Fsync::Never] {
+        let disk = FaultyDisk::new(1);
+        let stall_limit = Duration::from_secs(1);
+        let config = Config { fsync, stall_limit, ..Config::default() };
+        let (mut journal, _, _) = open(&disk, &config).unwrap();
+        let watch = journal.watch();
+        disk.close_gate(true);
+        append(&mut journal, 1, 1);
+        std::thread::scope(|scope| {
+            let hangs = scope.spawn(|| watch.write_out());
+            eventually("it waits", || watch.disk_busy_for().is_some());
+            assert_eq!(journal.state(), State::Ready, "{fsync:?}");
+            append(&mut journal, 2, 3);
+            watch.write_out();
+            watch.leave_to_writer();
+            assert_eq!((watch.written(), hangs.is_finished()), (Position(0), false));
+            eventually("refusing", || matches!(journal.state(), State::Refusing(_)));
+            let State::Refusing(reason) = journal.state() else { panic!("ready again") };
+            assert!(reason.contains("the disk has not answered for "), "{reason}");
+            disk.close_gate(false);
+        });
+        eventually("ready", || journal.state() == State::Ready);
+        eventually("written", || watch.written() == Position(3));
+        journal.close().unwrap();
+        assert_eq!(open(&disk, &config).unwrap().1, 3, "{fsync:?}");
+    }
+}
+
+#[test]
+fn under_always_a_sync_that_hangs_refuses_writes_after_a_while() {
+    let disk = FaultyDisk::new(1);
+    let stall_limit = Duration::from_millis(300);
+    let config = Config { fsync: Fsync::Always, stall_limit, ..Config::default() };
+    let (mut journal, _, _) = open(&disk, &config).unwrap();
+    disk.hold_syncs(true);
+    append(&mut journal, 1, 1);
+    eventually("refusing", || matches!(journal.state(), State::Refusing(_)));
+    disk.hold_syncs(false);
+    eventually("ready", || journal.state() == State::Ready);
+    journal.watch().wait_durable(Position(1), LONG).unwrap();
+}
+
+#[test]
 fn the_observer_hears_of_durability_states_and_compactions() {
     let disk = FaultyDisk::new(1);
     let events = Arc::new(std::sync::Mutex::new(Vec::new()));

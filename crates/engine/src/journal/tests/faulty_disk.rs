@@ -34,7 +34,7 @@ pub(super) enum Fault {
 
 /// The faulty disk; the header describes it.
 #[derive(Debug, Clone)]
-pub(super) struct FaultyDisk {
+pub(crate) struct FaultyDisk {
     state: Arc<Mutex<DiskState>>,
     gate: Arc<Condvar>,
 }
@@ -153,7 +153,7 @@ fn apply(names: &mut BTreeMap<String, u64>, change: &[(String, Option<u64>)]) {
 }
 
 impl FaultyDisk {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let state = DiskState {
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
@@ -203,7 +203,7 @@ impl FaultyDisk {
     }
 
     /// Makes operations on files hang while the gate is closed.
-    pub(super) fn close_gate(&self, closed: bool) {
+    pub(crate) fn close_gate(&self, closed: bool) {
         self.state().closed_gate = closed;
         self.gate.notify_all();
     }

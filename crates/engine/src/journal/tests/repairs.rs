@@ -103,10 +103,12 @@ fn many_blocks() -> FaultyDisk {
     append(&mut journal, 1, 150);
     let mut compaction = journal.begin_compaction().unwrap();
     for n in 1..=150 {
+        compaction.begin_key();
         compaction.feed(&item(n)).unwrap();
         // A large item has a block of its own, so another block begins after it.
         if n % 50 == 0 {
-            compaction.feed(&vec![0; snapshot::BLOCK]).unwrap();
+            compaction.begin_key();
+            compaction.feed(&vec![n as u8; snapshot::BLOCK]).unwrap();
         }
     }
     assert!(matches!(compaction.finish().wait(LONG), Progress::Done(_)));
@@ -188,6 +190,44 @@ fn a_damaged_snapshot_is_refused_and_a_salvage_names_what_is_missing() {
     assert_eq!((missing.names.len(), missing.keys), (50, Some(50)));
     assert!(missing.names.contains(&"key 60".to_owned()), "{missing:?}");
     assert_eq!(report.set_aside, ["manifest.damaged".to_owned(), format!("{name}.damaged")]);
+}
+
+#[test]
+fn a_salvage_counts_keys_and_not_the_items_that_large_keys_have() {
+    let disk = FaultyDisk::new(1);
+    let (mut journal, _, _) = open(&disk, &with(Fsync::Always)).unwrap();
+    append(&mut journal, 1, 10);
+    let mut compaction = journal.begin_compaction().unwrap();
+    // Ten keys with three items each; every item has a block of its own.
+    let part = |key: u8| vec![key; snapshot::BLOCK];
+    for key in 1..=10 {
+        compaction.begin_key();
+        (0..3).for_each(|_| compaction.feed(&part(key)).unwrap());
+    }
+    let Progress::Done(done) = compaction.finish().wait(LONG) else { panic!("not compacted") };
+    assert_eq!(done.keys, 10);
+    journal.close().unwrap();
+    // The middle item of the second key, and all items of the fifth.
+    let name = snapshot_of(&disk);
+    let block = frame::FRAME_HEADER + 4 + snapshot::BLOCK;
+    for number in [4, 12, 13, 14] {
+        flip(&disk, &name, frame::FILE_HEADER + number * block + 1000);
+    }
+    let name_of = |item: &[u8]| item.first().map(|key| format!("key {key}"));
+    let refused = repair::repair_on(&disk, RepairRule::Moment, &name_of);
+    let Err(Error::Unrepairable(refusal)) = refused else { panic!("not refused") };
+    assert_eq!(refusal.readable, 9);
+    let missing = refusal.missing.clone().unwrap();
+    assert_eq!(missing.keys, Some(1));
+    assert_eq!(missing.names, ["key 2", "key 5"]);
+    assert!(refusal.to_string().contains("keep the 9 readable keys"), "{refusal}");
+    let report = repair::repair_on(&disk, RepairRule::Salvage, &name_of).unwrap();
+    assert_eq!((report.missing, report.kept.items), (Some(missing), 26));
+    // The new snapshot counts the keys that it has.
+    flip(&disk, &snapshot_of(&disk), frame::FILE_HEADER + 1000);
+    let refused = repair::repair_on(&disk, RepairRule::Moment, &name_of);
+    let Err(Error::Unrepairable(refusal)) = refused else { panic!("not refused") };
+    assert_eq!((refusal.readable, refusal.missing.unwrap().keys), (9, Some(0)));
 }
 
 #[test]

@@ -56,6 +56,8 @@ pub(in crate::server) struct LoopState {
     pub(super) ready: VecDeque<usize>,
     /// Whether the watchdog drives this loop, even while it has released the lock.
     pub(super) watchdog_active: bool,
+    /// Whether a stand-in drives this loop, even while it has released the lock.
+    pub(super) stand_in_active: bool,
 }
 
 impl LoopState {
@@ -76,6 +78,7 @@ impl LoopState {
             free: Vec::new(),
             ready: VecDeque::new(),
             watchdog_active: false,
+            stand_in_active: false,
         })
     }
 

@@ -1,23 +1,27 @@
 //! Serving one connection: read, run, reply.
 //!
 //! ```text
-//!   flush output ─▶ run_requests ─▶ read ─▶ run_requests ─▶ … ─▶ until no request, blocked or closed
+//!   flush output ─▶ run_requests ─▶ read ─▶ run_requests ─▶ … ─▶ until no request, blocked, closed or round over
 //!                     └▶ run_buffer (executor's lock) ─▶ send, or hold until the end of the round
 //! ```
 
 use std::io;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use super::loop_state::token;
-use super::{EXECUTOR_PAUSE, EventLoop, PAUSE_BYTES, READ_BYTES};
+use super::{EXECUTOR_PAUSE, EventLoop, PAUSE_BYTES, READ_BYTES, ROUND};
 use crate::server::connection::{Connection, RunState};
 use crate::server::executor::Next;
+use crate::server::shared::Shared;
 
 /// The maximum size of buffered input.
 const MAX_INPUT_BYTES: usize = 1 << 30;
 /// The number of reads from one socket before other connections are served.
 const READS_AT_ONCE: usize = 16;
+
+/// The clock is read once for this many commands of one client.
+const CLOCK_EVERY: usize = 4;
 
 /// Whether a connection stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +37,8 @@ enum Stop {
     NoRequest,
     /// The replies so far must be sent first.
     OutputFull,
+    /// The round ends first: replies to the commands so far are due.
+    RoundOver,
     /// The connection must be closed.
     Close,
 }
@@ -61,9 +67,14 @@ impl EventLoop {
         if connection.run_state == RunState::Closing {
             return self.close_when_sent(connection, index);
         }
+        self.stops_early = false;
         let mut served = self.run_requests(connection, index)?;
         let mut reads = 0;
-        while served == Served::KeepOpen && connection.has_more() && reads < READS_AT_ONCE {
+        while served == Served::KeepOpen
+            && connection.has_more()
+            && !self.stops_early
+            && reads < READS_AT_ONCE
+        {
             reads += 1;
             match connection.stream.read(&mut self.read) {
                 // The client may have closed only its writing half: replies of this round still leave.
@@ -140,6 +151,12 @@ impl EventLoop {
             self.send(connection, index)?;
             match stop {
                 Stop::OutputFull => {}
+                Stop::RoundOver => {
+                    self.stops_early = true;
+                    // The next round goes on with the rest; `send_held` sees to it if replies are held.
+                    connection.ready.writable |= !connection.awaits_journal();
+                    break Served::KeepOpen;
+                }
                 Stop::NoRequest => break Served::KeepOpen,
                 Stop::Close => break Served::Close,
             }
@@ -148,7 +165,7 @@ impl EventLoop {
             if buffer.capacity() <= 4 * READ_BYTES {
                 self.input = buffer;
             }
-        } else if buffer.len() < READ_BYTES {
+        } else if buffer.len() < READ_BYTES && !self.stops_early {
             // Copied, because a slice would keep the whole buffer alive.
             connection.input = BytesMut::from(&buffer[..]);
             buffer.clear();
@@ -167,7 +184,7 @@ impl EventLoop {
         buffer: &mut BytesMut,
     ) -> Stop {
         let shared = self.shared.clone();
-        let mut lock = None;
+        let (mut lock, mut commands) = (None, 0);
         if shared.is_stopping() {
             return Stop::Close;
         }
@@ -208,16 +225,22 @@ impl EventLoop {
                 let deferred = std::mem::take(&mut connection.deferred);
                 executor.apply_deferred(connection.client, deferred);
             }
-            let before = executor.position;
+            let (before, reveals) = (executor.position, reveals_data(&self.args));
             let next = executor.run(connection.client, &self.args, &mut self.reply);
             let standing = executor.standing(connection.client);
             connection.auth_state = standing.auth_state;
             connection.in_transaction = standing.in_transaction;
-            self.depends_on.seen = executor.position;
+            if reveals {
+                self.depends_on.seen = executor.position;
+            }
             if executor.position > before {
                 self.depends_on.written = executor.position;
             }
+            commands += 1;
             match next {
+                Next::Go if commands % CLOCK_EVERY == 0 && self.is_round_over(buffer, &shared) => {
+                    return Stop::RoundOver;
+                }
                 Next::Go => {}
                 Next::Block => {
                     connection.run_state = RunState::Blocked;
@@ -232,6 +255,11 @@ impl EventLoop {
             }
         }
         Stop::OutputFull
+    }
+
+    /// Whether the rest of the input should wait, because replies to a part of it are due.
+    fn is_round_over(&self, rest: &BytesMut, shared: &Shared) -> bool {
+        !rest.is_empty() && self.round_began.elapsed() >= ROUND && shared.has_unwritten()
     }
 
     /// Sends held replies whose records are safe now; the others wait for the journal.
@@ -268,15 +296,14 @@ impl EventLoop {
         if self.reply.is_empty() {
             return Ok(());
         }
-        if self.last_of_round && depends_on.seen > self.shared.safe() {
-            self.shared.write_out();
-        }
-        if !self.shared.may_send(depends_on) {
-            connection.hold(depends_on, self.reply.take().freeze());
+        // Nothing is handed to the kernel here: while a thread waits for the disk, no connection is in use.
+        let sent = if self.shared.may_send(depends_on) {
+            connection.send(self.reply.as_bytes())
+        } else {
+            connection.hold(depends_on, Bytes::copy_from_slice(self.reply.as_bytes()));
             self.note_held(index);
-            return Ok(());
-        }
-        let sent = connection.send(self.reply.as_bytes());
+            Ok(())
+        };
         if self.reply.len() > 4 * READ_BYTES {
             self.reply.take();
         } else {
@@ -284,4 +311,16 @@ impl EventLoop {
         }
         sent
     }
+}
+
+/// Whether a reply may tell of data. The reply to a command that tells of none does not wait for records of others, so
+/// that a client finds the server alive while the disk is slow.
+fn reveals_data(args: &[Bytes]) -> bool {
+    let name = args.first().map(|name| &name[..]).unwrap_or_default();
+    let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+    let tells_nothing = name.len() <= 6
+        && [&b"PING"[..], b"ECHO", b"TIME", b"AUTH", b"HELLO", b"SELECT", b"CLIENT"]
+            .into_iter()
+            .any(is);
+    !tells_nothing
 }

@@ -134,7 +134,9 @@ fn print_missing(missing: &Missing) {
     match missing.keys {
         Some(keys) => println!("  lost        {} keys of the snapshot", HumanCount(keys)),
         None => {
-            println!("  lost        an unknown number of keys: the end of the snapshot is gone")
+            println!(
+                "  lost        an unknown number of keys: the snapshot does not tell how many it had"
+            )
         }
     }
     for gap in &missing.gaps {

@@ -6,7 +6,7 @@
 //!                      └─ workers        (with the engine: clients outside reach it through the proxy)
 //! ```
 //!
-//! Data directories and PDFs are on a disk of their own (`FillableDisk`); disk and clock of the nodes fail on demand (`Faults`).
+//! Data directories and PDFs are on a disk of their own (`SmallDisk`); disk and clock of the nodes fail on demand (`Faults`).
 
 mod hit;
 mod play;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stampede_testkit::{
-    App, Faults, FillableDisk, Postgres, Process, Proxy, Redis, TempDir, temp_dir,
+    App, Faults, Postgres, Process, Proxy, Redis, SmallDisk, TempDir, temp_dir,
 };
 
 use super::jobs;
@@ -28,6 +28,9 @@ use crate::STAMPEDE;
 /// Processes that consume the campaign's own queue.
 const CONSUMERS: usize = 3;
 
+/// The size of the disk while it is not full, in megabytes.
+const DISK_MB: u64 = 8 << 10;
+
 /// One node and the ways to and from it.
 struct Node {
     app: App,
@@ -35,6 +38,7 @@ struct Node {
     /// The node's way to Redis; or the way from outside to its engine.
     redis: Proxy,
     postgres: Option<Proxy>,
+    /// Its data directory, as this process sees it.
     data: PathBuf,
     /// Killed, and not yet to be started again.
     dead: bool,
@@ -61,16 +65,32 @@ pub(super) struct Product {
 
 /// Where data directories and PDFs are.
 enum Place {
-    OfItsOwn(FillableDisk),
+    OfItsOwn(SmallDisk),
     /// This user may not mount: the disk is never full.
     Plain(TempDir),
 }
 
 impl Place {
-    fn path(&self) -> &Path {
+    /// The folder, as nodes see it.
+    fn path(&self) -> PathBuf {
         match self {
             Self::OfItsOwn(disk) => disk.path(),
-            Self::Plain(folder) => folder.path(),
+            Self::Plain(folder) => folder.path().to_owned(),
+        }
+    }
+
+    /// A path in the folder, as this process sees it.
+    fn outside(&self, path: &Path) -> PathBuf {
+        match self {
+            Self::OfItsOwn(disk) => disk.from_outside(path),
+            Self::Plain(_) => path.to_owned(),
+        }
+    }
+
+    async fn start(&self, settings: &[(&str, &str)]) -> App {
+        match self {
+            Self::OfItsOwn(disk) => App::start_on(disk, STAMPEDE, settings).await,
+            Self::Plain(_) => App::start(STAMPEDE, settings).await,
         }
     }
 }
@@ -78,8 +98,9 @@ impl Place {
 impl Product {
     /// Starts everything and waits until it is ready.
     pub(super) async fn start(options: &Options) -> Self {
-        let disk = FillableDisk::mount().map_or_else(|_| Place::Plain(temp_dir()), Place::OfItsOwn);
-        let faults = Faults::of_disk(disk.path());
+        let disk = SmallDisk::try_mount(DISK_MB).await;
+        let disk = disk.map_or_else(|_| Place::Plain(temp_dir()), Place::OfItsOwn);
+        let faults = Faults::of_disk(&disk.outside(&disk.path()));
         let combination = options.combination;
         let redis = match combination.broker {
             BrokerKind::Redis => {
@@ -125,7 +146,8 @@ impl Product {
             Some(postgres) => Some(Proxy::start(postgres.port()).await),
             None => None,
         };
-        let (redis_url, public) = (redis.url(), self.public().display().to_string());
+        let (redis_url, public) =
+            (redis.url(), self.disk.path().join("public").display().to_string());
         let database = self
             .postgres
             .as_ref()
@@ -146,7 +168,8 @@ impl Product {
             settings.push(("REDIS_URL", &redis_url));
         }
         settings.extend(database.as_deref().map(|url| ("DATABASE_URL", url)));
-        let app = App::start(STAMPEDE, &settings).await;
+        let app = self.disk.start(&settings).await;
+        let data = self.disk.outside(&data);
         let http = Proxy::start(port_of(&app.url()).unwrap_or_default()).await;
         Node { app, http, redis, postgres, data, dead: false }
     }
@@ -156,8 +179,9 @@ impl Product {
         jobs::start_consumer(&self.broker, name, &book)
     }
 
+    /// The folder of PDFs, as this process sees it.
     fn public(&self) -> PathBuf {
-        self.disk.path().join("public")
+        self.disk.outside(&self.disk.path().join("public"))
     }
 
     fn direct_broker(&self) -> String {

@@ -11,7 +11,7 @@ use stampede_model::{
     EventId, KeyHash, KeyId, Principal, Role, Template, TemplateFiles, TemplateId, TicketId,
 };
 use stampede_store::{Config, Durability, Durability::Relaxed, Durability::Synced};
-use stampede_store::{NewRevision, Store, TicketEdit};
+use stampede_store::{NewKey, NewRevision, Store, TicketEdit};
 use stampede_testkit::Postgres;
 
 use crate::backends::{Database, secret};
@@ -137,9 +137,16 @@ async fn check_tickets(store: &Store, probe: &Probe) {
 }
 
 async fn check_keys(store: &Store, probe: &Probe) {
-    let ann = Principal { user: "ann".into(), role: Role::Organiser };
+    let ann = Principal::new("ann", Role::Organiser);
     let hash = KeyHash::of("secret");
-    let insertion = store.insert_key(KeyId::generate(), &hash, &ann, "", at(0));
+    let key = NewKey {
+        id: KeyId::generate(),
+        hash: hash.clone(),
+        principal: ann,
+        name: String::new(),
+        expires_at: None,
+    };
+    let insertion = store.insert_key(&key, at(0));
     probe.assert("insert_key", Synced, insertion).await;
     probe.assert("revoke_key", Synced, store.revoke_key(&hash, at(1))).await;
     for hash in [Some(&hash), None] {

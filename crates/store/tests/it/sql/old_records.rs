@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sqlx::any::install_default_drivers;
 use sqlx::{AnyConnection, Connection};
-use stampede_model::{Event, KeyHash, Role, TemplateChoice, TicketId, TicketStatus};
+use stampede_model::{Event, KeyHash, Role, TemplateChoice, TicketId, TicketStatus, Timestamp};
 use stampede_store::{Placed, TicketFilter, TicketSecret};
 
 use crate::backends::{Database, Sqlite};
@@ -92,7 +92,8 @@ async fn a_database_of_the_version_before_the_backends_were_split_is_opened() {
     assert_eq!(store.key_ring(event).await.unwrap().keys().len(), 2);
     let token = store.token(&tickets[0]).await.unwrap();
     assert_eq!(store.verify(&token).await.unwrap().refusal, None);
-    let admin = store.principal(&KeyHash::of(ADMIN_KEY_BEFORE)).await.unwrap().unwrap();
+    let admin =
+        store.principal(&KeyHash::of(ADMIN_KEY_BEFORE), Timestamp::now()).await.unwrap().unwrap();
     assert_eq!(admin.role, Role::Admin);
 
     let next = order(event, 2);

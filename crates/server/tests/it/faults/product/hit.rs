@@ -44,7 +44,7 @@ impl Product {
             (Kind::Full, _) => match &self.disk {
                 Place::OfItsOwn(disk) => disk.fill(),
                 Place::Plain(_) => {
-                    self.surprises.count("not played, because it needs root: full disk")
+                    self.surprises.count("not played, because it needs namespaces: full disk")
                 }
             },
             (Kind::Slow, _) => self.faults.change(|wrong| {
@@ -96,7 +96,7 @@ impl Product {
             (Kind::Silence, target) => self.way(target).mend(),
             (Kind::Full, _) => {
                 if let Place::OfItsOwn(disk) = &self.disk {
-                    disk.free();
+                    disk.make_room();
                 }
             }
             (Kind::Slow | Kind::WritesFail | Kind::SyncsFail, _) => {

@@ -47,7 +47,7 @@ impl Product {
         }
         self.faults.change(|wrong| *wrong = Wrong::default());
         if let Place::OfItsOwn(disk) = &self.disk {
-            disk.free();
+            disk.make_room();
         }
         let give_up = Instant::now() + PATIENCE;
         loop {
@@ -76,8 +76,10 @@ impl Product {
         for number in 0..self.nodes.len() {
             let node = &mut self.nodes[number];
             if !node.dead && node.app.has_ended() {
-                let log = node.app.log();
-                let reason = log.lines().rev().find(|line| !line.trim().is_empty());
+                // Workers that outlive a node for a moment write to the same log, after the place where it was cut.
+                let log = node.app.log().replace('\0', "");
+                let last = log.lines().rev().find(|line| !line.trim().is_empty());
+                let reason = log.lines().rev().find(|line| line.starts_with("stampede: ")).or(last);
                 let reason: String = reason.unwrap_or_default().chars().take(200).collect();
                 self.surprises.count(format!("node ended by itself: {reason}"));
                 self.start_again(number);

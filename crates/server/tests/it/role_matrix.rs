@@ -1,0 +1,312 @@
+//! Every route × every role × owner and stranger. The routes come from the router's own table; what each caller may do
+//! follows from the right of the route and from whose record it is about.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use stampede_api::{Right, Route};
+use stampede_model::Signer;
+use stampede_testkit::{Answer, App, Client, send};
+
+use crate::access::client;
+use crate::{start, text};
+
+/// A caller: a role, and whose records it is about.
+struct Caller {
+    name: &'static str,
+    client: Client,
+    /// May read records of the owner.
+    reads: bool,
+    /// May change records of the owner.
+    changes: bool,
+    /// May create records of its own.
+    writes: bool,
+    /// May stand at a door, at least at that of its own events.
+    admits: bool,
+    /// May let guests in at events of the owner.
+    admits_guests: bool,
+    is_admin: bool,
+    has_key: bool,
+}
+
+fn callers(app: &App) -> Vec<Caller> {
+    let caller = |name, client, reads, changes, writes| Caller {
+        name,
+        client,
+        reads,
+        changes,
+        writes,
+        admits: writes,
+        admits_guests: changes,
+        is_admin: false,
+        has_key: true,
+    };
+    let of = |role: &str, user: &str| client(app, role, user);
+    let nobody = caller("nobody", app.stranger(), false, false, false);
+    let scanner = caller("scanner of the owner", of("scanner", "ann"), false, false, false);
+    let foreign_scanner =
+        caller("scanner of a stranger", of("scanner", "bob"), false, false, false);
+    let admin = caller("admin", of("admin", "root"), true, true, true);
+    vec![
+        Caller { has_key: false, ..nobody },
+        caller("viewer of the owner", of("viewer", "ann"), true, false, false),
+        caller("viewer of a stranger", of("viewer", "bob"), false, false, false),
+        caller("viewer of everybody", of("viewer", "*"), true, false, false),
+        Caller { admits: true, admits_guests: true, ..scanner },
+        Caller { admits: true, ..foreign_scanner },
+        caller("organiser, the owner", of("organiser", "ann"), true, true, true),
+        caller("organiser, a stranger", of("organiser", "bob"), false, false, true),
+        Caller { is_admin: true, ..admin },
+    ]
+}
+
+/// Whose a route's records are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    /// A record of an owner, named by the path or the body.
+    Record,
+    /// The caller's own records, or none.
+    Own,
+    /// Something that belongs to nobody.
+    System,
+}
+
+/// The subject of a route. A route of a new kind fails the test until it is listed here.
+fn subject(route: &Route) -> Subject {
+    let records =
+        ["/api/events/{id}", "/api/tickets/{id}", "/api/batches/{id}", "/api/templates/{id}"];
+    let doors = ["/api/lists/{id}", "/api/gates/{id}", "/api/devices/{id}"];
+    let scans = ["/api/checkin/redeem", "/api/checkin/scans", "/api/checkin/bundle"];
+    let own =
+        ["/api/events", "/api/templates", "/api/templates/validate", "/api/templates/preview"];
+    let system = ["/api/queues", "/api/limits", "/api/breakers", "/api/suspects", "/api/nodes"];
+    let open =
+        ["/api/cluster", "/api/scaling", "/health", "/ready", "/api/openapi.json", "/api/docs"];
+    match (route.method.as_str(), route.path) {
+        ("POST", "/api/tickets") | ("POST", "/api/verify") => Subject::Record,
+        ("GET", "/api/tickets") => Subject::Own,
+        (_, path) if records.iter().any(|room| path.starts_with(room)) => Subject::Record,
+        (_, path) if doors.contains(&path) || scans.contains(&path) => Subject::Record,
+        (_, "/api/checkin/me" | "/api/checkin/undo") => Subject::Own,
+        (_, "/api/checkin/enrol") => Subject::System,
+        (_, path) if own.contains(&path) => Subject::Own,
+        (_, path) if system.iter().chain(&open).any(|room| path.starts_with(room)) => {
+            Subject::System
+        }
+        _ => panic!("say in this function whose the records of {route:?} are"),
+    }
+}
+
+/// The status that refuses the caller; `None`: the caller gets in.
+fn refusal(caller: &Caller, route: &Route) -> Option<u16> {
+    let record = subject(route) == Subject::Record;
+    let may = match route.right {
+        Right::Nothing => return None,
+        _ if !caller.has_key => return Some(401),
+        // A scanner opens doors only.
+        Right::Call => caller.reads || (!record && (caller.writes || !caller.admits)),
+        // A preview reads a template, and writes nothing of its owner.
+        Right::Write if route.path.ends_with("/preview") => {
+            caller.writes && (!record || caller.reads)
+        }
+        Right::Write => caller.writes && (!record || caller.changes),
+        Right::Admit => caller.admits && (!record || caller.admits_guests),
+        Right::Administer => caller.is_admin,
+    };
+    (!may).then_some(403)
+}
+
+/// Records of the owner.
+#[derive(Debug, Clone)]
+struct Records {
+    event: String,
+    ticket: String,
+    batch: String,
+    template: String,
+    token: String,
+    gate: String,
+    device: String,
+}
+
+/// A token of the event that nobody signed: only those who may read the event are told so.
+fn forged(event: &str) -> String {
+    Signer::new(event.parse().unwrap(), 1, &[7; 32]).sign(1, 1).to_string()
+}
+
+impl Records {
+    async fn new(owner: &Client, template: &str) -> Self {
+        let event = owner.post("/api/events", &json!({ "name": "Night" })).await.expect(201);
+        let event = text(&event["id"]);
+        let order = json!({ "target": event, "name": "Guest" });
+        let order = owner.post("/api/tickets", &order).await.expect(200);
+        let ticket = text(&order["tickets"][0]);
+        let own = |what: &str| format!("/api/events/{event}/{what}");
+        let name = json!({ "name": "North" });
+        let gate = owner.post(&own("gates"), &name).await.expect(201);
+        let device = owner.post(&own("devices"), &name).await.expect(201);
+        Self {
+            gate: text(&gate["id"]),
+            device: text(&device["device"]["id"]),
+            token: forged(&event),
+            ticket,
+            batch: text(&order["batchId"]),
+            template: template.to_owned(),
+            event,
+        }
+    }
+
+    /// The route's path with these records.
+    fn path(&self, route: &Route) -> String {
+        let id = match route.path {
+            path if path.starts_with("/api/tickets") => &self.ticket,
+            path if path.starts_with("/api/batches") => &self.batch,
+            path if path.starts_with("/api/templates") => &self.template,
+            path if path.starts_with("/api/gates") => &self.gate,
+            path if path.starts_with("/api/devices") => &self.device,
+            // The id of an event is that of its built-in list, too.
+            _ => &self.event,
+        };
+        let path = route.path.replace("{id}", id).replace("{name}", "mails");
+        let path =
+            path.replace("{kid}", "1").replace("{number}", "1").replace("{action}", "explode");
+        assert!(!path.contains('{'), "give {path} a value for its parameter");
+        if path == "/api/checkin/bundle" { format!("{path}?target={}", self.event) } else { path }
+    }
+
+    fn body(&self, route: &Route) -> Value {
+        match route.path {
+            "/api/tickets" => json!({ "target": self.event, "name": "Guest" }),
+            "/api/verify" => json!({ "token": self.token }),
+            "/api/checkin/redeem" => self.scan(),
+            "/api/checkin/scans" => {
+                let mut scan = self.scan();
+                scan.as_object_mut().unwrap().remove("target");
+                scan["at"] = json!("2027-01-01T00:00:00Z");
+                scan["verdict"] = json!("void");
+                json!({ "deviceNow": scan["at"], "target": self.event, "scans": [scan] })
+            }
+            "/api/templates/{id}/preview" | "/api/templates/preview" => json!({ "design": "stub" }),
+            _ => json!({}),
+        }
+    }
+
+    fn scan(&self) -> Value {
+        json!({ "ticketId": self.ticket, "target": self.event, "nonce": "1" })
+    }
+
+    async fn call(&self, caller: &Caller, route: &Route) -> Answer {
+        let method = Method::from_bytes(route.method.as_str().as_bytes()).unwrap();
+        let request = caller.client.request(method, &self.path(route));
+        match route.method.as_str() {
+            "GET" | "DELETE" => send(request).await,
+            _ => send(request.json(&self.body(route))).await,
+        }
+    }
+}
+
+fn check(caller: &Caller, route: &Route, answer: &Answer) {
+    let place = format!("{} {} as {}: {}", route.method, route.path, caller.name, answer.body);
+    match refusal(caller, route) {
+        Some(401) => {
+            assert_eq!(answer.status, 401, "{place}");
+            assert_eq!(answer.body["code"], "unauthorized", "{place}");
+        }
+        Some(status) => {
+            assert_eq!(answer.status, status, "{place}");
+            assert_eq!(answer.body["code"], "forbidden", "{place}");
+            assert_eq!(answer.body["error"], "Access denied", "{place}");
+            let needs = answer.body["needs"].as_array().unwrap_or_else(|| panic!("{place}"));
+            assert!(needs.iter().any(|role| role == "admin"), "{place}");
+        }
+        None => {
+            assert!(![401, 403].contains(&answer.status) && answer.status < 500, "{place}");
+            let reads_a_record = subject(route) == Subject::Record && route.method == "GET";
+            assert!(!reads_a_record || [200, 409].contains(&answer.status), "{place}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_route_lets_in_whom_its_rule_lets_in_and_nobody_else() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let callers = callers(&app);
+    let owner = client(&app, "organiser", "ann");
+    let template = json!({ "name": "Mine", "design": "stub" });
+    let template = text(&owner.post("/api/templates", &template).await.expect(201)["id"]);
+    app.admin().post("/api/queues/mails/jobs", &json!({ "name": "send" })).await.expect(200);
+    let records = Records::new(&owner, &template).await;
+    let seen = |records: &Records| {
+        let paths = [
+            format!("/api/events/{}", records.event),
+            format!("/api/tickets/{}", records.ticket),
+            format!("/api/templates/{}", records.template),
+        ];
+        let admin = app.admin();
+        async move {
+            let mut seen = Vec::new();
+            for path in paths {
+                seen.push(admin.get(&path).await.expect(200));
+            }
+            seen
+        }
+    };
+    let (before, mut cells) = (seen(&records).await, 0);
+    // Those who are refused first: they must have changed nothing.
+    for route in &stampede_api::routes() {
+        for caller in callers.iter().filter(|caller| refusal(caller, route).is_some()) {
+            check(caller, route, &records.call(caller, route).await);
+            cells += 1;
+        }
+    }
+    assert_eq!(seen(&records).await, before, "a refused request has changed something");
+    for route in &stampede_api::routes() {
+        for caller in callers.iter().filter(|caller| refusal(caller, route).is_none()) {
+            // What was deleted cannot be deleted again.
+            let own = match route.method.as_str() {
+                "DELETE" if subject(route) == Subject::Record => {
+                    Records::new(&owner, &template).await
+                }
+                _ => records.clone(),
+            };
+            let is_template = route.method == "DELETE" && route.path == "/api/templates/{id}";
+            let own = if is_template {
+                Records { template: new_template(&owner).await, ..own }
+            } else {
+                own
+            };
+            check(caller, route, &own.call(caller, route).await);
+            cells += 1;
+        }
+    }
+    assert_eq!(cells, callers.len() * stampede_api::routes().len());
+}
+
+async fn new_template(owner: &Client) -> String {
+    let template = json!({ "name": "Another", "design": "stub" });
+    text(&owner.post("/api/templates", &template).await.expect(201)["id"])
+}
+
+#[tokio::test]
+async fn a_list_shows_a_stranger_nothing() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let owner = client(&app, "organiser", "ann");
+    new_template(&owner).await;
+    let event = owner.post("/api/events", &json!({ "name": "Night" })).await.expect(201);
+    let order = json!({ "target": event["id"], "name": "Guest" });
+    owner.post("/api/tickets", &order).await.expect(200);
+    for (path, field) in
+        [("/api/events", "events"), ("/api/tickets", "tickets"), ("/api/templates", "templates")]
+    {
+        for (role, user, count) in [
+            ("organiser", "ann", 1),
+            ("viewer", "ann", 1),
+            ("viewer", "*", 1),
+            ("organiser", "bob", 0),
+            ("viewer", "bob", 0),
+        ] {
+            let list = client(&app, role, user).get(path).await.expect(200);
+            assert_eq!(list[field].as_array().unwrap().len(), count, "{path} as {role} {user}");
+        }
+        // Who finds a lost phone must not read the lists of guests.
+        client(&app, "scanner", "ann").get(path).await.expect(403);
+    }
+}
