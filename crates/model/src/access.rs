@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{EventId, KeyId};
+use crate::{EventId, KeyId, Timestamp};
 
 /// What the holder of a key may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -67,6 +67,37 @@ pub struct Scope {
     pub queues: Option<Vec<String>>,
 }
 
+impl Scope {
+    /// Whether the key is limited to anything.
+    pub fn is_limited(&self) -> bool {
+        self.event.is_some() || self.queues.is_some()
+    }
+
+    /// Whether an event is within the scope. A scope of queues alone has no event.
+    pub fn has_event(&self, event: EventId) -> bool {
+        !self.is_limited() || self.event == Some(event)
+    }
+
+    /// Whether a queue is within the scope. A scope of an event alone has no queue.
+    pub fn has_queue(&self, name: &str) -> bool {
+        !self.is_limited() || self.names_queue(name)
+    }
+
+    fn names_queue(&self, name: &str) -> bool {
+        self.queues.iter().flatten().any(|queue| queue == name)
+    }
+
+    /// Whether everything that the other scope reaches is within this one.
+    pub fn contains(&self, other: &Self) -> bool {
+        if !self.is_limited() {
+            return true;
+        }
+        let event = other.event.is_none_or(|event| self.event == Some(event));
+        let queues = other.queues.iter().flatten().all(|name| self.names_queue(name));
+        other.is_limited() && event && queues
+    }
+}
+
 /// The user behind a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
@@ -78,12 +109,14 @@ pub struct Principal {
     pub key: Option<KeyId>,
     /// What the key is limited to.
     pub scope: Scope,
+    /// When the key ends; `None`: never, or there is no key.
+    pub expires_at: Option<Timestamp>,
 }
 
 impl Principal {
     /// A user without a key and without a limit.
     pub fn new(user: impl Into<String>, role: Role) -> Self {
-        Self { user: user.into(), role, key: None, scope: Scope::default() }
+        Self { user: user.into(), role, key: None, scope: Scope::default(), expires_at: None }
     }
 
     /// May read a record of `owner`.
@@ -100,7 +133,7 @@ impl Principal {
     pub fn may_admit(&self, owner: &str, event: EventId) -> bool {
         let role = self.role == Role::Admin
             || (matches!(self.role, Role::Organiser | Role::Scanner) && self.user == owner);
-        role && self.scope.event.is_none_or(|only| only == event)
+        role && self.scope.has_event(event)
     }
 
     /// The owner whose records a listing is limited to; `None` means everybody's.
@@ -158,6 +191,38 @@ mod tests {
         assert!(viewer.may_read("bob") && !viewer.may_write());
         assert_eq!(viewer.visible_owner(), None);
         assert!(!Principal::new(EVERYBODY, Role::Organiser).may_read("bob"));
+    }
+
+    #[test]
+    fn a_limited_scope_contains_what_it_names_and_never_an_unlimited_one() {
+        let (event, other) = (EventId::generate(), EventId::generate());
+        let scope = |event, queues: Option<&[&str]>| Scope {
+            event,
+            queues: queues.map(|names| names.iter().map(|&name| name.to_owned()).collect()),
+        };
+        let all = Scope::default();
+        let night = scope(Some(event), None);
+        let mails = scope(None, Some(&["mails", "slow"]));
+        let both = scope(Some(event), Some(&["mails", "slow"]));
+        for (outer, inner, fits) in [
+            (&all, &all, true),
+            (&all, &both, true),
+            (&night, &all, false),
+            (&night, &night, true),
+            (&night, &scope(Some(other), None), false),
+            (&night, &both, false),
+            (&mails, &scope(None, Some(&["slow"])), true),
+            (&mails, &scope(None, Some(&["slow", "tickets"])), false),
+            (&mails, &all, false),
+            (&mails, &night, false),
+            (&both, &night, true),
+            (&both, &mails, true),
+        ] {
+            assert_eq!(outer.contains(inner), fits, "{outer:?} {inner:?}");
+        }
+        assert!(night.has_event(event) && !night.has_event(other) && !night.has_queue("mails"));
+        assert!(mails.has_queue("slow") && !mails.has_queue("tickets") && !mails.has_event(event));
+        assert!(all.has_event(other) && all.has_queue("tickets"));
     }
 
     #[test]

@@ -43,7 +43,9 @@ mod tickets;
 mod vault;
 mod verification;
 
-pub use api_keys::{ApiKeys, NewKey};
+pub use api_keys::{
+    ApiKey, ApiKeys, KeyEdit, KeyFilter, KeyKind, KeyRotated, KeyState, KeyUse, KeyWritten, NewKey,
+};
 pub use backend::Backend;
 pub use check_ins::{
     AdmissionMark, CheckInReports, CheckInSetup, Device, Figures, GateFigures, Minute, NewDevice,

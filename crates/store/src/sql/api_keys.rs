@@ -1,14 +1,20 @@
 //! API keys in SQL.
 
+mod listing;
+mod rotation;
+
 use async_trait::async_trait;
 use sqlx::AnyConnection;
-use stampede_model::{KeyHash, Principal, Role, Timestamp};
+use sqlx::any::AnyQueryResult;
+use stampede_model::{KeyHash, KeyId, Principal, Role, Timestamp};
 
 use super::transaction::in_transaction;
 use super::{Sql, rows};
 use crate::Durability::Synced;
 use crate::api_keys::PRESET_KEY_ID;
-use crate::{ApiKeys, NewKey, Result};
+use crate::{
+    ApiKey, ApiKeys, KeyEdit, KeyFilter, KeyRotated, KeyUse, KeyWritten, NewKey, Result,
+};
 
 #[async_trait]
 impl ApiKeys for Sql {
@@ -16,10 +22,90 @@ impl ApiKeys for Sql {
         in_transaction!(self, Synced, async |db| { insert_key(db, key, now).await })
     }
 
+    async fn insert_named_key(&self, key: &NewKey, now: Timestamp) -> Result<KeyWritten> {
+        in_transaction!(self, Synced, async |db| {
+            written(insert(db, key, Some(&key.name), now).await)
+        })
+    }
+
+    async fn api_key(&self, id: KeyId, now: Timestamp) -> Result<Option<ApiKey>> {
+        self.read_key(id, now).await
+    }
+
+    async fn api_keys(
+        &self,
+        filter: &KeyFilter,
+        after: Option<KeyId>,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<ApiKey>> {
+        self.list_keys(filter, after, limit, now).await
+    }
+
+    async fn edit_key(&self, id: KeyId, edit: &KeyEdit) -> Result<KeyWritten> {
+        in_transaction!(self, Synced, async |db| {
+            let done = sqlx::query(
+                "UPDATE keys SET label = COALESCE($2, label), \
+                 unique_name = CASE WHEN id IN (SELECT key_id FROM check_in_devices) THEN NULL \
+                 ELSE COALESCE($2, unique_name) END, \
+                 expires_at = CASE WHEN $3 = 1 THEN $4 ELSE expires_at END \
+                 WHERE id = $1 AND id <> $5 AND revoked_at IS NULL",
+            )
+            .bind(id.to_string())
+            .bind(edit.name.as_deref())
+            .bind(i64::from(edit.expires_at.is_some()))
+            .bind(edit.expires_at.flatten().map(Timestamp::as_millisecond))
+            .bind(PRESET_KEY_ID)
+            .execute(db)
+            .await;
+            written(done)
+        })
+    }
+
+    async fn rotate_key(
+        &self,
+        id: KeyId,
+        hash: &KeyHash,
+        former_until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<KeyRotated> {
+        self.replace_secret(id, hash, former_until, now).await
+    }
+
+    async fn end_key(&self, id: KeyId, now: Timestamp) -> Result<bool> {
+        in_transaction!(self, Synced, async |db| {
+            sqlx::query(
+                "UPDATE check_in_devices SET enrol_hash = NULL, enrol_until = NULL WHERE key_id = $1",
+            )
+            .bind(id.to_string())
+            .execute(&mut *db)
+            .await?;
+            let done = sqlx::query(
+                "UPDATE keys SET revoked_at = $2 WHERE id = $1 AND id <> $3 AND revoked_at IS NULL",
+            )
+            .bind(id.to_string())
+            .bind(now.as_millisecond())
+            .bind(PRESET_KEY_ID)
+            .execute(&mut *db)
+            .await?;
+            Ok(done.rows_affected() > 0)
+        })
+    }
+
+    async fn note_key_uses(&self, uses: &[KeyUse]) -> Result<()> {
+        self.write_uses(uses).await
+    }
+
     async fn principal(&self, hash: &KeyHash, now: Timestamp) -> Result<Option<Principal>> {
+        // Two lookups by index; an OR over two tables would read all keys.
         let query = sqlx::query(
-            "SELECT id, owner, role, event_id, queues FROM keys \
+            "SELECT id, owner, role, event_id, queues, expires_at FROM keys \
              WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2) \
+             UNION ALL \
+             SELECT id, owner, role, event_id, queues, expires_at \
+             FROM former_keys JOIN keys ON keys.id = former_keys.key_id \
+             WHERE former_keys.hash = $1 AND former_keys.valid_until > $2 \
+             AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2) \
              ORDER BY id LIMIT 1",
         );
         let query = query.bind(hash.as_str()).bind(now.as_millisecond());
@@ -29,7 +115,8 @@ impl ApiKeys for Sql {
     async fn revoke_key(&self, hash: &KeyHash, now: Timestamp) -> Result<bool> {
         in_transaction!(self, Synced, async |db| {
             let done = sqlx::query(
-                "UPDATE keys SET revoked_at = $2 WHERE hash = $1 AND revoked_at IS NULL",
+                "UPDATE keys SET revoked_at = $2 WHERE revoked_at IS NULL AND (hash = $1 OR id IN \
+                 (SELECT key_id FROM former_keys WHERE hash = $1 AND valid_until > $2))",
             )
             .bind(hash.as_str())
             .bind(now.as_millisecond())
@@ -40,8 +127,10 @@ impl ApiKeys for Sql {
     }
 
     async fn has_admin_key(&self) -> Result<bool> {
-        let query =
-            sqlx::query("SELECT id FROM keys WHERE role = $1 AND revoked_at IS NULL LIMIT 1");
+        let query = sqlx::query(
+            "SELECT id FROM keys WHERE role = $1 AND revoked_at IS NULL AND expires_at IS NULL \
+             AND event_id IS NULL AND queues IS NULL LIMIT 1",
+        );
         let found = self.fetch_optional(query.bind(Role::Admin.as_str()), |_| Ok(())).await?;
         Ok(found.is_some())
     }
@@ -62,11 +151,21 @@ pub(super) async fn insert_key(
     key: &NewKey,
     now: Timestamp,
 ) -> sqlx::Result<()> {
+    insert(db, key, None, now).await.map(drop)
+}
+
+/// Writes a key; `unique` is the name that no other key of its user may have.
+async fn insert(
+    db: &mut AnyConnection,
+    key: &NewKey,
+    unique: Option<&str>,
+    now: Timestamp,
+) -> sqlx::Result<AnyQueryResult> {
     let scope = &key.principal.scope;
     let queues = scope.queues.as_ref().map(|names| serde_json::json!(names).to_string());
     sqlx::query(
-        "INSERT INTO keys (id, hash, owner, role, label, created_at, expires_at, event_id, queues) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "INSERT INTO keys (id, hash, owner, role, label, created_at, expires_at, event_id, queues, unique_name) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     )
     .bind(key.id.to_string())
     .bind(key.hash.as_str())
@@ -77,9 +176,22 @@ pub(super) async fn insert_key(
     .bind(key.expires_at.map(Timestamp::as_millisecond))
     .bind(scope.event.map(|id| id.to_string()))
     .bind(queues.as_deref())
+    .bind(unique)
     .execute(db)
-    .await?;
-    Ok(())
+    .await
+}
+
+/// The result of a statement that may take a name. It must be the first of its transaction that writes: PostgreSQL undoes
+/// the whole transaction when the name is taken, SQLite only the statement.
+fn written(done: sqlx::Result<AnyQueryResult>) -> sqlx::Result<KeyWritten> {
+    match done {
+        Ok(done) if done.rows_affected() > 0 => Ok(KeyWritten::Done),
+        Ok(_) => Ok(KeyWritten::NotFound),
+        Err(sqlx::Error::Database(error)) if error.is_unique_violation() => {
+            Ok(KeyWritten::NameTaken)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 async fn preset(db: &mut AnyConnection, hash: &KeyHash, now: Timestamp) -> sqlx::Result<()> {

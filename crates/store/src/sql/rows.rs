@@ -124,11 +124,21 @@ pub(super) fn ticket(row: &AnyRow) -> sqlx::Result<Ticket> {
     })
 }
 
-/// Reads the columns `id`, `owner`, `role`, `event_id` and `queues` of a key.
+/// Reads the columns `id`, `owner`, `role`, `event_id`, `queues` and `expires_at` of a key.
 pub(super) fn principal(row: &AnyRow) -> sqlx::Result<Principal> {
+    Ok(Principal {
+        user: value(row, "owner")?,
+        role: parsed(row, "role")?,
+        key: Some(parsed(row, "id")?),
+        scope: scope(row)?,
+        expires_at: optional_time(row, "expires_at")?,
+    })
+}
+
+fn scope(row: &AnyRow) -> sqlx::Result<Scope> {
     let event: Option<String> = value(row, "event_id")?;
     let queues: Option<String> = value(row, "queues")?;
-    let scope = Scope {
+    Ok(Scope {
         event: event
             .map(|id| id.parse())
             .transpose()
@@ -137,12 +147,6 @@ pub(super) fn principal(row: &AnyRow) -> sqlx::Result<Principal> {
             .map(|names| serde_json::from_str(&names))
             .transpose()
             .map_err(|error| damaged(row, "queues", error))?,
-    };
-    Ok(Principal {
-        user: value(row, "owner")?,
-        role: parsed(row, "role")?,
-        key: Some(parsed(row, "id")?),
-        scope,
     })
 }
 

@@ -89,6 +89,10 @@ impl Sql {
             if changed.rows_affected() == 0 {
                 return Ok(None);
             }
+            sqlx::query("DELETE FROM former_keys WHERE key_id = $1")
+                .bind(id.to_string())
+                .execute(&mut *db)
+                .await?;
             let row = sqlx::query(AssertSqlSafe(read.as_str()))
                 .bind(id.to_string())
                 .fetch_one(&mut *db)
