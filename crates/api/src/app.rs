@@ -3,6 +3,7 @@
 use stampede_broker::{Broker, JobList};
 use stampede_checkin::CheckIn;
 use stampede_cluster::{LatencyMeter, NodeHandle};
+use stampede_identity::Identity;
 use stampede_model::Timestamp;
 use stampede_press::Press;
 use stampede_store::Store;
@@ -27,6 +28,8 @@ pub struct App {
     pub ticketing: Ticketing,
     /// Check-in.
     pub checkin: CheckIn,
+    /// Who is asking.
+    pub identity: Identity,
     /// Records.
     pub store: Store,
     /// The last check of whether records and PDFs can be written.

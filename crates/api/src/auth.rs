@@ -9,20 +9,22 @@
 //! | [`Admin`] | an administrator's key |
 //!
 //! A request without a valid key is answered with 401, one without the right with 403. A route whose handler has no
-//! guard does not compile (`room.rs`).
+//! guard does not compile (`room.rs`). Keys that are limited to an event or to queues are checked here, too (`scope.rs`).
 
 use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::FromRequestParts;
+use axum::extract::{ConnectInfo, FromRequestParts};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
-use stampede_model::{KeyHash, Principal, Role};
-use stampede_store::Store;
+use stampede_identity::Identity;
+use stampede_model::{Principal, Role};
 
-use crate::app::{App, now};
+use crate::app::App;
 use crate::describe::Operation;
 use crate::problem::{Code, Problem};
+use crate::scope;
 
 /// The right that a route demands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,13 +90,13 @@ impl<S: Sync> FromRequestParts<S> for Anyone {
 }
 
 /// Any request: the route is open, and looks at the key itself, if there is one ([`principal`]).
-pub(crate) struct MaybeCaller(pub(crate) HeaderMap);
+pub(crate) struct MaybeCaller(pub(crate) HeaderMap, pub(crate) Option<IpAddr>);
 
 impl<S: Sync> FromRequestParts<S> for MaybeCaller {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(parts.headers.clone()))
+        Ok(Self(parts.headers.clone(), peer(parts)))
     }
 }
 
@@ -131,7 +133,8 @@ impl Writer {
 
 /// The user of a request, which must have a valid key.
 async fn signed_in(parts: &mut Parts, app: &App) -> Result<Principal, Problem> {
-    let principal = principal(&app.store, &parts.headers).await?.ok_or_else(|| {
+    let principal = principal(&app.identity, &parts.headers, peer(parts)).await?;
+    let principal = principal.ok_or_else(|| {
         unauthorized("an API key is needed: send it as \"Authorization: Bearer <key>\"")
     })?;
     // The memory of the request's body is counted for its user (`body.rs`).
@@ -139,16 +142,36 @@ async fn signed_in(parts: &mut Parts, app: &App) -> Result<Principal, Problem> {
     Ok(principal)
 }
 
+/// The user of a request whose key has the right, and reaches what the request is about.
+async fn let_in(parts: &mut Parts, app: &App, right: Right) -> Result<Principal, Problem> {
+    let principal = signed_in(parts, app).await?;
+    let roles = right.roles();
+    if !roles.contains(&principal.role) {
+        return Err(Problem::forbidden("this", roles));
+    }
+    scope::check(parts, app, &principal).await?;
+    Ok(principal)
+}
+
+impl Right {
+    /// The roles that have the right. A scanner's key opens doors only: who finds a lost phone must not read the lists
+    /// of guests.
+    fn roles(self) -> &'static [Role] {
+        match self {
+            Self::Nothing => &Role::ALL,
+            Self::Call => &[Role::Viewer, Role::Organiser, Role::Admin],
+            Self::Write => &[Role::Organiser, Role::Admin],
+            Self::Admit => &[Role::Scanner, Role::Organiser, Role::Admin],
+            Self::Administer => &[Role::Admin],
+        }
+    }
+}
+
 impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
-    /// A scanner's key opens doors only: who finds a lost phone must not read the lists of guests.
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let principal = signed_in(parts, app).await?;
-        if principal.role != Role::Scanner {
-            return Ok(Self(principal));
-        }
-        Err(Problem::forbidden("this", &[Role::Viewer, Role::Organiser, Role::Admin]))
+        let_in(parts, app, Self::RIGHT).await.map(Self)
     }
 }
 
@@ -156,11 +179,7 @@ impl FromRequestParts<App> for Writer {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let principal = signed_in(parts, app).await?;
-        if principal.may_write() {
-            return Ok(Self(principal));
-        }
-        Err(Problem::forbidden("this", &[Role::Organiser, Role::Admin]))
+        let_in(parts, app, Self::RIGHT).await.map(Self)
     }
 }
 
@@ -168,11 +187,7 @@ impl FromRequestParts<App> for Door {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let principal = signed_in(parts, app).await?;
-        if principal.role != Role::Viewer {
-            return Ok(Self(principal));
-        }
-        Err(Problem::forbidden("this", &[Role::Scanner, Role::Organiser, Role::Admin]))
+        let_in(parts, app, Self::RIGHT).await.map(Self)
     }
 }
 
@@ -180,22 +195,23 @@ impl FromRequestParts<App> for Admin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let principal = signed_in(parts, app).await?;
-        if principal.role == Role::Admin {
-            return Ok(Self(principal));
-        }
-        Err(Problem::forbidden("this", &[Role::Admin]))
+        let_in(parts, app, Self::RIGHT).await.map(Self)
     }
 }
 
-/// The user of a request's key, if it has one; an invalid key is refused.
+/// The address that the connection of a request comes from: the client's, or that of a proxy before the server.
+fn peer(parts: &Parts) -> Option<IpAddr> {
+    parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip())
+}
+
+/// The user of a request's key or token, if it has one; an invalid one is refused.
 pub(crate) async fn principal(
-    store: &Store,
+    identity: &Identity,
     headers: &HeaderMap,
+    from: Option<IpAddr>,
 ) -> Result<Option<Principal>, Problem> {
-    let Some(key) = presented_key(headers)? else { return Ok(None) };
-    let principal = store.principal(&KeyHash::of(key), now()).await?;
-    principal.map(Some).ok_or_else(|| unauthorized("this API key is not valid"))
+    let Some(credential) = presented_key(headers)? else { return Ok(None) };
+    Ok(Some(identity.principal(credential, from).await??))
 }
 
 fn unauthorized(detail: &str) -> Problem {

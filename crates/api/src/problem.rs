@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
-use stampede_model::{Diagnostic, ErrorId, Role, TicketId};
+use stampede_model::{Diagnostic, ErrorId, Role, Scope, TicketId};
 use stampede_wire::problem as wire;
 pub(crate) use stampede_wire::problem::{Code, FieldError};
 
@@ -56,6 +56,16 @@ impl Problem {
     /// 403: the record belongs to somebody else.
     pub(crate) fn not_yours() -> Self {
         Self::forbidden("a record of somebody else", &[Role::Admin])
+    }
+
+    /// 403: the key is limited, and this is outside of its limits.
+    pub(crate) fn out_of_scope(scope: &Scope) -> Self {
+        let event = scope.event.map(|event| format!("event {event}"));
+        let queues = scope.queues.as_ref().map(|names| format!("queues {}", names.join(", ")));
+        let limits: Vec<String> = event.into_iter().chain(queues).collect();
+        let detail = format!("Access denied: this key is limited to {}", limits.join(" and "));
+        let error = Some("Access denied".to_owned());
+        Self { error, ..Self::new(Code::OutOfScope, detail) }
     }
 
     /// 422 with all mistakes at once.
@@ -112,7 +122,7 @@ impl Problem {
 
     /// Whether the key is missing or not valid.
     pub(crate) fn is_unauthorized(&self) -> bool {
-        self.code == Code::Unauthorized
+        self.code.status() == 401
     }
 
     /// Adds the seconds after which to try again.

@@ -4,6 +4,7 @@
 //! can do.
 
 use serde_json::json;
+use stampede_identity::{NotKnown, TokenRefusal};
 use stampede_model::TicketId;
 use stampede_ticketing::{Error, Warnings};
 
@@ -33,6 +34,41 @@ impl From<stampede_checkin::Error> for Problem {
                 Self::from(Error::Unavailable { what: "the database", cause })
             }
             stampede_checkin::Error::Internal(cause) => Self::internal(&cause),
+        }
+    }
+}
+
+impl From<stampede_identity::Error> for Problem {
+    fn from(error: stampede_identity::Error) -> Self {
+        match error {
+            stampede_identity::Error::Unavailable { what, cause } => {
+                Self::from(Error::Unavailable { what, cause })
+            }
+            stampede_identity::Error::Internal(cause) => Self::internal(&cause),
+        }
+    }
+}
+
+/// The code of a token's refusal.
+fn code_of(refusal: &TokenRefusal) -> Code {
+    match refusal {
+        TokenRefusal::Malformed(_) => Code::TokenMalformed,
+        TokenRefusal::Algorithm(_) => Code::TokenAlgorithm,
+        TokenRefusal::KeyUnknown => Code::TokenKeyUnknown,
+        TokenRefusal::Signature => Code::TokenSignature,
+        TokenRefusal::Audience => Code::TokenAudience,
+        TokenRefusal::Issuer => Code::TokenIssuer,
+        TokenRefusal::Expired => Code::TokenExpired,
+        TokenRefusal::NotYet => Code::TokenNotYet,
+        TokenRefusal::Role(_) => Code::TokenRole,
+    }
+}
+
+impl From<NotKnown> for Problem {
+    fn from(not_known: NotKnown) -> Self {
+        match not_known {
+            NotKnown::Key => Self::new(Code::Unauthorized, "this API key is not valid"),
+            NotKnown::Token(refusal) => Self::new(code_of(&refusal), refusal.to_string()),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::auth::Right;
 use crate::describe::{Describe, Document, Operation};
 use crate::problem::{Code, Problem};
+use crate::scope::{Reach, reach};
 
 /// A route: method, path and the right it demands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Route {
     pub path: &'static str,
     /// The right that the handler's guard demands.
     pub right: Right,
+    /// How keys with a scope reach it; `None`: they do not.
+    pub reach: Option<Reach>,
     /// The name of the operation, for generated clients. It never changes.
     pub id: &'static str,
     /// What it does, in a few words.
@@ -98,7 +101,8 @@ impl Room {
             service = checked(service, id, Document::statuses(&describer));
         }
         self.router = self.router.route(path, service);
-        self.routes.push((Route { method, path, right: H::RIGHT, id, summary }, describer));
+        let (right, reach) = (H::RIGHT, reach(&method, path));
+        self.routes.push((Route { method, path, right, reach, id, summary }, describer));
         self
     }
 

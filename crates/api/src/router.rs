@@ -19,8 +19,8 @@ use crate::routes::checkin::{self as door, devices, reports, setup};
 use crate::routes::queues::{dead_letters, jobs, operate, schedules};
 use crate::routes::templates::previews;
 use crate::routes::{
-    batch_files, batches, description, events, health, limits, nodes, orders, pdf, queues,
-    suspects, templates, ticket_keys, tickets, verify,
+    api_keys, batch_files, batches, description, events, health, limits, nodes, orders, pdf,
+    queues, suspects, templates, ticket_keys, tickets, verify,
 };
 
 /// Events, orders, tickets, batches, verification.
@@ -71,6 +71,18 @@ fn checkin() -> Room {
         GET "/api/events/{id}/scans" reports::scans => listScans "Lists the scans of an event";
         GET "/api/events/{id}/conflicts" reports::conflicts => listConflicts "Lists tickets that were let in twice";
         GET "/api/events/{id}/checkin" reports::statistics => getCheckInStatistics "Counts guests, entries and refusals";
+    })
+}
+
+/// API keys.
+fn identity() -> Room {
+    room!("Access" {
+        POST "/api/keys" api_keys::create => createKey "Makes an API key, whose secret is shown once" ! NameTaken;
+        GET "/api/keys" api_keys::list => listKeys "Lists API keys";
+        GET "/api/keys/{id}" api_keys::read => getKey "Shows an API key, without its secret";
+        PATCH "/api/keys/{id}" api_keys::update => updateKey "Changes the name or the end of an API key" ! NameTaken, PresetKey, Conflict;
+        POST "/api/keys/{id}/rotate" api_keys::rotate => rotateKey "Gives an API key another secret, which is shown once" ! PresetKey, Conflict, TooMany;
+        DELETE "/api/keys/{id}" api_keys::revoke => revokeKey "Revokes an API key" ! PresetKey;
     })
 }
 
@@ -148,8 +160,8 @@ fn vitals() -> Room {
 }
 
 /// All rooms.
-pub(crate) fn rooms() -> [Room; 6] {
-    [ticketing(), checkin(), template(), queue(), cluster(), vitals()]
+pub(crate) fn rooms() -> [Room; 7] {
+    [ticketing(), checkin(), template(), identity(), queue(), cluster(), vitals()]
 }
 
 /// The list of all routes, each with the right it demands.

@@ -1,5 +1,6 @@
 //! The handlers; `router.rs` has the list of routes.
 
+pub(crate) mod api_keys;
 pub(crate) mod batch_files;
 pub(crate) mod batches;
 pub(crate) mod checkin;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `ticketing.rs` | events, orders, tickets, batches, templates |
 //! | `checkin.rs` | devices of the check-in |
+//! | `identity.rs` | API keys |
 //! | `queues.rs` | queues, jobs, dead letters, schedules, limits, breakers |
 //! | `cluster.rs` | nodes, the cluster, scaling history, health |
 //! | `sample.rs` | an event and guests for demonstrations |
@@ -14,6 +15,7 @@
 mod checkin;
 mod cluster;
 mod error;
+mod identity;
 mod queues;
 pub mod sample;
 mod ticketing;
@@ -26,6 +28,7 @@ use serde::de::DeserializeOwned;
 use url::form_urlencoded::byte_serialize;
 
 pub use error::Error;
+pub use identity::{KeyQuery, NewKey};
 pub use queues::{JobQuery, LetterQuery, Page};
 pub use ticketing::{
     AnyTemplate, Guest, NewEvent, NewOrder, NewTemplate, TemplateChoice, TemplateUpdate,

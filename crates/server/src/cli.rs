@@ -5,10 +5,10 @@ mod engine;
 mod nodes;
 mod queues;
 mod template;
+mod token;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use stampede_bench::Bench;
-use stampede_model::Role;
 
 pub(crate) use self::engine::{Engine, EngineCommand, EngineRun, Export, FsyncArg, Import, Repair};
 pub(crate) use self::nodes::{Nodes, NodesCommand, Patience};
@@ -16,6 +16,7 @@ pub(crate) use self::queues::{Queues, QueuesCommand};
 pub(crate) use self::template::{
     LocalTemplate, Template, TemplatePreview, TemplatePublish, TemplateSource,
 };
+pub(crate) use self::token::{Token, TokenCommand, TokenCreate, WhichKey};
 use crate::settings::{Given, HEADING, variables_only};
 
 /// Turns orders into finished work, fast: event tickets as PDFs.
@@ -111,8 +112,7 @@ pub(crate) enum Command {
     Worker,
     /// Order tickets from a running server and watch them being made
     Demo(Demo),
-    /// Make and revoke API keys
-    #[command(subcommand)]
+    /// Make, list, rotate and revoke API keys
     Token(Token),
     /// Tell whose a ticket is, and whether it is genuine
     Verify(Verify),
@@ -179,25 +179,6 @@ pub(crate) struct Demo {
     /// Also download the PDFs into this folder
     #[arg(long)]
     pub(crate) out: Option<std::path::PathBuf>,
-}
-
-/// Commands of `token`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Token {
-    /// Make an API key and print it; it is stored only as a hash and cannot be shown again
-    Create {
-        /// What it may do: admin, organiser, scanner or viewer
-        #[arg(long)]
-        role: Role,
-        /// Whose records it works on; keys of one user share events and tickets [default: a new user]
-        #[arg(long)]
-        user: Option<String>,
-    },
-    /// Revoke an API key: it is refused from the next request on
-    Revoke {
-        /// The key
-        key: String,
-    },
 }
 
 /// Options of `verify`.

@@ -10,6 +10,7 @@ mod engine;
 mod files;
 mod fleet;
 mod given;
+mod jwt;
 mod log;
 mod parse;
 mod placeholders;
@@ -25,12 +26,14 @@ use std::ops::Deref;
 use std::path::PathBuf;
 
 use stampede_broker::TlsFiles;
+use stampede_identity::JwtConfig;
 
 pub(crate) use self::document::{markdown, plain, variables_only};
 pub(crate) use self::engine::EngineAddress;
 pub(crate) use self::fleet::{Fleet, Mode};
 use self::given::Texts;
 pub(crate) use self::given::{Environment, Given, HEADING};
+pub(crate) use self::jwt::is_in_the_clear;
 pub(crate) use self::log::{Log, LogFormat};
 pub(crate) use self::reader::Mistake;
 use self::reader::Reader;
@@ -54,6 +57,8 @@ pub(crate) struct Settings {
     pub(crate) database_url: String,
     pub(crate) public_path: PathBuf,
     pub(crate) log: Log,
+    /// How tokens of an identity provider are checked; `None`: they are not accepted.
+    pub(crate) jwt: Option<JwtConfig>,
     values: Values,
     texts: Texts,
 }
@@ -106,6 +111,7 @@ impl Settings {
             database_url: values.given_database_url.clone().unwrap_or_else(default_database),
             public_path: files::read_public_path(&mut reader, &values),
             log: Log { level: values.log_level.clone(), format: values.log_format },
+            jwt: jwt::read_jwt(&mut reader, &values),
             values,
             texts: texts.clone(),
         };

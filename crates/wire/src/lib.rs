@@ -6,6 +6,7 @@
 //!
 //! - [`ticketing`]: events, orders, tickets, batches, keys, templates, verification
 //! - [`checkin`]: lists, gates, devices, scans, bundles, statistics
+//! - [`identity`]: API keys
 //! - [`queues`]: queues, jobs, dead letters, schedules, limits, circuit breakers
 //! - [`cluster`]: nodes, workers, scaling, health
 //! - [`announcement`]: everything that is published on a channel
@@ -16,6 +17,7 @@
 pub mod announcement;
 pub mod checkin;
 pub mod cluster;
+pub mod identity;
 mod open;
 pub mod problem;
 pub mod queues;

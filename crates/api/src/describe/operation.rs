@@ -8,6 +8,19 @@ use serde_json::{Map, Value, json};
 use crate::auth::Right;
 use crate::problem::Code;
 
+/// Problems of tokens of identity providers.
+const TOKEN: [Code; 9] = [
+    Code::TokenMalformed,
+    Code::TokenAlgorithm,
+    Code::TokenKeyUnknown,
+    Code::TokenSignature,
+    Code::TokenAudience,
+    Code::TokenIssuer,
+    Code::TokenExpired,
+    Code::TokenNotYet,
+    Code::TokenRole,
+];
+
 /// A place of a parameter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place {
@@ -78,6 +91,8 @@ impl<'g> Operation<'g> {
     pub(crate) fn demands(&mut self, right: Right) {
         if right != Right::Nothing {
             self.may_refuse(&[Code::Unauthorized, Code::Forbidden, Code::Unavailable]);
+            self.may_refuse(&[Code::OutOfScope]);
+            self.may_refuse(&TOKEN);
         }
     }
 
@@ -85,6 +100,7 @@ impl<'g> Operation<'g> {
     pub(crate) fn takes_a_key(&mut self) {
         self.key_is_optional = true;
         self.may_refuse(&[Code::Unauthorized]);
+        self.may_refuse(&TOKEN);
     }
 
     /// The next parameter of the path.

@@ -97,9 +97,23 @@ pub(crate) async fn list(
     Params(paging): Params<Paging>,
 ) -> Result<Json<EventPage>, Problem> {
     let owner = caller.0.visible_owner();
-    let events = app.store.events(owner, paging.after()?, paging.limit()).await?;
+    let events = match caller.0.scope.event {
+        Some(only) => only_event(&app, &caller, only, paging.after()?).await?,
+        None => app.store.events(owner, paging.after()?, paging.limit()).await?,
+    };
     let next = paging.next(&events, |event| event.id);
     Ok(Json(EventPage { events: events.into_iter().map(Shown::from).collect(), next }))
+}
+
+/// The list for a key that is limited to one event.
+async fn only_event(
+    app: &App,
+    caller: &Caller,
+    id: EventId,
+    after: Option<EventId>,
+) -> Result<Vec<Event>, Problem> {
+    let event = app.store.event(id).await?.filter(|event| caller.0.may_read(&event.owner));
+    Ok(event.into_iter().filter(|event| after.is_none_or(|after| event.id < after)).collect())
 }
 
 pub(crate) async fn read(

@@ -11,7 +11,8 @@ use axum::{Json, Router};
 use http::StatusCode;
 use stampede_broker::{Broker, ConnectionState};
 use stampede_cluster::NodeHandle;
-use stampede_model::Role;
+use stampede_identity::Identity;
+use stampede_model::{Principal, Role};
 use stampede_store::Store;
 use stampede_ticketing::Ticketing;
 use stampede_wire::cluster::{Health, Readiness, UpOrDown};
@@ -28,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The parts of a node whose health is shown.
 #[derive(Clone)]
 pub struct Vitals {
+    /// Who is asking.
+    pub identity: Identity,
     /// Records.
     pub store: Store,
     /// Orders and tickets, with the storage of PDFs.
@@ -43,6 +46,7 @@ pub struct Vitals {
 impl FromRef<App> for Vitals {
     fn from_ref(app: &App) -> Self {
         Self {
+            identity: app.identity.clone(),
             store: app.store.clone(),
             ticketing: app.ticketing.clone(),
             storage: app.storage.clone(),
@@ -68,11 +72,12 @@ pub(crate) fn health_router(vitals: Vitals) -> Router {
 /// `GET /health`.
 pub(crate) async fn health(
     State(vitals): State<Vitals>,
-    MaybeCaller(headers): MaybeCaller,
+    MaybeCaller(headers, from): MaybeCaller,
 ) -> Result<Json<Health>, Problem> {
-    let asking = auth::principal(&vitals.store, &headers);
+    let asking = auth::principal(&vitals.identity, &headers, from);
+    let is_admin = |who: Principal| who.role == Role::Admin && !who.scope.is_limited();
     let admin = match tokio::time::timeout(PATIENCE, asking).await {
-        Ok(Ok(principal)) => principal.is_some_and(|principal| principal.role == Role::Admin),
+        Ok(Ok(principal)) => principal.is_some_and(is_admin),
         // An invalid key is refused; a database that is away says nothing about this process.
         Ok(Err(problem)) if problem.is_unauthorized() => return Err(problem),
         Ok(Err(_)) | Err(_) => false,

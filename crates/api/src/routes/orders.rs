@@ -18,6 +18,7 @@ use crate::forms::{Email, Flag, Given, IdOf, Line, Mistakes, Quantity};
 use crate::headers::IdempotencyKey;
 use crate::problem::{Code, Problem};
 use crate::routes::events;
+use crate::scope::must_reach;
 
 pub(crate) async fn create(
     State(app): State<App>,
@@ -26,6 +27,7 @@ pub(crate) async fn create(
     ComparedBody(form, content, _held): ComparedBody<OrderForm>,
 ) -> Result<Json<OrderAccepted>, Problem> {
     let event = find_target(&app, &form.target).await?;
+    must_reach(&caller.0, event.id)?;
     caller.must_change(&event.owner)?;
     let content = content.map(|hash| hash.as_str().to_owned());
     let idempotency =

@@ -29,6 +29,7 @@ use crate::body::MaybeBody;
 use crate::forms::{Mistakes, Text, Whole, form};
 use crate::problem::{Code, Problem};
 use crate::query::{FromQuery, Nothing, Params, Query};
+use crate::scope::reached_queues;
 use crate::unknown;
 
 /// Longest text that may be the name of a queue, a job or a schedule, in bytes; Redis keys have stricter rules.
@@ -63,12 +64,12 @@ form! {
 /// All queues with counts and active jobs, in the form that older software reads (docs/compatibility.md).
 pub(crate) async fn status(
     State(app): State<App>,
-    _: Admin,
+    admin: Admin,
     Params(Nothing): Params<Nothing>,
 ) -> Result<Json<Status>, Problem> {
     let mut answer = Status::new();
     let limits = app.broker.limits().all().await?;
-    for name in app.broker.queue_names().await? {
+    for name in reached_queues(&admin.0.scope, app.broker.queue_names().await?) {
         let queue = app.broker.queue(&name).await?;
         let active = queue.jobs(JobState::Active, 0, SHOWN_ACTIVE).await?;
         let status = QueueStatus {
@@ -101,12 +102,12 @@ pub(crate) async fn clean(
     let queue = mistakes.ruled(form.queue, "must be the name of a queue", |Text(name)| Some(name));
     mistakes.finish(Some(()))?;
     let names = match queue {
+        Some(name) if !admin.0.scope.has_queue(&name) => {
+            return Err(Problem::out_of_scope(&admin.0.scope));
+        }
         Some(name) => vec![existing(&app, &name).await?.name().to_owned()],
         // Dead letters are not ended jobs: they wait for an operator.
-        None => app
-            .broker
-            .queue_names()
-            .await?
+        None => reached_queues(&admin.0.scope, app.broker.queue_names().await?)
             .into_iter()
             .filter(|name| !name.ends_with("-dlq"))
             .collect(),

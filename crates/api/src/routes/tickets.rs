@@ -18,6 +18,7 @@ use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
 use crate::routes::orders::strictness;
 use crate::routes::{Paging, events};
+use crate::scope::must_reach;
 
 form! {
     /// `PATCH /api/tickets/{id}`; `null` clears what may be absent.
@@ -91,7 +92,11 @@ pub(crate) async fn list(
 ) -> Result<Json<TicketPage>, Problem> {
     let Listing { target, batch, status, paging } = listing;
     let owner = caller.0.visible_owner().map(str::to_owned);
-    let filter = TicketFilter { owner, event: target, batch, status };
+    if let Some(target) = target {
+        must_reach(&caller.0, target)?;
+    }
+    let event = target.or(caller.0.scope.event);
+    let filter = TicketFilter { owner, event, batch, status };
     let tickets = app.ticketing.tickets(&filter, paging.after()?, paging.limit()).await?;
     let next = paging.next(&tickets, |ticket| ticket.id);
     Ok(Json(TicketPage { tickets: tickets.iter().map(Shown::from).collect(), next }))

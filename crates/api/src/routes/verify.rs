@@ -14,6 +14,7 @@ use crate::auth::Caller;
 use crate::body::Body;
 use crate::forms::{IdOf, Mistakes, Text, form};
 use crate::problem::Problem;
+use crate::scope::must_reach;
 
 form! {
     /// `POST /api/verify`.
@@ -40,6 +41,7 @@ pub(crate) async fn verify(
     let Text(token) = mistakes.finish(token)?;
     let verdict = app.ticketing.verify(&token, target).await?;
     if let Some(event) = &verdict.event {
+        must_reach(&caller.0, event.id)?;
         caller.must_read(&event.owner)?;
     }
     Ok(Json(verification(&verdict)))

@@ -13,6 +13,7 @@ use stampede_api::{App, Budget, Limits, OrdersAtOnce, StorageCheck, Turns, Vital
 use stampede_broker::{Broker, JobList};
 use stampede_checkin::CheckIn;
 use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
+use stampede_identity::{Identity, Jwt};
 use stampede_model::{MAIN_FILE, TemplateFiles};
 use stampede_press::{Press, Share};
 use stampede_store::Store;
@@ -25,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admin_key::ensure_admin_key;
 use crate::commands::signals::stop_on_signal;
 use crate::local_engine::{self, LocalEngine};
-use crate::settings::{Redis, Settings};
+use crate::settings::{Redis, Settings, is_in_the_clear};
 use crate::{compiler, connect, logging, sample, ticket_secret};
 
 /// Everything that is opened before the server starts its parts.
@@ -56,6 +57,8 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     let store = ground.store.clone();
 
     let mut parts = JoinSet::new();
+    let identity = identity(&settings, &store);
+    parts.spawn(identity.clone().run(stop.clone()));
     let (mut supervisor, drained) = (None, CancellationToken::new());
     if settings.fleet.roles.worker {
         let template = ground.template_snapshot.as_deref();
@@ -81,6 +84,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         let health = ground.listener.as_ref().map(TcpListener::local_addr).transpose()?;
         if let Some(listener) = ground.listener {
             let vitals = Vitals {
+                identity,
                 store: store.clone(),
                 ticketing: ticketing.clone(),
                 storage: StorageCheck::default(),
@@ -99,6 +103,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         let app = App {
             ticketing: ground.ticketing,
             checkin: checkin.clone(),
+            identity,
             store: store.clone(),
             storage: StorageCheck::default(),
             broker: ground.broker,
@@ -203,6 +208,17 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         jobs,
         membership,
     })
+}
+
+/// Who is asking: keys of the database, and tokens if the settings say how they are checked.
+fn identity(settings: &Settings, store: &Store) -> Identity {
+    let in_the_clear = settings.jwt_jwks_url.as_ref().is_some_and(is_in_the_clear);
+    if in_the_clear {
+        tracing::warn!(
+            "JWT_JWKS_URL has no TLS: who can change its answer on the way can sign in as anybody"
+        );
+    }
+    Identity::new(store.clone(), settings.jwt.clone().map(Jwt::new))
 }
 
 /// On a node that only works, ticketing reconciles and has no requests to wait for.

@@ -11,6 +11,16 @@ pub(super) fn admin_key(text: &str) -> Result<String, String> {
     Err("must be visible ASCII characters without spaces".to_owned())
 }
 
+/// Reads `JWT_SECRET`. Who guesses it makes tokens of any user.
+pub(super) fn jwt_secret(text: &str) -> Result<String, String> {
+    if text.len() >= MIN_SECRET {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "must be at least {MIN_SECRET} characters that nobody can guess; make it with: openssl rand -hex 32"
+    ))
+}
+
 /// Reads `TICKET_KEY_SECRET`. It is used without key stretching, so a short one could be guessed.
 pub(super) fn ticket_key_secret(text: &str) -> Result<String, String> {
     if text.len() >= MIN_SECRET && text.chars().all(|c| c.is_ascii_graphic()) {

@@ -8,7 +8,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use url::Url;
+
 use super::fleet::{Mode, parse_mode, parse_workers};
+use super::jwt::parse_url as parse_jwks_url;
 use super::log::{LogFormat, parse_format, parse_level};
 use super::parse::{
     self, choice, database_url, fraction, milliseconds, node_name, path, readable_file, seconds,
@@ -21,14 +24,13 @@ use super::secrets;
 use crate::cli::FsyncArg;
 
 /// Names of the product that this version does not use yet: a start with one of them warns.
-pub(crate) const PLANNED: [&str; 8] = [
+pub(crate) const PLANNED: [&str; 7] = [
     "WORKER_POOL_SIZE",
     "WORKER_QUEUE_SIZE",
     "S3_BUCKET",
     "S3_REGION",
     "S3_ENDPOINT",
     "CDN_URL",
-    "JWT_SECRET",
     "SENTRY_DSN",
 ];
 
@@ -211,6 +213,22 @@ settings! {
             .means("The key of the administrator")
             .details("If the variable is removed later, that key is refused.")
             .secret();
+        jwt_secret: Option<String> = optional("JWT_SECRET", "none", secrets::jwt_secret)
+            .means("Secret of tokens (JWT) that an identity provider signs with HS256, at least 32 characters")
+            .details("Tokens are accepted if one of `JWT_SECRET`, `JWT_KEYS` and `JWT_JWKS_URL` is set ([guide](http.md#tokens-of-an-identity-provider)).")
+            .secret();
+        jwt_keys: Option<PathBuf> = optional("JWT_KEYS", "none", path)
+            .means("File with public keys for RS256, ES256 or EdDSA: PEM or JWKS")
+            .details("It is read at the start.");
+        jwt_jwks_url: Option<Url> = optional("JWT_JWKS_URL", "none", parse_jwks_url)
+            .means("Address where the identity provider publishes its public keys (JWKS)")
+            .details("Authorities of TLS are those of the system; `SSL_CERT_FILE` names others.");
+        jwt_audience: Option<String> = optional("JWT_AUDIENCE", "none", text)
+            .means("Audience (aud) that tokens must be for; required if tokens are accepted");
+        jwt_issuer: Option<String> = optional("JWT_ISSUER", "any", text)
+            .means("Issuer (iss) that tokens must be of");
+        jwt_role_claim: String = setting("JWT_ROLE_CLAIM", "role", text)
+            .means("Claim of tokens that names the role: admin, organiser, scanner or viewer");
     }
     "Scaling" {
         scale_up_pressure: f64 = setting("SCALE_UP_PRESSURE", "10", |text| fraction(text, 1e6))

@@ -12,9 +12,7 @@ use super::transaction::in_transaction;
 use super::{Sql, rows};
 use crate::Durability::Synced;
 use crate::api_keys::PRESET_KEY_ID;
-use crate::{
-    ApiKey, ApiKeys, KeyEdit, KeyFilter, KeyRotated, KeyUse, KeyWritten, NewKey, Result,
-};
+use crate::{ApiKey, ApiKeys, KeyEdit, KeyFilter, KeyRotated, KeyUse, KeyWritten, NewKey, Result};
 
 #[async_trait]
 impl ApiKeys for Sql {

@@ -48,8 +48,28 @@ codes! {
     InvalidJson = "invalid_json", 400;
     /// There is no key, or it is not valid.
     Unauthorized = "unauthorized", 401;
+    /// The token (JWT) is not built as a token must be, or lacks a claim such as `exp` or `sub`.
+    TokenMalformed = "token_malformed", 401;
+    /// The token's algorithm is `none`, or not one of the keys that are set up.
+    TokenAlgorithm = "token_algorithm", 401;
+    /// No key that is known has the token's `kid`.
+    TokenKeyUnknown = "token_key_unknown", 401;
+    /// The token's signature is wrong.
+    TokenSignature = "token_signature", 401;
+    /// The token is for another audience than `JWT_AUDIENCE`.
+    TokenAudience = "token_audience", 401;
+    /// The token is of another issuer than `JWT_ISSUER`.
+    TokenIssuer = "token_issuer", 401;
+    /// The token has expired.
+    TokenExpired = "token_expired", 401;
+    /// The token is not valid yet, or was issued in the future.
+    TokenNotYet = "token_not_yet", 401;
+    /// The token names no role, or one that does not exist.
+    TokenRole = "token_role", 401;
     /// The key has no right to this route or record; `needs` lists the roles that have.
     Forbidden = "forbidden", 403;
+    /// The key is limited to an event or to queues, and this is outside of its limits.
+    OutOfScope = "out_of_scope", 403;
     /// There is no such record or route.
     NotFound = "not_found", 404;
     /// The enrolment code is wrong, used or too old.
@@ -76,6 +96,10 @@ codes! {
     InUse = "in_use", 409;
     /// There are as many as there may be.
     TooMany = "too_many", 409;
+    /// Another key of the user that is not revoked has this name.
+    NameTaken = "name_taken", 409;
+    /// The key comes from the setting `ADMIN_KEY` and is changed there.
+    PresetKey = "preset_key", 409;
     /// The job is in a state that does not allow it.
     WrongState = "wrong_state", 409;
     /// Another device made the scan; the organiser can undo it.

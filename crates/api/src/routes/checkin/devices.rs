@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use stampede_checkin::{DeviceRequest, Enrolment, NewDeviceResult};
+use stampede_identity::latest_end;
 use stampede_model::{EventId, GateId, KeyId, Limit, ListId, Timestamp};
 use stampede_wire::checkin::devices::{Devices, Enrolled, Me, NewDevice};
 
@@ -64,6 +65,13 @@ pub(crate) async fn create(
     if expires_at.is_some_and(|at| at <= now()) {
         mistakes.wrong("expiresAt", "must be in the future");
     }
+    // A device's key is a key: it must not outlive the one that makes it.
+    let own_end = latest_end(&caller.0);
+    if let Some(own) = own_end.filter(|own| expires_at.is_some_and(|at| at > *own)) {
+        let rule = format!("must not be later than {own}, when your own key ends");
+        mistakes.wrong("expiresAt", rule);
+    }
+    let expires_at = expires_at.or(own_end);
     let name = mistakes.finish(name)?;
     let request = DeviceRequest { name, gate, list, expires_at };
     let mut mistakes = Mistakes::default();

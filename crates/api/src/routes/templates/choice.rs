@@ -111,6 +111,9 @@ pub(crate) async fn read_choice(
         }
         return Ok(TemplateChoice::Shipped(design.name.clone()));
     };
+    if caller.scope.is_limited() {
+        return Err("a key with limits reaches no templates; choose a design that ships".to_owned());
+    }
     let template = app.store.template(id).await.map_err(|_| "cannot be looked up right now")?;
     let template = template.filter(|template| caller.may_read(&template.owner));
     let template = template.ok_or_else(missing)?;

@@ -199,7 +199,10 @@ async fn keys_are_listed_by_user_role_name_state_and_scope(db: Database) {
     let all = KeyFilter::default;
     let newest = ["both", "mails", "event", "old", "all", "preset"];
     assert_eq!(names(&store, all()).await, newest);
-    assert_eq!(names(&store, KeyFilter { user: Some("ann".into()), ..all() }).await, ["old", "all"]);
+    assert_eq!(
+        names(&store, KeyFilter { user: Some("ann".into()), ..all() }).await,
+        ["old", "all"]
+    );
     assert_eq!(names(&store, KeyFilter { role: Some(Role::Viewer), ..all() }).await, ["event"]);
     assert_eq!(names(&store, KeyFilter { name: Some("mails".into()), ..all() }).await, ["mails"]);
     for (state, found) in [
