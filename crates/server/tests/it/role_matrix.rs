@@ -75,6 +75,7 @@ fn subject(route: &Route) -> Subject {
     let records =
         ["/api/events/{id}", "/api/tickets/{id}", "/api/batches/{id}", "/api/templates/{id}"];
     let doors = ["/api/lists/{id}", "/api/gates/{id}", "/api/devices/{id}"];
+    let keys = ["/api/keys/{id}", "/api/keys/{id}/rotate"];
     let scans = ["/api/checkin/redeem", "/api/checkin/scans", "/api/checkin/bundle"];
     let own =
         ["/api/events", "/api/templates", "/api/templates/validate", "/api/templates/preview"];
@@ -88,6 +89,8 @@ fn subject(route: &Route) -> Subject {
         (_, path) if doors.contains(&path) || scans.contains(&path) => Subject::Record,
         (_, "/api/checkin/me" | "/api/checkin/undo") => Subject::Own,
         (_, "/api/checkin/enrol") => Subject::System,
+        (_, path) if keys.contains(&path) => Subject::Record,
+        (_, "/api/keys") => Subject::Own,
         (_, path) if own.contains(&path) => Subject::Own,
         (_, path) if system.iter().chain(&open).any(|room| path.starts_with(room)) => {
             Subject::System
@@ -117,14 +120,15 @@ fn refusal(caller: &Caller, route: &Route) -> Option<u16> {
 
 /// Records of the owner.
 #[derive(Debug, Clone)]
-struct Records {
-    event: String,
-    ticket: String,
-    batch: String,
+pub(crate) struct Records {
+    pub(crate) event: String,
+    pub(crate) ticket: String,
+    pub(crate) batch: String,
     template: String,
     token: String,
     gate: String,
     device: String,
+    key: String,
 }
 
 /// A token of the event that nobody signed: only those who may read the event are told so.
@@ -133,7 +137,7 @@ fn forged(event: &str) -> String {
 }
 
 impl Records {
-    async fn new(owner: &Client, template: &str) -> Self {
+    pub(crate) async fn new(owner: &Client, template: &str) -> Self {
         let event = owner.post("/api/events", &json!({ "name": "Night" })).await.expect(201);
         let event = text(&event["id"]);
         let order = json!({ "target": event, "name": "Guest" });
@@ -143,9 +147,12 @@ impl Records {
         let name = json!({ "name": "North" });
         let gate = owner.post(&own("gates"), &name).await.expect(201);
         let device = owner.post(&own("devices"), &name).await.expect(201);
+        let key = json!({ "name": format!("Key of {event}"), "role": "viewer" });
+        let key = owner.post("/api/keys", &key).await.expect(201);
         Self {
             gate: text(&gate["id"]),
             device: text(&device["device"]["id"]),
+            key: text(&key["id"]),
             token: forged(&event),
             ticket,
             batch: text(&order["batchId"]),
@@ -162,6 +169,7 @@ impl Records {
             path if path.starts_with("/api/templates") => &self.template,
             path if path.starts_with("/api/gates") => &self.gate,
             path if path.starts_with("/api/devices") => &self.device,
+            path if path.starts_with("/api/keys") => &self.key,
             // The id of an event is that of its built-in list, too.
             _ => &self.event,
         };
@@ -194,8 +202,12 @@ impl Records {
     }
 
     async fn call(&self, caller: &Caller, route: &Route) -> Answer {
+        self.call_as(&caller.client, route).await
+    }
+
+    pub(crate) async fn call_as(&self, client: &Client, route: &Route) -> Answer {
         let method = Method::from_bytes(route.method.as_str().as_bytes()).unwrap();
-        let request = caller.client.request(method, &self.path(route));
+        let request = client.request(method, &self.path(route));
         match route.method.as_str() {
             "GET" | "DELETE" => send(request).await,
             _ => send(request.json(&self.body(route))).await,
@@ -280,7 +292,7 @@ async fn every_route_lets_in_whom_its_rule_lets_in_and_nobody_else() {
     assert_eq!(cells, callers.len() * stampede_api::routes().len());
 }
 
-async fn new_template(owner: &Client) -> String {
+pub(crate) async fn new_template(owner: &Client) -> String {
     let template = json!({ "name": "Another", "design": "stub" });
     text(&owner.post("/api/templates", &template).await.expect(201)["id"])
 }
