@@ -6,6 +6,7 @@
 //! | [`Caller`] | any valid key but a scanner's; the handler checks the record's owner (`must_read`) |
 //! | [`Writer`] | a key that may change things, not a viewer's; the handler checks the owner (`must_change`) |
 //! | [`Door`] | a key that may let guests in; the handler's room checks the event |
+//! | [`Overseer`] | a key that reads everything: an administrator's, or a viewer's of the user `*` |
 //! | [`Admin`] | an administrator's key |
 //!
 //! A request without a valid key is answered with 401, one without the right with 403. A route whose handler has no
@@ -37,6 +38,8 @@ pub enum Right {
     Write,
     /// A key that may let guests in: an administrator's, an organiser's or a scanner's.
     Admit,
+    /// A key that reads everything: an administrator's, or a viewer's of the user `*`.
+    Oversee,
     /// An administrator's key.
     Administer,
 }
@@ -74,6 +77,10 @@ impl Guard for Door {
     const RIGHT: Right = Right::Admit;
 }
 
+impl Guard for Overseer {
+    const RIGHT: Right = Right::Oversee;
+}
+
 impl Guard for Admin {
     const RIGHT: Right = Right::Administer;
 }
@@ -108,6 +115,9 @@ pub(crate) struct Writer(pub(crate) Principal);
 
 /// A request with a key that may let guests in at some event.
 pub(crate) struct Door(pub(crate) Principal);
+
+/// A request with a key that reads everything.
+pub(crate) struct Overseer(pub(crate) Principal);
 
 /// A request with an administrator's key.
 pub(crate) struct Admin(pub(crate) Principal);
@@ -145,15 +155,25 @@ async fn signed_in(parts: &mut Parts, app: &App) -> Result<Principal, Problem> {
 /// The user of a request whose key has the right, and reaches what the request is about.
 async fn let_in(parts: &mut Parts, app: &App, right: Right) -> Result<Principal, Problem> {
     let principal = signed_in(parts, app).await?;
-    let roles = right.roles();
-    if !roles.contains(&principal.role) {
-        return Err(Problem::forbidden("this", roles));
-    }
+    right.check(&principal)?;
     scope::check(parts, app, &principal).await?;
     Ok(principal)
 }
 
 impl Right {
+    /// Refuses a user who does not have the right.
+    fn check(self, principal: &Principal) -> Result<(), Problem> {
+        let roles = self.roles();
+        match self {
+            Self::Oversee if principal.reads_everything() => Ok(()),
+            Self::Oversee => {
+                Err(Problem::forbidden("without a viewer's key of user *, this", roles))
+            }
+            _ if roles.contains(&principal.role) => Ok(()),
+            _ => Err(Problem::forbidden("this", roles)),
+        }
+    }
+
     /// The roles that have the right. A scanner's key opens doors only: who finds a lost phone must not read the lists
     /// of guests.
     fn roles(self) -> &'static [Role] {
@@ -162,7 +182,8 @@ impl Right {
             Self::Call => &[Role::Viewer, Role::Organiser, Role::Admin],
             Self::Write => &[Role::Organiser, Role::Admin],
             Self::Admit => &[Role::Scanner, Role::Organiser, Role::Admin],
-            Self::Administer => &[Role::Admin],
+            // Of viewers, only those of everybody have it, too.
+            Self::Oversee | Self::Administer => &[Role::Admin],
         }
     }
 }
@@ -184,6 +205,14 @@ impl FromRequestParts<App> for Writer {
 }
 
 impl FromRequestParts<App> for Door {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let_in(parts, app, Self::RIGHT).await.map(Self)
+    }
+}
+
+impl FromRequestParts<App> for Overseer {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {

@@ -246,6 +246,9 @@ mod tests {
                 "/health" | "/ready" | "/api/openapi.json" | "/api/docs" | "/api/checkin/enrol" => {
                     assert_eq!(route.right, Right::Nothing, "{route:?}")
                 }
+                _ if operators && route.method == "GET" => {
+                    assert_eq!(route.right, Right::Oversee, "{route:?}")
+                }
                 _ if operators => assert_eq!(route.right, Right::Administer, "{route:?}"),
                 _ => {
                     let rights = [Right::Call, Right::Write, Right::Admit];

@@ -153,6 +153,9 @@ fn told(right: Right) -> &'static str {
         Right::Admit => {
             "Needs a key that may let guests in: a scanner's, an organiser's or an administrator's."
         }
+        Right::Oversee => {
+            "Needs a key that reads everything: an administrator's, or a viewer's of the user `*`."
+        }
         Right::Administer => "Needs an administrator's key.",
     }
 }

@@ -1,4 +1,4 @@
-//! `/api/limits` and `/api/breakers`: rate limits and circuit breakers. For administrators only.
+//! `/api/limits` and `/api/breakers`: rate limits and circuit breakers. Viewers of everybody see them, administrators set them.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,7 +6,7 @@ use stampede_broker::Rate;
 use stampede_wire::queues::{Breaker, Breakers, Done, Limit, Limits};
 
 use crate::app::App;
-use crate::auth::Admin;
+use crate::auth::{Admin, Overseer};
 use crate::body::Body;
 use crate::describe::NoContent;
 use crate::forms::{Mistakes, Whole, form};
@@ -29,7 +29,7 @@ form! {
 }
 
 /// The rate limits that were set, by name.
-pub(crate) async fn list(State(app): State<App>, _: Admin) -> Result<Json<Limits>, Problem> {
+pub(crate) async fn list(State(app): State<App>, _: Overseer) -> Result<Json<Limits>, Problem> {
     let limits = app.broker.limits().all().await?.into_iter();
     let limits = limits.map(|(name, Rate { max, per_ms })| Limit { name, max, per_ms });
     Ok(Json(Limits { limits: limits.collect() }))
@@ -73,7 +73,10 @@ pub(crate) async fn remove(
 }
 
 /// The circuit breakers that are not closed: their services are not called now.
-pub(crate) async fn breakers(State(app): State<App>, _: Admin) -> Result<Json<Breakers>, Problem> {
+pub(crate) async fn breakers(
+    State(app): State<App>,
+    _: Overseer,
+) -> Result<Json<Breakers>, Problem> {
     let breakers = app.broker.open_breakers().await?.into_iter().map(|breaker| Breaker {
         name: breaker.name,
         state: breaker.state,

@@ -1,4 +1,4 @@
-//! `/api/nodes`, `/api/cluster`, `/api/scaling/history`: the cluster, for administrators only.
+//! `/api/nodes`, `/api/cluster`, `/api/scaling/history`: the cluster. Viewers of everybody see it, administrators operate it.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use stampede_wire::cluster::{
 };
 
 use crate::app::App;
-use crate::auth::Admin;
+use crate::auth::{Admin, Overseer};
 use crate::body::Body;
 use crate::describe::Accepted;
 use crate::forms::{Mistakes, Text, Whole, form};
@@ -23,7 +23,7 @@ use crate::query::{Nothing, Params};
 /// The nodes that are alive, each with its workers.
 pub(crate) async fn list(
     State(app): State<App>,
-    _: Admin,
+    _: Overseer,
     Params(Nothing): Params<Nothing>,
 ) -> Result<Json<Nodes>, Problem> {
     let registry = app.broker.registry(ENTRY_LIVES);
@@ -56,7 +56,7 @@ fn shown(
 /// The whole cluster: the coordinator, totals, ended jobs, alerts.
 pub(crate) async fn cluster(
     State(app): State<App>,
-    _: Admin,
+    _: Overseer,
     Params(Nothing): Params<Nothing>,
 ) -> Result<Json<ClusterView>, Problem> {
     let decisions = app.broker.decisions();
@@ -78,7 +78,7 @@ pub(crate) async fn cluster(
 /// The last 100 decisions, newest first.
 pub(crate) async fn history(
     State(app): State<App>,
-    _: Admin,
+    _: Overseer,
     Params(Nothing): Params<Nothing>,
 ) -> Result<Json<History>, Problem> {
     let (history, _) = app.broker.decisions().history().await?;

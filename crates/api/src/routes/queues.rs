@@ -1,4 +1,5 @@
-//! `/api/queues`: inspecting and cleaning queues. For administrators only: a queue holds the work of all owners.
+//! `/api/queues`: inspecting and cleaning queues. A queue holds the work of all owners, so that only viewers of
+//! everybody see it and only administrators change it.
 //!
 //! | file | routes |
 //! |---|---|
@@ -24,7 +25,7 @@ use stampede_broker::{Error, Queue, State as JobState};
 use stampede_wire::queues::{Cleaned, QueueStatus, Status};
 
 use crate::app::App;
-use crate::auth::Admin;
+use crate::auth::{Admin, Overseer};
 use crate::body::MaybeBody;
 use crate::forms::{Mistakes, Text, Whole, form};
 use crate::problem::{Code, Problem};
@@ -64,12 +65,12 @@ form! {
 /// All queues with counts and active jobs, in the form that older software reads (docs/compatibility.md).
 pub(crate) async fn status(
     State(app): State<App>,
-    admin: Admin,
+    overseer: Overseer,
     Params(Nothing): Params<Nothing>,
 ) -> Result<Json<Status>, Problem> {
     let mut answer = Status::new();
     let limits = app.broker.limits().all().await?;
-    for name in reached_queues(&admin.0.scope, app.broker.queue_names().await?) {
+    for name in reached_queues(&overseer.0.scope, app.broker.queue_names().await?) {
         let queue = app.broker.queue(&name).await?;
         let active = queue.jobs(JobState::Active, 0, SHOWN_ACTIVE).await?;
         let status = QueueStatus {

@@ -26,8 +26,10 @@ async fn strangers_learn_nothing_about_the_node() {
     let viewer = client(&app, "viewer", "ann");
     assert_eq!(viewer.get("/health").await.expect(200), json!({ "status": "ok" }));
     app.client("stp_wrong").get("/health").await.expect(401);
-    let health = app.admin().get("/health").await.expect(200);
-    assert!(health["node"].is_string() && health["workers"].is_object(), "{health}");
+    for told in [app.admin(), client(&app, "viewer", "*")] {
+        let health = told.get("/health").await.expect(200);
+        assert!(health["node"].is_string() && health["workers"].is_object(), "{health}");
+    }
 }
 
 #[tokio::test]

@@ -24,6 +24,8 @@ struct Caller {
     admits: bool,
     /// May let guests in at events of the owner.
     admits_guests: bool,
+    /// May read everything, also what belongs to nobody.
+    oversees: bool,
     is_admin: bool,
     has_key: bool,
 }
@@ -37,6 +39,7 @@ fn callers(app: &App) -> Vec<Caller> {
         writes,
         admits: writes,
         admits_guests: changes,
+        oversees: false,
         is_admin: false,
         has_key: true,
     };
@@ -45,17 +48,18 @@ fn callers(app: &App) -> Vec<Caller> {
     let scanner = caller("scanner of the owner", of("scanner", "ann"), false, false, false);
     let foreign_scanner =
         caller("scanner of a stranger", of("scanner", "bob"), false, false, false);
+    let everybodys = caller("viewer of everybody", of("viewer", "*"), true, false, false);
     let admin = caller("admin", of("admin", "root"), true, true, true);
     vec![
         Caller { has_key: false, ..nobody },
         caller("viewer of the owner", of("viewer", "ann"), true, false, false),
         caller("viewer of a stranger", of("viewer", "bob"), false, false, false),
-        caller("viewer of everybody", of("viewer", "*"), true, false, false),
+        Caller { oversees: true, ..everybodys },
         Caller { admits: true, admits_guests: true, ..scanner },
         Caller { admits: true, ..foreign_scanner },
         caller("organiser, the owner", of("organiser", "ann"), true, true, true),
         caller("organiser, a stranger", of("organiser", "bob"), false, false, true),
-        Caller { is_admin: true, ..admin },
+        Caller { oversees: true, is_admin: true, ..admin },
     ]
 }
 
@@ -113,6 +117,7 @@ fn refusal(caller: &Caller, route: &Route) -> Option<u16> {
         }
         Right::Write => caller.writes && (!record || caller.changes),
         Right::Admit => caller.admits && (!record || caller.admits_guests),
+        Right::Oversee => caller.oversees,
         Right::Administer => caller.is_admin,
     };
     (!may).then_some(403)
@@ -184,6 +189,7 @@ impl Records {
         match route.path {
             "/api/tickets" => json!({ "target": self.event, "name": "Guest" }),
             "/api/verify" => json!({ "token": self.token }),
+            "/api/keys/{id}" => json!({ "name": "Renamed" }),
             "/api/checkin/redeem" => self.scan(),
             "/api/checkin/scans" => {
                 let mut scan = self.scan();

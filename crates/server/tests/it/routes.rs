@@ -44,7 +44,7 @@ async fn every_route_demands_the_right_of_its_handlers_type() {
             Right::Call => [Some(401), Some(401), None, None],
             Right::Write => [Some(401), Some(401), Some(403), None],
             Right::Admit => [Some(401), Some(401), Some(403), None],
-            Right::Administer => [Some(401), Some(401), Some(403), Some(403)],
+            Right::Oversee | Right::Administer => [Some(401), Some(401), Some(403), Some(403)],
         };
         for (client, wanted) in [&stranger, &wrong, &viewer, &organiser].into_iter().zip(wanted) {
             let status = status(client, route).await;
@@ -167,6 +167,7 @@ fn the_document_lists_every_route_with_who_may_call_it() {
             Right::Call => "any key",
             Right::Write => "may write",
             Right::Admit => "may admit",
+            Right::Oversee => "reads everything",
             Right::Administer => "admin",
         };
         (format!("{} {}", route.method, route.path), right.to_owned())

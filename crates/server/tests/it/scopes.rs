@@ -45,7 +45,7 @@ fn has_role(role: &str, right: Right) -> bool {
         Right::Call => role != "scanner",
         Right::Write => ["organiser", "admin"].contains(&role),
         Right::Admit => role != "viewer",
-        Right::Administer => role == "admin",
+        Right::Oversee | Right::Administer => role == "admin",
     }
 }
 

@@ -10,7 +10,7 @@ use stampede_wire::queues as wire;
 use super::operate::is_set;
 use super::{LONGEST_NAME, Page, any, existing, shown};
 use crate::app::App;
-use crate::auth::Admin;
+use crate::auth::{Admin, Overseer};
 use crate::body::LargeBody;
 use crate::forms::{Flag, Given, List, Mistakes, Payload, Text, form};
 use crate::input::{Id, Ids};
@@ -21,7 +21,7 @@ use crate::unknown::no_such_action;
 /// Letters, newest first, or those that contain a text; `next` is the `skip` of the next page.
 pub(crate) async fn list(
     State(app): State<App>,
-    _: Admin,
+    _: Overseer,
     Id(name): Id<String>,
     Params(page): Params<Page>,
 ) -> Result<Json<wire::DeadLetters>, Problem> {

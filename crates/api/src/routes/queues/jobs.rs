@@ -12,7 +12,7 @@ use stampede_wire::queues as wire;
 use super::operate::NoFields;
 use super::{LONGEST_NAME, Page, any, coming_back, existing, shown};
 use crate::app::App;
-use crate::auth::Admin;
+use crate::auth::{Admin, Overseer};
 use crate::body::{LargeBody, MaybeBody};
 use crate::describe::{Either, NoContent};
 use crate::forms::{Given, Mistakes, Payload, Text, Whole, form};
@@ -53,7 +53,7 @@ impl FromQuery for Wanted {
 /// without a priority; or, if a text is given, all that contain it.
 pub(crate) async fn list(
     State(app): State<App>,
-    _: Admin,
+    _: Overseer,
     Id(name): Id<String>,
     Params(wanted): Params<Wanted>,
 ) -> Result<Json<wire::Jobs>, Problem> {
@@ -77,7 +77,7 @@ pub(crate) async fn list(
 /// One job with its log.
 pub(crate) async fn read(
     State(app): State<App>,
-    _: Admin,
+    _: Overseer,
     Ids(name, id): Ids<String, String>,
 ) -> Result<Json<wire::JobWithLog>, Problem> {
     let queue = existing(&app, &name).await?;

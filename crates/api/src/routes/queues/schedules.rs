@@ -8,7 +8,7 @@ use stampede_wire::queues::{Done, Schedules};
 use super::jobs::{Attempts, BackoffForm, Description, Number, milliseconds};
 use super::{LONGEST_NAME, any, existing};
 use crate::app::App;
-use crate::auth::Admin;
+use crate::auth::{Admin, Overseer};
 use crate::body::LargeBody;
 use crate::describe::NoContent;
 use crate::forms::{Given, Mistakes, Payload, Text, Whole, form};
@@ -18,7 +18,7 @@ use crate::problem::Problem;
 /// All schedules of a queue.
 pub(crate) async fn list(
     State(app): State<App>,
-    _: Admin,
+    _: Overseer,
     Id(name): Id<String>,
 ) -> Result<Json<Schedules>, Problem> {
     let schedules = existing(&app, &name).await?.schedules().await?;

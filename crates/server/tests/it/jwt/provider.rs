@@ -69,13 +69,16 @@ impl Drop for Provider {
 async fn answer(mut stream: TcpStream, body: &str) {
     let mut request = [0; 4096];
     let _ = stream.read(&mut request).await;
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    let _ = stream.write_all(head.as_bytes()).await;
-    let _ = stream.write_all(body.as_bytes()).await;
+    let _ = stream.write_all(whole(body).as_bytes()).await;
     let _ = stream.shutdown().await;
+}
+
+/// An answer with its head.
+fn whole(body: &str) -> String {
+    let (kind, length) = ("Content-Type: application/json", body.len());
+    format!(
+        "HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
 }
 
 /// A provider with TLS: `openssl s_server`, with a certificate of an authority of its own.
@@ -88,7 +91,8 @@ pub(super) struct TlsProvider {
 impl TlsProvider {
     pub(super) async fn start(jwks: &str) -> Self {
         let (folder, port) = (temp_dir(), free_port());
-        std::fs::write(folder.path().join("jwks.json"), jwks).unwrap();
+        // `s_server -HTTP` sends the file as it is: the head must be in it.
+        std::fs::write(folder.path().join("jwks.json"), whole(jwks)).unwrap();
         std::fs::write(folder.path().join("names"), "subjectAltName=IP:127.0.0.1\n").unwrap();
         let run = |options: &str| {
             let made = Command::new("openssl")

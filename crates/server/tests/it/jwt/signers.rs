@@ -120,13 +120,14 @@ impl Signers {
     pub(super) fn make() -> Self {
         let folder = temp_dir();
         let make = |name: &str, options: &str| {
-            let file = folder.path().join(format!("{name}.der"));
-            let options = format!("genpkey {options} -outform DER -out {}", file.display());
-            run(&options);
-            let public = folder.path().join(format!("{name}.pem"));
-            let (file, public) = (file.display(), public.display());
-            run(&format!("pkey -inform DER -in {file} -pubout -out {public}"));
-            std::fs::read(folder.path().join(format!("{name}.der"))).unwrap()
+            let file = |ending: &str| folder.path().join(format!("{name}.{ending}"));
+            let (key, der, public) = (file("key"), file("der"), file("pem"));
+            run(&format!("genpkey {options} -out {}", key.display()));
+            // genpkey alone writes another form than PKCS#8 in some versions.
+            let (key, out) = (key.display(), der.display());
+            run(&format!("pkcs8 -topk8 -nocrypt -in {key} -outform DER -out {out}"));
+            run(&format!("pkey -in {key} -pubout -out {}", public.display()));
+            std::fs::read(der).unwrap()
         };
         let rsa = make("rsa", "-algorithm RSA -pkeyopt rsa_keygen_bits:2048");
         let ec = make("ec", "-algorithm EC -pkeyopt ec_paramgen_curve:P-256");
