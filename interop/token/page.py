@@ -83,9 +83,9 @@ def printed(stage, folder, ticket):
 
 
 def tickets(stage, folder, verify):
-    """Tickets of a real order: genuine, voided, replaced."""
+    """Tickets of a real order: genuine, voided, replaced, blocked."""
     event = stage.ask("POST", "/api/events", {"name": "Opening Night"})["id"]
-    order = stage.ask("POST", "/api/tickets", {"target": event, "name": "Ann Example", "quantity": 3})
+    order = stage.ask("POST", "/api/tickets", {"target": event, "name": "Ann Example", "quantity": 4})
     deadline = time.monotonic() + 60
     while stage.ask("GET", f"/api/batches/{order['batchId']}")["status"] != "completed":
         assert time.monotonic() < deadline, "the tickets are not made in time"
@@ -93,13 +93,14 @@ def tickets(stage, folder, verify):
     tokens = [printed(stage, folder, ticket) for ticket in order["tickets"]]
     stage.ask("PATCH", f"/api/tickets/{order['tickets'][1]}", {"status": "void"})
     stage.ask("POST", f"/api/tickets/{order['tickets'][2]}/reissue", {})
+    stage.ask("PUT", f"/api/tickets/{order['tickets'][3]}/block", {"reason": "not paid"})
     keys = stage.ask("GET", f"/api/events/{event}/keys")
     told = agree(folder, verify, keys, tokens)
-    assert [(reason, claims["serial"]) for reason, claims in told] == [(None, 1), (None, 2), (None, 3)], told
+    assert [(reason, claims["serial"]) for reason, claims in told] == [(None, 1), (None, 2), (None, 3), (None, 4)], told
     bundle = stage.ask("GET", f"/api/checkin/bundle?target={event}")
     withdrawn = importlib.import_module("bundle").withdrawn
     found = [withdrawn(bundle, claims) for _, claims in told]
-    assert found == [None, "void", "superseded"], found
+    assert found == [None, "void", "superseded", "blocked"], found
     # As people call it.
     (folder / "keys.json").write_text(json.dumps(keys))
     for token, code in [(tokens[0], 0), (tokens[0][:-1] + "B", 1)]:
@@ -109,7 +110,7 @@ def tickets(stage, folder, verify):
     keys = stage.ask("GET", f"/api/events/{event}/keys")
     told = agree(folder, verify, keys, tokens)
     assert {reason for reason, _ in told} == {"revoked_key"}, told
-    print("tickets: printed, voided, replaced, and signed by a revoked key")
+    print("tickets: printed, voided, replaced, blocked, and signed by a revoked key")
 
 
 def main():
