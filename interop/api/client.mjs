@@ -1,6 +1,6 @@
 // @ts-check
 // The main way in Node, with a client that is typed by the server's document (openapi-typescript and openapi-fetch): create an
-// event, order tickets, wait until they are made, download a PDF. `tsc` checks this file against the document before it runs.
+// event, order tickets, wait until they are made, download a PDF, redeem a ticket. `tsc` checks this file against the document before it runs.
 
 import assert from 'node:assert/strict';
 import createClient from 'openapi-fetch';
@@ -39,5 +39,28 @@ assert(pdf && Buffer.from(pdf).subarray(0, 5).toString() === '%PDF-');
 const missing = { id: '01890a5d-ac96-774b-bcce-b302099a8057' };
 const { error } = await api.GET('/api/tickets/{id}', { params: { path: missing } });
 assert.equal(error?.code, 'not_found');
-// Redeeming at the door goes here.
-console.log('node: an event, an order, a PDF, with a generated client');
+
+// At the door: a device has a key of its own.
+const event = { id: created.data.id };
+const gate = await api.POST('/api/events/{id}/gates', { params: { path: event }, body: { name: 'North' } });
+assert(gate.data, JSON.stringify(gate.error));
+const device = await api.POST('/api/events/{id}/devices', {
+  params: { path: event },
+  body: { name: 'Phone 1', gate: gate.data.id },
+});
+assert(device.data, JSON.stringify(device.error));
+/** @type {typeof api} */
+const door = createClient({ baseUrl: url, headers: { Authorization: `Bearer ${device.data.key}` } });
+/** @param {string} nonce */
+const redeem = async (nonce) => {
+  const { data, error: problem } = await door.POST('/api/checkin/redeem', { body: { ticketId: tickets[0], nonce } });
+  assert(data, JSON.stringify(problem));
+  return data;
+};
+const first = await redeem('scan-1');
+assert.deepEqual([first.result, first.ok, first.ticket?.name, first.gateName], ['ok', true, 'Ann Example', 'North']);
+const repeated = await redeem('scan-1');
+assert.deepEqual([repeated.result, repeated.replayed, repeated.scan], ['ok', true, first.scan]);
+const second = await redeem('scan-2');
+assert.deepEqual([second.result, second.previous?.scan, second.previous?.gateName], ['already_redeemed', first.scan, 'North']);
+console.log('node: an event, an order, a PDF, a ticket redeemed once, with a generated client');

@@ -1,5 +1,5 @@
 """The main way in Python, with a client that openapi-python-client generates from the server's document: create an event,
-order tickets, wait until they are made, download a PDF.
+order tickets, wait until they are made, download a PDF, redeem a ticket at the door.
 """
 
 import importlib
@@ -32,16 +32,35 @@ def generated(stage, folder):
     return importlib.import_module("stampede_client")
 
 
+def redeem_at_the_door(stage, module, client, api, models, event, ticket):
+    """A device with a key of its own lets a ticket in once."""
+    gate = api["create_gate"].sync(event, client=client, body=models.GateForm(name="North"))
+    device = api["create_device"].sync(event, client=client, body=models.DeviceForm(name="Phone 1", gate=gate.id))
+    door = module.AuthenticatedClient(base_url=stage.url, token=device.key, raise_on_unexpected_status=True)
+
+    def redeem(nonce):
+        return api["redeem_ticket"].sync(client=door, body=models.RedeemForm(ticket_id=ticket, nonce=nonce))
+
+    first = redeem("scan-1")
+    assert first.result == "ok" and first.ok and first.gate_name == "North", first
+    repeated = redeem("scan-1")
+    assert repeated.result == "ok" and repeated.replayed and repeated.scan == first.scan, repeated
+    second = redeem("scan-2")
+    assert second.result == "already_redeemed" and second.previous.scan == first.scan, second
+
+
 def main():
     with Stage() as stage, tempfile.TemporaryDirectory(prefix="stampede-client-") as folder:
-        client = generated(stage, folder).AuthenticatedClient(
+        module = generated(stage, folder)
+        client = module.AuthenticatedClient(
             base_url=stage.url, token=stage.key("organiser", "ann"), raise_on_unexpected_status=True
         )
         api = {
             name: importlib.import_module(f"stampede_client.api.{room}.{name}")
             for room, name in [
                 ("ticketing", "create_event"), ("ticketing", "order_tickets"), ("ticketing", "get_batch"),
-                ("ticketing", "get_ticket"), ("ticketing", "download_ticket"), ("ticketing", "verify_token"),
+                ("ticketing", "get_ticket"), ("ticketing", "download_ticket"),
+                ("check_in", "create_gate"), ("check_in", "create_device"), ("check_in", "redeem_ticket"),
             ]
         }
         models = importlib.import_module("stampede_client.models")
@@ -64,8 +83,8 @@ def main():
         # A refusal is typed, too.
         problem = api["get_ticket"].sync_detailed("01890a5d-ac96-774b-bcce-b302099a8057", client=client)
         assert problem.status_code == 404 and problem.parsed.code == "not_found", problem
-        # Redeeming at the door goes here.
-    print("python: an event, an order, a PDF, with a generated client")
+        redeem_at_the_door(stage, module, client, api, models, event.id, order.tickets[0])
+    print("python: an event, an order, a PDF, a ticket redeemed once, with a generated client")
 
 
 main()

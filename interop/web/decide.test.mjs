@@ -52,6 +52,7 @@ test('a good ticket passes, and each reason is found', async () => {
     ['void', { tickets: tickets({ voided: bits(5) }) }],
     ['revoked_key', { tickets: tickets({ keys: [{ kid: 1, publicKey: raw, revoked: true }] }) }],
     ['superseded', { tickets: tickets({ generations: new Map([[5, 2]]) }) }],
+    ['blocked', { tickets: tickets({ blocked: bits(5) }) }],
     ['not_on_list', { tickets: tickets({ members: new Map([[event, bits(4, 6)]]) }) }],
     ['not_yet', { list: { ...list, opensAt: '2026-11-20T20:00:01Z' } }],
     ['expired', { list: { ...list, closesAt: '2026-11-20T20:00:00Z' } }],

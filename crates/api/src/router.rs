@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::body::discard_unread;
 use crate::problem::{Code, Problem};
 use crate::room::{Room, Route, room};
-use crate::routes::checkin::{self as door, devices, reports, setup};
+use crate::routes::checkin::{self as door, blocks, devices, reports, setup};
 use crate::routes::queues::{dead_letters, jobs, operate, schedules};
 use crate::routes::templates::previews;
 use crate::routes::{
@@ -68,6 +68,9 @@ fn checkin() -> Room {
         GET "/api/events/{id}/devices" devices::list => listDevices "Lists the scanning devices of an event";
         POST "/api/events/{id}/devices" devices::create => createDevice "Makes a scanning device with a key of its own";
         DELETE "/api/devices/{id}" devices::revoke => revokeDevice "Revokes the key of a device";
+        GET "/api/events/{id}/blocks" blocks::list => listBlocks "Lists the blocked tickets of an event";
+        PUT "/api/tickets/{id}/block" blocks::block => blockTicket "Refuses a ticket at every door until the block is lifted";
+        DELETE "/api/tickets/{id}/block" blocks::unblock => unblockTicket "Lifts the block of a ticket";
         GET "/api/events/{id}/scans" reports::scans => listScans "Lists the scans of an event";
         GET "/api/events/{id}/conflicts" reports::conflicts => listConflicts "Lists tickets that were let in twice";
         GET "/api/events/{id}/checkin" reports::statistics => getCheckInStatistics "Counts guests, entries and refusals";

@@ -61,6 +61,7 @@ impl CheckIn {
             generations: pack_generations(
                 snapshot.tickets.iter().filter_map(|t| Some((t.serial, t.generation?))),
             ),
+            blocked: pack_serials(snapshot.blocked.iter().copied()),
             admitted: by_list(&snapshot, |list, mark| list.rules.is_used_up(mark.state)),
             readmitted: match snapshot.full {
                 true => BTreeMap::new(),

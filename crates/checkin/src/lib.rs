@@ -16,6 +16,7 @@
 //! | `bundle.rs` | everything that a scanner needs, or what has changed |
 //! | `statistics.rs`, `log.rs` | questions of organisers |
 //! | `setup.rs`, `devices.rs` | lists, gates, devices and their enrolment |
+//! | `blocks.rs` | tickets that are refused until the organiser lifts the block |
 //! | `answers.rs` | records as the API tells them |
 //!
 //! [`CheckIn`] is the one type that callers hold. Whether a ticket is let in is decided by
@@ -23,6 +24,7 @@
 //! PDFs.
 
 mod answers;
+mod blocks;
 mod bundle;
 mod commits;
 mod devices;

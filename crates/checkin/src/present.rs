@@ -214,6 +214,7 @@ fn result_of(refusal: Refusal) -> ScanResult {
         Refusal::RevokedKey => ScanResult::RevokedKey,
         Refusal::Superseded => ScanResult::Superseded,
         Refusal::Void => ScanResult::Void,
+        Refusal::Blocked => ScanResult::Blocked,
         Refusal::UnknownVersion
         | Refusal::UnknownEvent
         | Refusal::UnknownKey

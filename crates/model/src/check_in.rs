@@ -295,6 +295,8 @@ pub struct Presented<'a> {
     pub shown_generation: Option<u32>,
     /// Whether the key that signed what was shown is revoked.
     pub key_is_revoked: bool,
+    /// Whether the organiser blocked the ticket.
+    pub is_blocked: bool,
     /// The ticket's order.
     pub batch: BatchId,
     /// The ticket's seat.
@@ -329,6 +331,8 @@ pub fn decide(
         ScanResult::RevokedKey
     } else if ticket.shown_generation.is_some_and(|shown| shown != ticket.generation) {
         ScanResult::Superseded
+    } else if ticket.is_blocked {
+        ScanResult::Blocked
     } else if !rules.includes(ticket.batch, ticket.seat) {
         ScanResult::NotOnList
     } else if rules.opens_at.is_some_and(|opens| occasion.at < opens) {

@@ -100,6 +100,9 @@ pub enum Refusal {
     /// Genuine, but withdrawn.
     #[error("the ticket is void")]
     Void,
+    /// Genuine, but the organiser blocked it for the time being.
+    #[error("the organiser blocked the ticket")]
+    Blocked,
 }
 
 impl Refusal {
@@ -116,12 +119,13 @@ impl Refusal {
             Self::UnknownTicket => "unknown_ticket",
             Self::Superseded => "superseded",
             Self::Void => "void",
+            Self::Blocked => "blocked",
         }
     }
 
     /// Whether the token itself is ours all the same.
     pub fn is_of_genuine_token(self) -> bool {
-        matches!(self, Self::UnknownTicket | Self::Superseded | Self::Void)
+        matches!(self, Self::UnknownTicket | Self::Superseded | Self::Void | Self::Blocked)
     }
 }
 

@@ -11,8 +11,8 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 
 use crate::{
-    ApiKeys, CheckInReports, CheckInSetup, CompiledTemplates, Completions, Events, Orders, Result,
-    Scans, Templates, TicketKeys, Tickets,
+    ApiKeys, Blocks, CheckInReports, CheckInSetup, CompiledTemplates, Completions, Events, Orders,
+    Result, Scans, Templates, TicketKeys, Tickets,
 };
 
 /// A database with the records of all subjects.
@@ -31,6 +31,7 @@ pub trait Backend:
     + ApiKeys
     + TicketKeys
     + CheckInSetup
+    + Blocks
     + Scans
     + CheckInReports
     + Debug

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   CheckInSetup    lists, gates, devices
+//!   Blocks          tickets that are refused until the organiser lifts the block
 //!   Scans           a scan is decided and recorded, undone, read
 //!   CheckInReports  everything a scanner needs without a network; figures for organisers
 //! ```
@@ -13,10 +14,12 @@
 //!
 //! All changes are synced: a guest was let in because of them.
 
+mod blocks;
 mod devices;
 mod reports;
 mod scans;
 
+pub use blocks::Block;
 pub use devices::{Device, NewDevice};
 pub use reports::{AdmissionMark, Figures, GateFigures, Minute, Snapshot, TicketMark};
 pub use scans::{
@@ -25,7 +28,7 @@ pub use scans::{
 
 use async_trait::async_trait;
 use stampede_model::{
-    CheckInList, EventId, Gate, GateId, KeyHash, KeyId, ListId, ScanId, Timestamp,
+    CheckInList, EventId, Gate, GateId, KeyHash, KeyId, ListId, ScanId, TicketId, Timestamp,
 };
 
 use crate::Result;
@@ -84,6 +87,28 @@ pub trait CheckInSetup: Send + Sync {
     ///
     /// Relaxed: the device shows up again.
     async fn touch_device(&self, key: KeyId, unsent: Option<u32>, now: Timestamp) -> Result<()>;
+}
+
+/// Tickets that are blocked.
+#[async_trait]
+pub trait Blocks: Send + Sync {
+    /// Blocks a ticket of an event, or changes the reason of its block; `None` if the event has no such ticket. Synced.
+    async fn block_ticket(
+        &self,
+        event: EventId,
+        ticket: TicketId,
+        reason: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Option<Block>>;
+
+    /// Lifts the block of a ticket; returns `false` if there is none. Synced.
+    async fn unblock_ticket(&self, event: EventId, ticket: TicketId) -> Result<bool>;
+
+    /// Reads the blocked tickets of an event, by number.
+    async fn blocks(&self, event: EventId) -> Result<Vec<Block>>;
+
+    /// Returns whether a ticket is blocked.
+    async fn is_blocked(&self, ticket: TicketId) -> Result<bool>;
 }
 
 /// Scans and their log.

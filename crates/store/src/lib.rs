@@ -5,7 +5,7 @@
 //! ```text
 //!   Store ── derefs to ──▶ dyn Backend = Events + Orders + Tickets + Completions + Templates
 //!     │                                  + CompiledTemplates + ApiKeys + TicketKeys
-//!     │                                  + CheckInSetup + Scans + CheckInReports
+//!     │                                  + CheckInSetup + Blocks + Scans + CheckInReports
 //!     │  vault (ticket secret)               ▲
 //!     │  verification, ticket_secret         │ implements
 //!     └── connect ──────────────────────▶ sql/: SQLite and PostgreSQL
@@ -48,9 +48,9 @@ pub use api_keys::{
 };
 pub use backend::Backend;
 pub use check_ins::{
-    AdmissionMark, CheckInReports, CheckInSetup, Device, Figures, GateFigures, Minute, NewDevice,
-    NewScan, Offline, Recorded, Scan, ScanAnswer, ScanFilter, ScannedTicket, Scanner, Scans, Shown,
-    Snapshot, TicketMark, Undo,
+    AdmissionMark, Block, Blocks, CheckInReports, CheckInSetup, Device, Figures, GateFigures,
+    Minute, NewDevice, NewScan, Offline, Recorded, Scan, ScanAnswer, ScanFilter, ScannedTicket,
+    Scanner, Scans, Shown, Snapshot, TicketMark, Undo,
 };
 pub use compiled_templates::CompiledTemplates;
 pub use completions::{Completion, Completions, Failure, GroupCommit};

@@ -40,7 +40,12 @@ impl Store {
             Err(refusal) => Ok(Verdict { event: Some(event), ..Verdict::refused(refusal) }),
             Ok(claims) => {
                 let ticket = self.ticket_by_serial(claims.event, claims.serial).await?;
-                let refusal = refusal(&claims, ticket.as_ref());
+                let mut refusal = refusal(&claims, ticket.as_ref());
+                if let (None, Some(ticket)) = (refusal, &ticket)
+                    && self.is_blocked(ticket.id).await?
+                {
+                    refusal = Some(Refusal::Blocked);
+                }
                 Ok(Verdict { event: Some(event), claims: Some(claims), ticket, refusal })
             }
         }

@@ -8,6 +8,7 @@
 //! | [`bundle`] | `/api/checkin/bundle`, read by `stampede verify --keys` too |
 //! | [`statistics`] | `/api/events/{id}/checkin` |
 
+pub mod blocks;
 pub mod bundle;
 pub mod devices;
 pub mod packed;

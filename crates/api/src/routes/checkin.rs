@@ -3,6 +3,7 @@
 //! A scan that was decided is answered with 200, whatever the decision is: `ok` says whether the guest may pass,
 //! `result` why not. A mistake of the client, such as an unknown list, is a problem with a `code`.
 
+pub(crate) mod blocks;
 pub(crate) mod devices;
 pub(crate) mod reports;
 pub(crate) mod setup;

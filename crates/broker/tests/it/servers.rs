@@ -7,7 +7,7 @@ mod sentinels;
 use std::path::Path;
 use std::time::Duration;
 
-use redis::{FromRedisValue, cmd};
+use redis::{FromRedisValue, RedisResult, cmd};
 use stampede_broker::{Broker, Config, ConnectionState, Error, TlsFiles};
 use stampede_testkit::{Redis, eventually};
 
@@ -18,14 +18,19 @@ use crate::stage::{SOON, config as consumer, connect, jobs, play};
 const FAILOVER: Duration = Duration::from_secs(30);
 
 async fn ask<T: FromRedisValue>(redis: &Redis, command: &str) -> T {
-    let client = redis::Client::open(redis.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    try_ask(redis, command).await.unwrap()
+}
+
+/// For a server that may end connections: a replica does when it is made the master.
+async fn try_ask<T: FromRedisValue>(redis: &Redis, command: &str) -> RedisResult<T> {
+    let client = redis::Client::open(redis.url())?;
+    let mut connection = client.get_multiplexed_async_connection().await?;
     let mut words = command.split(' ');
     let mut command = cmd(words.next().unwrap());
     for word in words {
         command.arg(word);
     }
-    command.query_async(&mut connection).await.unwrap()
+    command.query_async(&mut connection).await
 }
 
 async fn refusal(config: Config) -> Error {

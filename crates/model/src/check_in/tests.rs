@@ -14,6 +14,7 @@ fn ticket() -> Presented<'static> {
         generation: 2,
         shown_generation: Some(2),
         key_is_revoked: false,
+        is_blocked: false,
         batch: BATCH,
         seat: Some("A-12"),
     }
@@ -51,6 +52,7 @@ fn every_reason_has_its_row() {
     let newer = Presented { shown_generation: Some(3), ..ticket() };
     let by_id = Presented { shown_generation: None, ..ticket() };
     let revoked = Presented { key_is_revoked: true, ..ticket() };
+    let blocked = Presented { is_blocked: true, ..ticket() };
     let nowhere = Presented { seat: None, ..ticket() };
     for (row, (ticket, rules, state, occasion, result)) in [
         (Some(ticket()), &main, state(0, 0), entry(0), R::Ok),
@@ -61,6 +63,8 @@ fn every_reason_has_its_row() {
         (Some(old), &main, state(0, 0), entry(0), R::Superseded),
         (Some(newer), &main, state(0, 0), entry(0), R::Superseded),
         (Some(revoked), &main, state(0, 0), entry(0), R::RevokedKey),
+        (Some(blocked), &main, state(1, 0), entry(0), R::Blocked),
+        (Some(blocked), &main, state(1, 0), exit(), R::Ok),
         (Some(ticket()), &main, state(1, 0), entry(0), R::AlreadyRedeemed),
         (Some(ticket()), &main, state(1, 1), entry(0), R::AlreadyRedeemed),
         (Some(ticket()), &reentry, state(1, 0), entry(0), R::AlreadyRedeemed),

@@ -6,6 +6,8 @@
 mod mutations;
 mod symbol;
 mod token;
+mod tricks;
+mod vectors;
 
 use stampede_model::{EventId, KeyRing, PublicKey, Signer, Timestamp};
 
@@ -17,10 +19,14 @@ fn event() -> EventId {
 
 /// Key `number` of an event; each from a seed of its own.
 fn signer(event: EventId, number: u32) -> Signer {
+    Signer::new(event, number, &seed(event, number))
+}
+
+fn seed(event: EventId, number: u32) -> [u8; 32] {
     let mut seed = [0x5a; 32];
     seed[..16].copy_from_slice(&event.to_bytes());
     seed[16..20].copy_from_slice(&number.to_be_bytes());
-    Signer::new(event, number, &seed)
+    seed
 }
 
 /// The public half; those named in `revoked` are.

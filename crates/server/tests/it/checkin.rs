@@ -2,6 +2,7 @@
 //!
 //! No PDFs are made: the tokens are signed here, with the server's secret.
 
+mod blocks;
 mod bundle;
 mod crowd;
 mod devices;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  plan (seed) ──▶ product: kill -9, SIGSTOP, resets, silence, full/slow/failing disk, clock steps
-//!  accounts ─────▶ work: orders, edits, voids, deletions, jobs; each acknowledgement is written down
+//!  accounts ─────▶ work: orders, edits, voids, deletions, jobs, scans; each acknowledgement is written down
 //!  then: heal ──▶ settle ──▶ audit: lost, doubled, wrong ──▶ report
 //! ```
 //!
@@ -16,6 +16,7 @@ mod options;
 mod orders;
 mod plan;
 mod product;
+mod redeems;
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -18,6 +18,7 @@ mod engine_address;
 mod failing_template;
 mod faults;
 mod full_disk;
+mod guide;
 mod hostile_bodies;
 mod jwt;
 mod keys;

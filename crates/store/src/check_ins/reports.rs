@@ -42,6 +42,8 @@ pub struct Snapshot {
     pub gates: Vec<Gate>,
     /// Tickets that are not of the first generation, void or deleted; by number.
     pub tickets: Vec<TicketMark>,
+    /// Numbers of all blocked tickets, also if only changes were asked for.
+    pub blocked: Vec<u32>,
     /// Tickets that have been on a list; by list and number.
     pub admissions: Vec<AdmissionMark>,
     /// Number, order and seat of every ticket; only if a list is for some of them.

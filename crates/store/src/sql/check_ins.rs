@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `setup.rs` | lists and gates |
 //! | `devices.rs` | devices |
+//! | `blocks.rs` | blocked tickets |
 //! | `scans.rs` | recording, undoing and reading scans |
 //! | `group.rs` | what a group of scans reads |
 //! | `decisions.rs` | the decisions about them |
@@ -14,6 +15,7 @@
 //! Every change locks its event (shared) and then the event's counter until the commit. So two changes of one
 //! event never run at the same time, and what a transaction has read stays true until it writes.
 
+mod blocks;
 mod decisions;
 mod devices;
 mod group;

@@ -1,5 +1,5 @@
 // The tickets of an event, as the server packs them for phones without a network: keys, lists, gates, and which
-// tickets are void, reissued or used up. Names are not in it.
+// tickets are void, reissued, blocked or used up. Names are not in it.
 //
 // The first bundle is whole; later ones have only what changed since the number `seq` of the last. The checksum covers
 // all of it: a bundle that was cut off or altered on its way is refused, and a whole one is asked for.
@@ -19,6 +19,7 @@
  * @property {Gate[]} gates
  * @property {Uint8Array} voided
  * @property {Map<number, number>} generations only those that are not 1
+ * @property {Uint8Array} [blocked] absent in what earlier versions kept
  * @property {Map<string, Uint8Array>} members lists that are not for everybody
  * @property {Map<string, Uint8Array>} usedUp
  * @property {number} receivedAt by this phone's clock
@@ -60,6 +61,11 @@ export class Tickets {
   /** @param {number} serial */
   generation(serial) {
     return this.kept.generations.get(serial) ?? 1;
+  }
+
+  /** @param {number} serial */
+  isBlocked(serial) {
+    return this.kept.blocked !== undefined && has(this.kept.blocked, serial);
   }
 
   /** @param {string} list @param {number} serial */
@@ -123,6 +129,9 @@ export async function unpack(bundle, before) {
     serial += numbers[i];
     generations.set(serial, numbers[i + 1]);
   }
+  // All of them, in changes too: a block can be lifted.
+  const blocked = bitmap(capacity, undefined);
+  for (const serial of serials(bundle.blocked ?? '')) put(blocked, serial, true);
   const members = new Map();
   const usedUp = new Map();
   for (const { id, members: packed } of bundle.lists) {
@@ -142,6 +151,7 @@ export async function unpack(bundle, before) {
     gates: bundle.gates,
     voided,
     generations,
+    blocked,
     members,
     usedUp,
     receivedAt: Date.now(),
@@ -179,6 +189,7 @@ function canonical(bundle) {
   lines.push(`voided ${bundle.voided}`, `generations ${bundle.generations}`);
   for (const [list, packed] of Object.entries(bundle.admitted)) lines.push(`admitted ${list} ${packed}`);
   for (const [list, packed] of Object.entries(bundle.readmitted)) lines.push(`readmitted ${list} ${packed}`);
+  if (bundle.blocked) lines.push(`blocked ${bundle.blocked}`);
   return lines.join('\n') + '\n';
 }
 

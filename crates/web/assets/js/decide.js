@@ -44,6 +44,7 @@ export function decide({ token, signed, tickets, list, own, kind, now }) {
   if (tickets.isVoid(token.serial)) return say('void');
   if (key.revoked) return say('revoked_key');
   if (tickets.generation(token.serial) !== token.generation) return say('superseded');
+  if (tickets.isBlocked(token.serial)) return say('blocked');
   if (!tickets.isMember(list.id, token.serial)) return say('not_on_list');
   if (list.opensAt && now < Date.parse(list.opensAt)) return say('not_yet');
   if (list.closesAt && now >= Date.parse(list.closesAt)) return say('expired');

@@ -1,7 +1,7 @@
 //! The bundle: everything that a scanner needs to decide without a network.
 //!
 //! A bundle with `full: false` holds changes: void and admitted tickets are added to what the scanner has,
-//! readmitted ones are removed, generations are replaced; keys, lists, gates and members replace the former ones.
+//! readmitted ones are removed, generations are replaced; blocked tickets, keys, lists, gates and members replace the former ones.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -44,6 +44,9 @@ pub struct Bundle {
     pub voided: String,
     /// Serials of tickets whose generation is not 1, each with its generation.
     pub generations: String,
+    /// Serials of all tickets that the organiser has blocked, in changes too.
+    #[serde(default)]
+    pub blocked: String,
     /// By list: serials of tickets that have no entry left.
     pub admitted: BTreeMap<ListId, String>,
     /// By list: serials of tickets that have an entry again; only changes have them.
@@ -107,6 +110,10 @@ impl Bundle {
         for (list, serials) in &self.readmitted {
             let _ = writeln!(text, "readmitted {list} {serials}");
         }
+        // Bundles of earlier versions have no such line.
+        if !self.blocked.is_empty() {
+            let _ = writeln!(text, "blocked {}", self.blocked);
+        }
         text
     }
 
@@ -162,6 +169,7 @@ mod tests {
             capacity: 3,
             voided: "AQ==".into(),
             generations: String::new(),
+            blocked: String::new(),
             admitted: [(ListId::main_of(target), "Ag==".into())].into(),
             readmitted: BTreeMap::new(),
             checksum: String::new(),
@@ -186,12 +194,15 @@ mod tests {
                     "entries": 1, "reentry": false, "batches": null, "seats": null, "members": null,
                     "createdAt": "2027-01-15T08:00:00Z", "updatedAt": "2027-01-15T08:00:00Z",
                 }],
-                "gates": [], "device": null, "capacity": 3, "voided": "AQ==", "generations": "",
+                "gates": [], "device": null, "capacity": 3, "voided": "AQ==", "generations": "", "blocked": "",
                 "admitted": { target.to_string(): "Ag==" }, "readmitted": {},
                 "checksum": bundle.checksum,
             }),
         );
-        let cut = Bundle { voided: String::new(), ..bundle };
+        let cut = Bundle { voided: String::new(), ..bundle.clone() };
         assert!(!cut.is_whole());
+        let blocked = Bundle { blocked: "Aw==".into(), ..bundle };
+        assert!(!blocked.is_whole() && blocked.clone().sealed().is_whole());
+        assert!(blocked.canonical().ends_with("\nblocked Aw==\n"), "{}", blocked.canonical());
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use redis::cmd;
+use redis::{RedisResult, cmd};
 use stampede_broker::{Broker, Config};
 use stampede_testkit::{Redis, Sentinel, eventually, free_port};
 
 use super::certificates::Certificates;
-use super::{FAILOVER, ask, lock, refusal, work};
+use super::{FAILOVER, ask, lock, refusal, try_ask, work};
 use crate::stage::{SOON, config as consumer, connect, job, play, throughout};
 
 /// The first server dies in the middle of jobs, and the second goes on with them.
@@ -36,7 +36,8 @@ async fn fail_over(mut first: Redis, second: Redis, sentinel: &Sentinel, config:
     first.kill();
     before.completes();
     eventually(FAILOVER, || async {
-        let role: String = ask(&second, "INFO replication").await;
+        let role: RedisResult<String> = try_ask(&second, "INFO replication").await;
+        let role = role.map_err(|error| error.to_string())?;
         if role.contains("role:master") { Ok(()) } else { Err(role) }
     })
     .await;

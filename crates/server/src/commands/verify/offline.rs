@@ -23,6 +23,7 @@ struct Validity {
     read_at: Timestamp,
     void: BTreeSet<u32>,
     generations: BTreeMap<u32, u32>,
+    blocked: BTreeSet<u32>,
 }
 
 /// Reads files with keys or bundles.
@@ -55,10 +56,12 @@ fn of_bundle(bundle: &Bundle) -> Result<Known> {
     let void = unpack_serials(&bundle.voided).context("the void tickets are damaged")?;
     let generations =
         unpack_generations(&bundle.generations).context("the generations are damaged")?;
+    let blocked = unpack_serials(&bundle.blocked).context("the blocked tickets are damaged")?;
     let validity = Validity {
         read_at: bundle.server_time,
         void: void.into_iter().collect(),
         generations: generations.into_iter().collect(),
+        blocked: blocked.into_iter().collect(),
     };
     let ring = KeyRing::new(bundle.target, bundle.name.clone(), keys)?;
     Ok(Known { ring, validity: Some(validity) })
@@ -105,6 +108,8 @@ impl Known {
             Some(Refusal::Void)
         } else if claims.generation != generation {
             Some(Refusal::Superseded)
+        } else if validity.blocked.contains(&claims.serial) {
+            Some(Refusal::Blocked)
         } else {
             None
         }

@@ -149,3 +149,47 @@ async fn the_command_refuses_void_superseded_and_revoked_tickets_by_a_bundle() {
     let (well, _, error) = verify(&hall.tokens[0]);
     assert!(!well && error.contains("cut or altered"), "{error}");
 }
+
+/// Tickets of the event whose bundle is measured; `STAMPEDE_BUNDLE_TICKETS=100000` measures a large one.
+fn many() -> usize {
+    let given = std::env::var("STAMPEDE_BUNDLE_TICKETS").ok();
+    given.and_then(|number| number.parse().ok()).unwrap_or(1_000)
+}
+
+#[tokio::test]
+#[allow(clippy::print_stderr)]
+async fn the_bundle_of_a_large_event_is_small_enough_for_a_phone() {
+    let (hall, many) = (Hall::open(1).await, many());
+    let (device, _) = hall.device("Phone").await;
+    let order = json!({ "target": hall.event, "quantity": many - 1, "name": "Guest" });
+    hall.app.order(order).await;
+    let size = async || device.get("/api/checkin/bundle").await.bytes.len();
+    let before = size().await;
+    assert!(before < 2_000, "{before} bytes before the doors open");
+    let (mut inside, mut after) = (0, String::new());
+    while inside < many * 3 / 5 {
+        let path = format!("/api/tickets?target={}&limit=1000{after}", hall.event);
+        let page = hall.app.admin().get(&path).await.expect(200);
+        after = format!("&after={}", page["next"].as_str().unwrap_or_default());
+        let now = stampede_model::Timestamp::now();
+        let scans: Vec<Value> = page["tickets"].as_array().unwrap()[..]
+            .iter()
+            .take(many * 3 / 5 - inside)
+            .map(|ticket| {
+                json!({ "nonce": ticket["id"], "ticketId": ticket["id"], "at": now, "verdict": "ok" })
+            })
+            .collect();
+        inside += scans.len();
+        let upload = json!({ "deviceNow": now, "scans": scans });
+        device.post("/api/checkin/scans", &upload).await.expect(200);
+    }
+    let full = size().await;
+    let seq = bundle(&device, None).await.seq;
+    let changes = device.get(&format!("/api/checkin/bundle?since={seq}")).await.bytes.len();
+    eprintln!(
+        "{many} tickets: {before} bytes, {full} with {inside} guests inside, {changes} without changes"
+    );
+    // A byte and a third for each guest, because most numbers differ by less than 128.
+    assert!(full < before + inside * 3 / 2 + 1_000, "{full} bytes for {inside} guests");
+    assert!(changes < 2_000, "{changes} bytes");
+}

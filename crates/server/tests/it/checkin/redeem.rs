@@ -1,6 +1,7 @@
 //! Scans that the server decides: reasons, nonces, undo, lists, re-entry, foreign events.
 
 use serde_json::{Value, json};
+use stampede_testkit::{Faults, temp_dir};
 
 use super::{Hall, redeem, scan};
 use crate::access::client;
@@ -182,6 +183,50 @@ async fn a_scan_can_be_undone_by_its_device_and_by_the_organiser() {
     undo(&hall.ann(), json!({ "scan": back["scan"] })).await.expect(200);
     let statistics = hall.statistics().await;
     assert_eq!((&statistics["inside"], &statistics["entries"]), (&json!(0), &json!(0)));
+}
+
+#[tokio::test]
+async fn a_device_may_undo_for_fifteen_minutes_and_the_organiser_later() {
+    let folder = temp_dir();
+    let clock = Faults::of_disk(folder.path());
+    let hall = Hall::open_with(2, &clock.environment(), None).await;
+    let (device, _) = hall.device("Phone").await;
+    for (number, nonce) in ["a", "b"].iter().enumerate() {
+        assert_eq!(redeem(&device, &hall.tokens[number], nonce).await["result"], "ok");
+    }
+    let undo = async |minutes: i64, nonce: &str| {
+        clock.change(|wrong| wrong.clock_ms = minutes * 60_000);
+        device.post("/api/checkin/undo", &json!({ "nonce": nonce })).await
+    };
+    undo(14, "a").await.expect(200);
+    let late = undo(16, "b").await.expect(409);
+    assert_eq!(late["code"], "too_late", "{late}");
+    undo(16, "a").await.expect(200);
+    let second = hall.log().await[1]["id"].clone();
+    hall.ann().post("/api/checkin/undo", &json!({ "scan": second })).await.expect(200);
+    assert_eq!(hall.statistics().await["inside"], 0);
+}
+
+/// Whoever sets a phone's clock does not open the doors.
+#[tokio::test]
+async fn a_scan_is_decided_by_the_servers_clock_whatever_the_devices_says() {
+    let hall = Hall::open(1).await;
+    let (device, _) = hall.device("Phone").await;
+    let hour = std::time::Duration::from_secs(3_600);
+    let now = stampede_model::Timestamp::now();
+    let main = format!("/api/lists/{}", hall.event);
+    let scan_at = async |nonce: &str, at: stampede_model::Timestamp| {
+        let body = json!({ "token": hall.tokens[0], "nonce": nonce, "at": at });
+        text(&scan(&device, body).await["result"])
+    };
+    hall.ann().patch(&main, &json!({ "opensAt": now + hour })).await.expect(200);
+    assert_eq!(scan_at("a", now + 24 * hour).await, "not_yet");
+    let opened = json!({ "opensAt": now - hour, "closesAt": now + hour });
+    hall.ann().patch(&main, &opened).await.expect(200);
+    assert_eq!(scan_at("b", now - 24 * hour).await, "ok");
+    let scans = hall.log().await;
+    let logged: stampede_model::Timestamp = text(&scans[1]["at"]).parse().unwrap();
+    assert!(logged.duration_since(now).as_secs().abs() < 300, "{scans:?}");
 }
 
 #[tokio::test]

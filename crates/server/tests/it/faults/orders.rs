@@ -292,7 +292,8 @@ impl Account for Orders {
     }
 }
 
-fn ids(list: &Value) -> Vec<String> {
+/// The ids of tickets in an answer.
+pub(super) fn ids(list: &Value) -> Vec<String> {
     list.as_array()
         .into_iter()
         .flatten()

@@ -139,6 +139,7 @@ impl Group {
             shown_generation: claims.map(|claims| claims.generation),
             key_is_revoked: claims
                 .is_some_and(|claims| self.revoked_keys.contains(&(claims.event, claims.key))),
+            is_blocked: self.blocked.contains(&ticket.id),
             batch: ticket.batch_id,
             seat: ticket.holder.seat.as_deref(),
         });

@@ -47,6 +47,7 @@ pub(super) struct Group {
     pub(super) tickets: HashMap<TicketId, Ticket>,
     pub(super) by_serial: HashMap<(EventId, u32), TicketId>,
     pub(super) revoked_keys: HashSet<(EventId, u32)>,
+    pub(super) blocked: HashSet<TicketId>,
     pub(super) devices: HashMap<KeyId, DeviceInfo>,
     pub(super) nonces: HashMap<NonceKey, ScanId>,
     pub(super) scans: HashMap<ScanId, Scan>,
@@ -84,6 +85,7 @@ impl Group {
         group.read_places(sql, db, &events).await?;
         group.read_devices(sql, db, scans).await?;
         group.read_tickets(sql, db, scans).await?;
+        group.read_blocks(sql, db).await?;
         group.read_nonces(sql, db, scans).await?;
         group.read_states(sql, db).await?;
         group.read_previous(sql, db).await?;
@@ -197,6 +199,18 @@ impl Group {
             let ticket = ticket(&row)?;
             self.by_serial.insert((ticket.event_id, ticket.serial), ticket.id);
             self.tickets.insert(ticket.id, ticket);
+        }
+        Ok(())
+    }
+
+    async fn read_blocks(&mut self, sql: &Sql, db: &mut AnyConnection) -> sqlx::Result<()> {
+        let query = format!(
+            "SELECT ticket_id AS id FROM check_in_blocks WHERE ticket_id IN (SELECT value FROM {})",
+            sql.dialect.each_text("$1")
+        );
+        let tickets: Vec<TicketId> = self.tickets.keys().copied().collect();
+        for row in fetch(db, query, &to_json(&tickets)).await? {
+            self.blocked.insert(parsed(&row, "id")?);
         }
         Ok(())
     }

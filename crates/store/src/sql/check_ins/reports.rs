@@ -13,8 +13,8 @@ use super::rows::{flag, optional_number};
 use crate::sql::Sql;
 use crate::sql::rows::{number, optional_parsed, optional_time, parsed, time, value};
 use crate::{
-    AdmissionMark, CheckInReports, CheckInSetup, Figures, GateFigures, Minute, Result, Snapshot,
-    TicketKeys, TicketMark,
+    AdmissionMark, Blocks, CheckInReports, CheckInSetup, Figures, GateFigures, Minute, Result,
+    Snapshot, TicketKeys, TicketMark,
 };
 
 /// Milliseconds of a minute.
@@ -55,6 +55,7 @@ impl CheckInReports for Sql {
                 Some(since) => self.changed_tickets(event, since).await?,
                 None => self.special_tickets(event, last_serial).await?,
             },
+            blocked: self.blocks(event).await?.into_iter().map(|block| block.serial).collect(),
             admissions: self.admissions(event, since.unwrap_or_default()).await?,
             lists,
             seats,

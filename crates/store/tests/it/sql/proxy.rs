@@ -22,10 +22,12 @@ impl Proxy {
                 tokio::spawn(async move {
                     let mut server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
                     tokio::select! {
-                        _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
-                        // Both ends stay open, and neither hears of the other again.
-                        _ = frozen.changed() => pending().await,
+                        _ = tokio::io::copy_bidirectional(&mut client, &mut server) => return,
+                        _ = frozen.changed() => {}
                     }
+                    // Both ends stay open, and neither hears of the other again.
+                    drop(frozen);
+                    pending::<()>().await;
                 });
             }
         });
@@ -36,8 +38,10 @@ impl Proxy {
         self.port
     }
 
-    /// Freezes all connections there are; new ones work.
-    pub(crate) fn freeze(&self) {
+    /// Freezes all connections there are, and returns when nothing passes any more; new ones work.
+    pub(crate) async fn freeze(&self) {
         self.frozen.send(()).unwrap();
+        // Each connection holds a receiver until it is frozen.
+        self.frozen.closed().await;
     }
 }

@@ -65,7 +65,7 @@ async fn calls_that_get_no_answer_end_in_time_and_the_next_ones_work() {
     let read = tokio::spawn(async move { reader.event(EventId::generate()).await.map(drop) });
     let write = tokio::spawn(async move { writer.insert_event(&event("ann")).await });
     waiting(&direct, 2).await;
-    line.proxy.freeze();
+    line.proxy.freeze().await;
     lock.rollback().await.unwrap();
 
     let error = read.await.unwrap().unwrap_err();
@@ -87,7 +87,7 @@ async fn a_caller_who_hangs_up_does_not_leave_a_silent_connection_behind() {
     let call = timeout(READ / 2, line.store.events(None, None, 1));
     let (gave_up, ()) = tokio::join!(call, async {
         waiting(&direct, 1).await;
-        line.proxy.freeze();
+        line.proxy.freeze().await;
     });
     assert!(gave_up.is_err());
     lock.rollback().await.unwrap();
@@ -100,7 +100,7 @@ async fn idle_connections_that_went_silent_are_replaced_without_an_error() {
     let line = Line::with_limit(3, 3 * READ).await;
     let store = &line.store;
     tokio::try_join!(store.ping(), store.ping(), store.ping()).unwrap();
-    line.proxy.freeze();
+    line.proxy.freeze().await;
     for _ in 0..4 {
         assert_eq!(store.events(None, None, 1).await.unwrap(), []);
     }

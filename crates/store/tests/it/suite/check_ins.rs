@@ -1,5 +1,6 @@
 //! Check-in: scans, offline scans, lists, gates, devices, snapshots.
 
+mod blocks;
 mod ledger;
 mod offline;
 mod reports;

@@ -38,6 +38,7 @@ impl Model {
             generation: now.generation,
             shown_generation: Some(shown.generation),
             key_is_revoked: false,
+            is_blocked: false,
             batch: now.batch_id,
             seat: now.holder.seat.as_deref(),
         };
