@@ -1,5 +1,6 @@
 //! What the routes share.
 
+use stampede_audit::Audit;
 use stampede_broker::{Broker, JobList};
 use stampede_checkin::CheckIn;
 use stampede_cluster::{LatencyMeter, NodeHandle};
@@ -8,9 +9,13 @@ use stampede_model::Timestamp;
 use stampede_press::Press;
 use stampede_store::Store;
 use stampede_ticketing::Ticketing;
+use stampede_webhook::Webhooks;
 
-use crate::body::Budget;
+use crate::body::{Budget, Uploads};
+use crate::link_base::LinkBase;
+use crate::live::Live;
 use crate::orders_at_once::OrdersAtOnce;
+use crate::rate_limits::RateLimits;
 use crate::storage_check::StorageCheck;
 use crate::turns::Turns;
 
@@ -30,22 +35,34 @@ pub struct App {
     pub checkin: CheckIn,
     /// Who is asking.
     pub identity: Identity,
+    /// Webhooks.
+    pub webhooks: Webhooks,
+    /// The audit log.
+    pub audit: Audit,
     /// Records.
     pub store: Store,
     /// The last check of whether records and PDFs can be written.
     pub storage: StorageCheck,
     /// Redis.
     pub broker: Broker,
+    /// Live streams.
+    pub live: Live,
     /// The templates of events.
     pub press: Press,
     /// Turns of users who try out templates.
     pub turns: Turns,
     /// All jobs that workers run.
     pub jobs: JobList,
+    /// How often addresses and keys may ask.
+    pub rates: RateLimits,
     /// What a request may ask for at most.
     pub limits: Limits,
     /// Memory for the bodies of requests.
     pub bodies: Budget,
+    /// The beginning of links.
+    pub links: LinkBase,
+    /// Files that are uploaded.
+    pub uploads: Uploads,
     /// Large orders that are placed at the same time.
     pub orders: OrdersAtOnce,
     /// This node.

@@ -5,6 +5,7 @@
 //! | [`Anyone`], [`MaybeCaller`] | nothing: the route is open |
 //! | [`Caller`] | any valid key but a scanner's; the handler checks the record's owner (`must_read`) |
 //! | [`Writer`] | a key that may change things, not a viewer's; the handler checks the owner (`must_change`) |
+//! | [`Watcher`] | any valid key; the stream shows what the key may see (`live.rs`) |
 //! | [`Door`] | a key that may let guests in; the handler's room checks the event |
 //! | [`Overseer`] | a key that reads everything: an administrator's, or a viewer's of the user `*` |
 //! | [`Admin`] | an administrator's key |
@@ -13,19 +14,24 @@
 //! guard does not compile (`room.rs`). Keys that are limited to an event or to queues are checked here, too (`scope.rs`).
 
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
-use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::extract::FromRequestParts;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
+use serde::Serialize;
+use stampede_audit::Subject;
 use stampede_identity::Identity;
 use stampede_model::{Principal, Role};
 
 use crate::app::App;
+use crate::client_address::client_address;
 use crate::describe::Operation;
 use crate::problem::{Code, Problem};
+use crate::rate_limits::RateLimits;
 use crate::scope;
+use crate::trace::{Change, Trace, json};
 
 /// The right that a route demands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +42,8 @@ pub enum Right {
     Call,
     /// A key that may change things.
     Write,
+    /// Any valid key, a scanner's too; the handler shows what the key may see.
+    Watch,
     /// A key that may let guests in: an administrator's, an organiser's or a scanner's.
     Admit,
     /// A key that reads everything: an administrator's, or a viewer's of the user `*`.
@@ -73,6 +81,10 @@ impl Guard for Writer {
     const RIGHT: Right = Right::Write;
 }
 
+impl Guard for Watcher {
+    const RIGHT: Right = Right::Watch;
+}
+
 impl Guard for Door {
     const RIGHT: Right = Right::Admit;
 }
@@ -86,13 +98,13 @@ impl Guard for Admin {
 }
 
 /// Any request: the route is open.
-pub(crate) struct Anyone;
+pub(crate) struct Anyone(pub(crate) Trace);
 
 impl<S: Sync> FromRequestParts<S> for Anyone {
     type Rejection = Infallible;
 
-    async fn from_request_parts(_: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self)
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(trace(parts)))
     }
 }
 
@@ -103,7 +115,7 @@ impl<S: Sync> FromRequestParts<S> for MaybeCaller {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(parts.headers.clone(), peer(parts)))
+        Ok(Self(parts.headers.clone(), client_address(parts)))
     }
 }
 
@@ -111,7 +123,10 @@ impl<S: Sync> FromRequestParts<S> for MaybeCaller {
 pub(crate) struct Caller(pub(crate) Principal);
 
 /// A request with a key that may change things.
-pub(crate) struct Writer(pub(crate) Principal);
+pub(crate) struct Writer(pub(crate) Principal, Trace);
+
+/// A request with a valid key, whatever its role.
+pub(crate) struct Watcher(pub(crate) Principal);
 
 /// A request with a key that may let guests in at some event.
 pub(crate) struct Door(pub(crate) Principal);
@@ -120,7 +135,40 @@ pub(crate) struct Door(pub(crate) Principal);
 pub(crate) struct Overseer(pub(crate) Principal);
 
 /// A request with an administrator's key.
-pub(crate) struct Admin(pub(crate) Principal);
+pub(crate) struct Admin(pub(crate) Principal, Trace);
+
+/// The part of the audit log that the request will be.
+fn trace(parts: &Parts) -> Trace {
+    parts.extensions.get::<Trace>().cloned().unwrap_or_default()
+}
+
+/// Guards of routes that change something.
+macro_rules! changes_records {
+    ($($guard:ident),*) => { $(
+        impl $guard {
+            /// Notes in the audit log that a record is about to be changed, which is like this now.
+            pub(crate) async fn begin(
+                &self,
+                app: &App,
+                subject: Subject,
+                before: &impl Serialize,
+            ) -> Result<Change, Problem> {
+                self.1.begin(app, subject, json(before)).await
+            }
+
+            /// Notes in the audit log that something is about to be made or done.
+            pub(crate) async fn begin_new(
+                &self,
+                app: &App,
+                subject: Subject,
+            ) -> Result<Change, Problem> {
+                self.1.begin(app, subject, None).await
+            }
+        }
+    )* };
+}
+
+changes_records!(Writer, Admin);
 
 impl Caller {
     /// Refuses unless the caller may read records of `owner`.
@@ -130,6 +178,11 @@ impl Caller {
 }
 
 impl Writer {
+    /// The request's part of the audit log.
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.1
+    }
+
     /// Refuses unless the caller may read records of `owner`.
     pub(crate) fn must_read(&self, owner: &str) -> Result<(), Problem> {
         if self.0.may_read(owner) { Ok(()) } else { Err(Problem::not_yours()) }
@@ -143,20 +196,48 @@ impl Writer {
 
 /// The user of a request, which must have a valid key.
 async fn signed_in(parts: &mut Parts, app: &App) -> Result<Principal, Problem> {
-    let principal = principal(&app.identity, &parts.headers, peer(parts)).await?;
+    let from = client_address(parts);
+    let principal = principal(&app.identity, &app.rates, &parts.headers, from).await?;
     let principal = principal.ok_or_else(|| {
         unauthorized("an API key is needed: send it as \"Authorization: Bearer <key>\"")
     })?;
+    app.rates.count_key(parts, &principal).await?;
     // The memory of the request's body is counted for its user (`body.rs`).
     parts.extensions.insert(principal.clone());
+    // Also those who are refused next are in the audit log.
+    trace(parts).known(&principal);
     Ok(principal)
 }
 
+/// The user whom a guard let in, so that a second one need not ask again.
+#[derive(Clone)]
+struct LetIn(Right, Principal);
+
 /// The user of a request whose key has the right, and reaches what the request is about.
-async fn let_in(parts: &mut Parts, app: &App, right: Right) -> Result<Principal, Problem> {
+pub(crate) async fn let_in(
+    parts: &mut Parts,
+    app: &App,
+    right: Right,
+) -> Result<Principal, Problem> {
+    if let Some(LetIn(known, principal)) = parts.extensions.get::<LetIn>()
+        && *known == right
+    {
+        return Ok(principal.clone());
+    }
     let principal = signed_in(parts, app).await?;
     right.check(&principal)?;
     scope::check(parts, app, &principal).await?;
+    Ok(principal)
+}
+
+/// Lets a request in before its handler's guard does.
+pub(crate) async fn let_in_early(
+    parts: &mut Parts,
+    app: &App,
+    right: Right,
+) -> Result<Principal, Problem> {
+    let principal = let_in(parts, app, right).await?;
+    parts.extensions.insert(LetIn(right, principal.clone()));
     Ok(principal)
 }
 
@@ -178,7 +259,7 @@ impl Right {
     /// of guests.
     fn roles(self) -> &'static [Role] {
         match self {
-            Self::Nothing => &Role::ALL,
+            Self::Nothing | Self::Watch => &Role::ALL,
             Self::Call => &[Role::Viewer, Role::Organiser, Role::Admin],
             Self::Write => &[Role::Organiser, Role::Admin],
             Self::Admit => &[Role::Scanner, Role::Organiser, Role::Admin],
@@ -197,6 +278,15 @@ impl FromRequestParts<App> for Caller {
 }
 
 impl FromRequestParts<App> for Writer {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let principal = let_in(parts, app, Self::RIGHT).await?;
+        Ok(Self(principal, trace(parts)))
+    }
+}
+
+impl FromRequestParts<App> for Watcher {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
@@ -224,23 +314,37 @@ impl FromRequestParts<App> for Admin {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let_in(parts, app, Self::RIGHT).await.map(Self)
+        let principal = let_in(parts, app, Self::RIGHT).await?;
+        Ok(Self(principal, trace(parts)))
     }
 }
 
-/// The address that the connection of a request comes from: the client's, or that of a proxy before the server.
-fn peer(parts: &Parts) -> Option<IpAddr> {
-    parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(address)| address.ip())
-}
-
-/// The user of a request's key or token, if it has one; an invalid one is refused.
+/// The user of a request's key or token, if it has one; an invalid one is refused, and counted for its address.
 pub(crate) async fn principal(
     identity: &Identity,
+    rates: &RateLimits,
     headers: &HeaderMap,
     from: Option<IpAddr>,
 ) -> Result<Option<Principal>, Problem> {
     let Some(credential) = presented_key(headers)? else { return Ok(None) };
-    Ok(Some(identity.principal(credential, from).await??))
+    known(identity, rates, credential, from).await.map(Some)
+}
+
+/// The user of a key or token; an invalid one is refused, and counted for its address.
+pub(crate) async fn known(
+    identity: &Identity,
+    rates: &RateLimits,
+    credential: &str,
+    from: Option<IpAddr>,
+) -> Result<Principal, Problem> {
+    rates.refuse_guess(credential, from)?;
+    match identity.principal(credential, from).await? {
+        Ok(principal) => {
+            rates.note_proved(credential);
+            Ok(principal)
+        }
+        Err(reason) => Err(rates.count_failure(credential, from, reason).await),
+    }
 }
 
 fn unauthorized(detail: &str) -> Problem {
@@ -248,7 +352,7 @@ fn unauthorized(detail: &str) -> Problem {
 }
 
 /// `Authorization: Bearer <key>` or `X-API-Key: <key>`.
-fn presented_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+pub(crate) fn presented_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     if let Some(key) = headers.get("x-api-key") {
         return text_of(key).map(Some);
     }

@@ -11,6 +11,7 @@
 mod arrival;
 mod budget;
 mod unread;
+mod upload;
 
 use axum::body::HttpBody;
 use axum::extract::{FromRequest, Request};
@@ -21,8 +22,9 @@ use stampede_model::{KeyHash, Principal};
 
 pub use self::budget::Budget;
 pub(crate) use self::budget::{Claim, Refused};
-use self::unread::Unread;
-pub(crate) use self::unread::discard_unread;
+pub(crate) use self::unread::{Unread, discard_unread};
+pub use self::upload::Uploads;
+pub(crate) use self::upload::{TYPES as UPLOAD_TYPES, Upload};
 use crate::app::App;
 use crate::forms::{Form, ReadingLimits, canonical, parse};
 use crate::problem::{Code, Problem};
@@ -177,7 +179,8 @@ impl Problem {
     }
 }
 
-fn unread(parts: &Parts) -> Result<&Unread, Problem> {
+/// The body of a request, until somebody reads it.
+pub(crate) fn unread(parts: &Parts) -> Result<&Unread, Problem> {
     let found = parts.extensions.get::<Unread>();
     found.ok_or_else(|| Problem::internal(&"a route without the layer that keeps its body"))
 }
@@ -188,9 +191,15 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     if !is_json(headers) {
         return refused("the body must be JSON with \"Content-Type: application/json\"");
     }
+    check_coding(headers)
+}
+
+/// 415 if the body is compressed.
+fn check_coding(headers: &HeaderMap) -> Result<(), Problem> {
     match headers.get(CONTENT_ENCODING) {
         Some(coding) if !coding.as_bytes().eq_ignore_ascii_case(b"identity") => {
-            refused("the body must not be compressed: send it without Content-Encoding")
+            let detail = "the body must not be compressed: send it without Content-Encoding";
+            Err(Problem::new(Code::UnsupportedMediaType, detail))
         }
         _ => Ok(()),
     }

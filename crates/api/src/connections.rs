@@ -6,17 +6,21 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
+use axum::middleware;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::app::App;
+use crate::front::Front;
+use crate::live::CutOff;
+use crate::request_ids::identify;
 use crate::router::router;
 use crate::routes::health::{Vitals, health_router};
 
@@ -32,13 +36,21 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves the API and the pages for browsers on `listener` until `stop`, then lets running requests end.
-pub async fn run(listener: TcpListener, app: App, pages: Router, stop: CancellationToken) {
-    serve(listener, router(app).merge(pages), stop).await;
+pub async fn run(
+    listener: TcpListener,
+    front: Front,
+    app: App,
+    pages: Router,
+    stop: CancellationToken,
+) {
+    let rates = app.rates.clone();
+    serve(listener, front.around(router(app).merge(pages), rates), stop).await;
 }
 
 /// Serves `/health` and `/ready` on `listener` until `stop`, for a node without the API.
 pub async fn run_health(listener: TcpListener, vitals: Vitals, stop: CancellationToken) {
-    serve(listener, health_router(vitals), stop).await;
+    let routes = health_router(vitals).layer(middleware::from_fn(identify));
+    serve(listener, routes, stop).await;
 }
 
 async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
@@ -46,7 +58,7 @@ async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE).max_buf_size(MAX_BUFFER);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let graceful = GracefulShutdown::new();
+    let (connections, ending) = (TaskTracker::new(), CancellationToken::new());
     let cut_off = CancellationToken::new();
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { break };
@@ -65,27 +77,41 @@ async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
         // An answer is written in small pieces; waiting to fill a packet only delays it.
         let _ = stream.set_nodelay(true);
         let service = service.clone();
+        let cut_off = cut_off.child_token();
+        let of_streams = CutOff(cut_off.clone());
         let service = service_fn(move |mut request: http::Request<Incoming>| {
             request.extensions_mut().insert(ConnectInfo::<SocketAddr>(address));
+            request.extensions_mut().insert(of_streams.clone());
             service.call(request)
         });
         let connection = builder.serve_connection(TokioIo::new(stream), service);
-        let connection = graceful.watch(connection);
-        let cut_off = cut_off.clone();
-        tokio::spawn(async move {
-            tokio::select! {
-                ended = connection => {
-                    if let Err(error) = ended {
-                        tracing::debug!(%error, "a connection broke off");
+        let (connection, ending) = (connection.with_upgrades(), ending.clone());
+        connections.spawn(async move {
+            let mut connection = std::pin::pin!(connection);
+            let mut is_ending = false;
+            let ended = loop {
+                tokio::select! {
+                    // First: a stream that is cut off must not look as if it had ended in order.
+                    biased;
+                    () = cut_off.cancelled() => break Ok(()),
+                    ended = connection.as_mut() => break ended,
+                    () = ending.cancelled(), if !is_ending => {
+                        is_ending = true;
+                        // The request that runs is answered, and no other one is read.
+                        connection.as_mut().graceful_shutdown();
                     }
                 }
-                () = cut_off.cancelled() => {}
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection broke off");
             }
             drop(place);
         });
     }
     drop(listener);
-    if tokio::time::timeout(STOP_PATIENCE, graceful.shutdown()).await.is_err() {
+    ending.cancel();
+    connections.close();
+    if tokio::time::timeout(STOP_PATIENCE, connections.wait()).await.is_err() {
         tracing::info!("some connections did not end and are cut off");
         cut_off.cancel();
     }

@@ -7,6 +7,7 @@
 //! | `operation.rs` | one operation while it is being described |
 //! | `inputs.rs` | ids, queries, headers and bodies |
 //! | `answers.rs` | the types that handlers answer with |
+//! | `headers.rs` | headers that many answers have |
 //! | `document.rs` | the OpenAPI document of all rooms |
 //! | `example.rs` | an example of a schema |
 //! | `page.rs` | the document as a page for people |
@@ -17,6 +18,7 @@
 mod answers;
 mod document;
 mod example;
+mod headers;
 mod inputs;
 mod operation;
 mod page;
@@ -24,11 +26,11 @@ mod page;
 use axum::extract::State;
 
 pub(crate) use self::answers::{
-    Accepted, Answer, Created, Either, Kind, NoContent, ReadyOrNot, Sent, Tagged,
+    Accepted, Answer, Created, Either, Kind, Located, NoContent, ReadyOrNot, Sent,
 };
 pub(crate) use self::document::Document;
 pub use self::document::openapi;
-pub(crate) use self::operation::Operation;
+pub(crate) use self::operation::{Operation, Place};
 use crate::auth::{Guard, Right};
 
 /// A part of a handler's signature that reads something of the request.
@@ -42,6 +44,9 @@ pub(crate) trait Input {
 pub(crate) trait Describe<T> {
     /// The right that the guard demands.
     const RIGHT: Right;
+
+    /// Whether its answer tells of a change that is in the audit log.
+    const AUDITED: bool;
 
     /// Describes the operation.
     fn describe(operation: &mut Operation<'_>);
@@ -58,6 +63,7 @@ macro_rules! describe {
             $($input: Input,)*
         {
             const RIGHT: Right = G::RIGHT;
+            const AUDITED: bool = <Fut::Output as Answer>::AUDITED;
 
             fn describe(operation: &mut Operation<'_>) {
                 G::describe(operation);

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
+use stampede_broker::RequestId;
 use stampede_model::{Diagnostic, ErrorId, Role, Scope, TicketId};
 use stampede_wire::problem as wire;
 pub(crate) use stampede_wire::problem::{Code, FieldError};
@@ -29,7 +30,7 @@ impl Problem {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
             code,
-            detail: detail.into(),
+            detail: cut(detail.into()),
             error: None,
             fields: Vec::new(),
             more: Map::new(),
@@ -75,8 +76,7 @@ impl Problem {
 
     /// All mistakes at once; `place` says where, if not in the body.
     pub(crate) fn listing(code: Code, place: &str, fields: Vec<FieldError>) -> Self {
-        let detail: Vec<String> =
-            fields.iter().take(10).map(|f| format!("{} {}", f.field, f.message)).collect();
+        let detail: Vec<String> = fields.iter().take(10).map(told).collect();
         let mut detail = format!("{place}{}", detail.join("; "));
         if fields.len() > 10 {
             detail.push_str(&format!("; and {} more", fields.len() - 10));
@@ -115,14 +115,19 @@ impl Problem {
         self
     }
 
+    /// The code and the reason.
+    pub(crate) fn told(self) -> (Code, String) {
+        (self.code, self.detail)
+    }
+
     /// The reason alone.
     pub(crate) fn into_detail(self) -> String {
         self.detail
     }
 
-    /// Whether the key is missing or not valid.
-    pub(crate) fn is_unauthorized(&self) -> bool {
-        self.code.status() == 401
+    /// Whether the key is missing or not valid, or one of too many that are not.
+    pub(crate) fn is_about_the_key(&self) -> bool {
+        [401, 429].contains(&self.code.status())
     }
 
     /// Adds the seconds after which to try again.
@@ -153,6 +158,23 @@ impl Problem {
     }
 }
 
+/// One mistake in words.
+fn told(error: &FieldError) -> String {
+    let line = error.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+    let field = if error.field.is_empty() { String::new() } else { format!("{} ", error.field) };
+    format!("{line}{field}{}", error.message)
+}
+
+/// A detail is for people: what is longer repeats somebody's input.
+fn cut(mut detail: String) -> String {
+    const LONGEST: usize = 8 << 10;
+    if detail.len() > LONGEST {
+        detail.truncate(detail.floor_char_boundary(LONGEST));
+        detail.push('…');
+    }
+    detail
+}
+
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.code.status(), self.detail)
@@ -166,6 +188,7 @@ impl IntoResponse for Problem {
         let title = status.canonical_reason().unwrap_or("Error");
         let mut problem = wire::Problem::new(self.code, title, self.detail);
         (problem.errors, problem.more) = (self.fields, self.more);
+        problem.request_id = RequestId::current().map(|id| id.to_string());
         if let Some(error) = self.error {
             problem.error = error;
         }

@@ -191,7 +191,7 @@ impl Query {
         word.copied()
     }
 
-    /// Whether a parameter is given without a value.
+    /// Whether a parameter is given without a value. It has to be read, too.
     pub(crate) fn is_bare(&mut self, name: &'static str) -> bool {
         self.values.get(name).is_some_and(String::is_empty)
     }
@@ -211,7 +211,7 @@ impl Query {
     /// Notes a mistake.
     pub(crate) fn wrong(&mut self, name: &str, message: &str) {
         let field = unknown::shown(name);
-        self.errors.push(FieldError { field, message: message.to_owned() });
+        self.errors.push(FieldError::new(field, message));
     }
 
     fn finish<T>(mut self, read: T) -> Result<T, Problem> {

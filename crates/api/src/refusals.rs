@@ -7,6 +7,7 @@ use serde_json::json;
 use stampede_identity::{NotKnown, TokenRefusal};
 use stampede_model::TicketId;
 use stampede_ticketing::{Error, Warnings};
+use stampede_wire::ticketing::orders::TicketWarnings;
 
 use crate::problem::{Code, Problem};
 
@@ -49,6 +50,17 @@ impl From<stampede_identity::Error> for Problem {
     }
 }
 
+impl From<stampede_webhook::Error> for Problem {
+    fn from(error: stampede_webhook::Error) -> Self {
+        match error {
+            stampede_webhook::Error::Unavailable { what, cause } => {
+                Self::from(Error::Unavailable { what, cause })
+            }
+            stampede_webhook::Error::Internal(cause) => Self::internal(&cause),
+        }
+    }
+}
+
 /// The code of a token's refusal.
 fn code_of(refusal: &TokenRefusal) -> Code {
     match refusal {
@@ -61,6 +73,12 @@ fn code_of(refusal: &TokenRefusal) -> Code {
         TokenRefusal::Expired => Code::TokenExpired,
         TokenRefusal::NotYet => Code::TokenNotYet,
         TokenRefusal::Role(_) => Code::TokenRole,
+    }
+}
+
+impl From<stampede_audit::Error> for Problem {
+    fn from(error: stampede_audit::Error) -> Self {
+        Self::from(error.0)
     }
 }
 
@@ -88,8 +106,24 @@ impl From<stampede_press::Error> for Problem {
 impl Problem {
     /// 422: the request is strict, and some of its tickets have warnings.
     pub(crate) fn warnings(warnings: &Warnings) -> Self {
-        let listed = warnings.listed(&[]);
-        Self::new(Code::HasWarnings, warnings.refusal())
+        Self::listed_warnings(warnings.refusal(), &warnings.listed(&[]))
+    }
+
+    /// 422: the upload is strict, and there are warnings about it.
+    pub(crate) fn has_warnings(listed: TicketWarnings) -> Self {
+        let first = listed.warnings.first().map(|warning| {
+            let line = warning.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            format!("{line}{}", warning.message)
+        });
+        let detail = format!(
+            "nothing was ordered: there are warnings, and the upload is strict; {}",
+            first.unwrap_or_default()
+        );
+        Self::listed_warnings(detail, &listed)
+    }
+
+    fn listed_warnings(detail: String, listed: &TicketWarnings) -> Self {
+        Self::new(Code::HasWarnings, detail)
             .with("warnings", json!(listed.warnings))
             .with("ticketsWithWarnings", json!(listed.tickets_with_warnings))
     }

@@ -15,7 +15,9 @@ use http::Method;
 use crate::app::App;
 use crate::auth::Right;
 use crate::describe::{Describe, Document, Operation};
+use crate::idempotency::{Once, Repeats};
 use crate::problem::{Code, Problem};
+use crate::rate_limits::is_free;
 use crate::scope::{Reach, reach};
 
 /// A route: method, path and the right it demands.
@@ -33,6 +35,8 @@ pub struct Route {
     pub id: &'static str,
     /// What it does, in a few words.
     pub summary: &'static str,
+    /// Whether its handler's answer tells of a change that is in the audit log.
+    pub audited: bool,
 }
 
 /// Describes an operation, as its handler's type and its line in the list of routes say.
@@ -91,18 +95,27 @@ impl Room {
         T: 'static,
     {
         let Line { method, path, id, summary, refuses } = line;
+        let is_own = Document::takes_key(&H::describe);
+        let repeats = Repeats::of(&method, id, H::RIGHT, is_own);
         let describer: Describer = Box::new(move |operation| {
             H::describe(operation);
+            operation.repeats(repeats);
             operation.demands(H::RIGHT);
             operation.may_refuse(refuses);
+            if !is_free(path) {
+                operation.may_refuse(&[Code::RateLimited]);
+            }
         });
-        let mut service = on(filter, handler);
+        let mut service = match repeats {
+            Repeats::AnsweredAgain => on(filter, Once { handler, operation: id, right: H::RIGHT }),
+            Repeats::RunAgain | Repeats::OfHandler => on(filter, handler),
+        };
         if cfg!(debug_assertions) {
             service = checked(service, id, Document::statuses(&describer));
         }
         self.router = self.router.route(path, service);
-        let (right, reach) = (H::RIGHT, reach(&method, path));
-        self.routes.push((Route { method, path, right, reach, id, summary }, describer));
+        let (right, reach, audited) = (H::RIGHT, reach(&method, path), H::AUDITED);
+        self.routes.push((Route { method, path, right, reach, id, summary, audited }, describer));
         self
     }
 

@@ -4,24 +4,25 @@
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::trace::{DefaultOnFailure, DefaultOnResponse, TraceLayer};
-use tracing::Level;
 
 use crate::app::App;
-use crate::body::discard_unread;
 use crate::problem::{Code, Problem};
 use crate::room::{Room, Route, room};
 use crate::routes::checkin::{self as door, blocks, devices, reports, setup};
+use crate::routes::live as live_routes;
 use crate::routes::queues::{dead_letters, jobs, operate, schedules};
 use crate::routes::templates::previews;
+use crate::routes::webhooks::deliveries;
 use crate::routes::{
-    api_keys, batch_files, batches, description, events, health, limits, nodes, orders, pdf,
-    queues, suspects, templates, ticket_keys, tickets, verify,
+    api_keys, audit, batch_files, batches, codes, description, events, health, limits, links,
+    nodes, orders, pdf, queues, suspects, templates, ticket_keys, tickets, uploads, verify,
+    webhooks,
 };
+use crate::trace;
 
 /// Events, orders, tickets, batches, verification.
 fn ticketing() -> Room {
@@ -30,7 +31,7 @@ fn ticketing() -> Room {
         GET "/api/events" events::list => listEvents "Lists events";
         GET "/api/events/{id}" events::read => getEvent "Shows an event";
         PATCH "/api/events/{id}" events::update => updateEvent "Changes fields of an event" ! Busy, InvalidTemplate;
-        DELETE "/api/events/{id}" events::delete => deleteEvent "Deletes an event" ! InUse;
+        DELETE "/api/events/{id}" events::delete => deleteEvent "Deletes an event" ! InUse, Busy;
         GET "/api/events/{id}/keys" ticket_keys::list => listTicketKeys "Lists the public keys that prove an event's tickets";
         POST "/api/events/{id}/keys" ticket_keys::rotate => rotateTicketKey "Makes a new key, which signs from now on" ! TooMany;
         DELETE "/api/events/{id}/keys/{kid}" ticket_keys::revoke => revokeTicketKey "Revokes a key: its tickets are refused";
@@ -38,12 +39,23 @@ fn ticketing() -> Room {
         GET "/api/tickets" tickets::list => listTickets "Lists tickets";
         GET "/api/tickets/{id}" tickets::read => getTicket "Shows a ticket";
         PATCH "/api/tickets/{id}" tickets::update => updateTicket "Changes a ticket, or voids it" ! Busy, Void, HasWarnings, InvalidTemplate;
-        DELETE "/api/tickets/{id}" tickets::delete => deleteTicket "Deletes a ticket with its PDF";
+        DELETE "/api/tickets/{id}" tickets::delete => deleteTicket "Deletes a ticket with its PDF" ! Busy;
         GET "/api/tickets/{id}/pdf" pdf::download => downloadTicket "Downloads the PDF of a ticket" ! NotReady, Failed, Gone, Invalid, InvalidTemplate;
+        GET "/api/tickets/{id}/qr.svg" codes::svg => getTicketCodeSvg "Shows the QR code of a ticket as SVG" ! Gone, Invalid;
+        GET "/api/tickets/{id}/qr.png" codes::png => getTicketCodePng "Shows the QR code of a ticket as PNG" ! Gone, Invalid;
+        POST "/api/tickets/{id}/links" links::of_ticket => linkTicket "Makes a link to a ticket for people without a key";
         POST "/api/tickets/{id}/reissue" tickets::reissue => reissueTicket "Issues a ticket anew: older paper is refused" ! Void;
+        POST "/api/events/{id}/batches" uploads::create => uploadGuests "Orders a ticket for each guest of a file" ! HasWarnings, InvalidTemplate;
+        GET "/api/events/{id}/batches" batches::list_of_event => listEventBatches "Lists the orders for an event";
+        GET "/api/batches" batches::list => listBatches "Lists orders";
         GET "/api/batches/{id}" batches::read => getBatch "Shows the progress of an order";
         GET "/api/batches/{id}/pdf" batch_files::pdf => downloadBatchPdf "Downloads all tickets of an order as one PDF" ! NotReady, Overloaded, Invalid, InvalidTemplate;
         GET "/api/batches/{id}/zip" batch_files::zip => downloadBatchZip "Downloads all tickets of an order as a ZIP" ! NotReady, Overloaded, Invalid, InvalidTemplate;
+        GET "/api/batches/{id}/tickets.csv" batch_files::table => downloadBatchTable "Downloads the tickets of an order as CSV" ! Overloaded;
+        POST "/api/batches/{id}/links" links::of_batch => linkBatch "Makes a link to all tickets of an order for people without a key";
+        GET "/api/links/{token}" links::open => openLink "Downloads the file of a link" ! NotReady, Failed, Gone, LinkExpired, Invalid, InvalidTemplate, Overloaded;
+        POST "/api/batches/{id}/retry" batches::retry => retryBatch "Tries the failed tickets of an order again";
+        POST "/api/batches/{id}/cancel" batches::cancel => cancelBatch "Makes the tickets of an order void that are not made yet";
         POST "/api/verify" verify::verify => verifyToken "Tells whether a ticket's token is genuine and admits" ! Forbidden;
     })
 }
@@ -59,33 +71,56 @@ fn checkin() -> Room {
         POST "/api/checkin/enrol" devices::enrol => enrolDevice "Turns an enrolment code into a key for a device" ! WrongCode, TooManyWrongCodes;
         GET "/api/events/{id}/lists" setup::lists => listLists "Lists the check-in lists of an event";
         POST "/api/events/{id}/lists" setup::create_list => createList "Creates a check-in list" ! Busy;
+        GET "/api/lists/{id}" setup::read_one_list => getList "Shows a check-in list";
         PATCH "/api/lists/{id}" setup::update_list => updateList "Changes a check-in list" ! Busy;
-        DELETE "/api/lists/{id}" setup::delete_list => deleteList "Deletes a check-in list" ! BuiltIn;
+        DELETE "/api/lists/{id}" setup::delete_list => deleteList "Deletes a check-in list" ! BuiltIn, Busy;
         GET "/api/events/{id}/gates" setup::gates => listGates "Lists the gates of an event";
         POST "/api/events/{id}/gates" setup::create_gate => createGate "Creates a gate";
-        PATCH "/api/gates/{id}" setup::update_gate => updateGate "Renames a gate";
-        DELETE "/api/gates/{id}" setup::delete_gate => deleteGate "Deletes a gate";
+        GET "/api/gates/{id}" setup::read_one_gate => getGate "Shows a gate";
+        PATCH "/api/gates/{id}" setup::update_gate => updateGate "Renames a gate" ! Busy;
+        DELETE "/api/gates/{id}" setup::delete_gate => deleteGate "Deletes a gate" ! Busy;
         GET "/api/events/{id}/devices" devices::list => listDevices "Lists the scanning devices of an event";
         POST "/api/events/{id}/devices" devices::create => createDevice "Makes a scanning device with a key of its own";
-        DELETE "/api/devices/{id}" devices::revoke => revokeDevice "Revokes the key of a device";
+        GET "/api/devices/{id}" devices::read => getDevice "Shows a scanning device";
+        DELETE "/api/devices/{id}" devices::revoke => revokeDevice "Revokes the key of a device" ! Busy;
         GET "/api/events/{id}/blocks" blocks::list => listBlocks "Lists the blocked tickets of an event";
-        PUT "/api/tickets/{id}/block" blocks::block => blockTicket "Refuses a ticket at every door until the block is lifted";
-        DELETE "/api/tickets/{id}/block" blocks::unblock => unblockTicket "Lifts the block of a ticket";
+        GET "/api/tickets/{id}/block" blocks::read => getBlock "Shows the block of a ticket";
+        PUT "/api/tickets/{id}/block" blocks::block => blockTicket "Refuses a ticket at every door until the block is lifted" ! Busy;
+        DELETE "/api/tickets/{id}/block" blocks::unblock => unblockTicket "Lifts the block of a ticket" ! Busy;
         GET "/api/events/{id}/scans" reports::scans => listScans "Lists the scans of an event";
         GET "/api/events/{id}/conflicts" reports::conflicts => listConflicts "Lists tickets that were let in twice";
         GET "/api/events/{id}/checkin" reports::statistics => getCheckInStatistics "Counts guests, entries and refusals";
     })
 }
 
-/// API keys.
+/// API keys, the audit log.
 fn identity() -> Room {
     room!("Access" {
         POST "/api/keys" api_keys::create => createKey "Makes an API key, whose secret is shown once" ! NameTaken;
         GET "/api/keys" api_keys::list => listKeys "Lists API keys";
         GET "/api/keys/{id}" api_keys::read => getKey "Shows an API key, without its secret";
-        PATCH "/api/keys/{id}" api_keys::update => updateKey "Changes the name or the end of an API key" ! NameTaken, PresetKey, Conflict;
+        PATCH "/api/keys/{id}" api_keys::update => updateKey "Changes the name or the end of an API key" ! NameTaken, PresetKey, Conflict, Busy;
         POST "/api/keys/{id}/rotate" api_keys::rotate => rotateKey "Gives an API key another secret, which is shown once" ! PresetKey, Conflict, TooMany;
-        DELETE "/api/keys/{id}" api_keys::revoke => revokeKey "Revokes an API key" ! PresetKey;
+        DELETE "/api/keys/{id}" api_keys::revoke => revokeKey "Revokes an API key" ! PresetKey, Busy;
+        GET "/api/audit" audit::list => listAudit "Lists changes: who, what, when, from where, before and after";
+        GET "/api/audit/{id}" audit::read => getAudit "Shows an entry of the audit log";
+    })
+}
+
+/// Webhooks and their deliveries.
+fn webhook() -> Room {
+    room!("Webhooks" {
+        POST "/api/webhooks" webhooks::create => createWebhook "Makes a webhook, whose secret is shown once" ! TooMany;
+        GET "/api/webhooks" webhooks::list => listWebhooks "Lists webhooks";
+        GET "/api/webhooks/{id}" webhooks::read => getWebhook "Shows a webhook, without its secret";
+        PATCH "/api/webhooks/{id}" webhooks::update => updateWebhook "Changes a webhook, disables it or makes it active" ! Busy, Conflict;
+        DELETE "/api/webhooks/{id}" webhooks::delete => deleteWebhook "Deletes a webhook";
+        POST "/api/webhooks/{id}/rotate" webhooks::rotate => rotateWebhook "Gives a webhook another secret, which is shown once";
+        POST "/api/webhooks/{id}/test" webhooks::test => testWebhook "Sends a test message" ! Conflict;
+        POST "/api/webhooks/{id}/redeliver" deliveries::redeliver_all => redeliverAll "Sends everything once more that failed since a time" ! Conflict;
+        GET "/api/webhooks/{id}/deliveries" deliveries::list => listDeliveries "Lists what was sent to a webhook";
+        GET "/api/webhooks/{id}/deliveries/{delivery}" deliveries::read => getDelivery "Shows a message with every attempt and answer";
+        POST "/api/webhooks/{id}/deliveries/{delivery}/redeliver" deliveries::redeliver => redeliver "Sends a message once more" ! Conflict;
     })
 }
 
@@ -98,7 +133,7 @@ fn template() -> Room {
         POST "/api/templates/preview" previews::preview_files => previewFiles "Prints a sample ticket with files that are not kept" ! NotFound, InvalidTemplate;
         GET "/api/templates/{id}" templates::read => getTemplate "Shows a template or design with its files";
         PUT "/api/templates/{id}" templates::update => updateTemplate "Adds a revision to a template" ! ReadOnly, TooMany, Busy, InvalidTemplate;
-        DELETE "/api/templates/{id}" templates::delete => deleteTemplate "Deletes a template" ! ReadOnly, InUse;
+        DELETE "/api/templates/{id}" templates::delete => deleteTemplate "Deletes a template" ! ReadOnly, InUse, Busy;
         POST "/api/templates/{id}/preview" previews::preview_template => previewTemplate "Prints a sample ticket with a template or design" ! InvalidTemplate;
         GET "/api/templates/{id}/revisions" templates::revisions => listRevisions "Lists the revisions of a template";
         GET "/api/templates/{id}/revisions/{number}" templates::revision => getRevision "Shows a revision with its files";
@@ -130,15 +165,26 @@ fn queue() -> Room {
         POST "/api/queues/{name}/dead-letters/purge" dead_letters::purge => purgeDeadLetters "Throws dead letters away";
         POST "/api/queues/{name}/dead-letters/{action}" dead_letters::unknown => unknownLetterAction "Refuses an action that dead letters do not have";
         GET "/api/queues/{name}/schedules" schedules::list => listSchedules "Lists schedules of a queue";
-        PUT "/api/queues/{name}/schedules/{id}" schedules::set => setSchedule "Sets a schedule";
-        DELETE "/api/queues/{name}/schedules/{id}" schedules::remove => removeSchedule "Ends a schedule";
+        GET "/api/queues/{name}/schedules/{id}" schedules::read => getSchedule "Shows a schedule";
+        PUT "/api/queues/{name}/schedules/{id}" schedules::set => setSchedule "Sets a schedule" ! Busy;
+        DELETE "/api/queues/{name}/schedules/{id}" schedules::remove => removeSchedule "Ends a schedule" ! Busy;
         GET "/api/limits" limits::list => listLimits "Lists rate limits";
-        PUT "/api/limits/{name}" limits::set => setLimit "Sets a rate limit for all workers";
-        DELETE "/api/limits/{name}" limits::remove => removeLimit "Removes a rate limit";
+        GET "/api/limits/{name}" limits::read => getLimit "Shows a rate limit";
+        PUT "/api/limits/{name}" limits::set => setLimit "Sets a rate limit for all workers" ! Busy;
+        DELETE "/api/limits/{name}" limits::remove => removeLimit "Removes a rate limit" ! Busy;
         GET "/api/breakers" limits::breakers => listBreakers "Lists circuit breakers that are not closed";
         DELETE "/api/breakers/{name}" limits::close_breaker => closeBreaker "Closes a circuit breaker";
         GET "/api/suspects" suspects::list => listSuspects "Lists templates that brought their processes down";
         DELETE "/api/suspects/{name}" suspects::lift => liftSuspect "Lifts a suspicion";
+    })
+}
+
+/// What happens, as it happens.
+fn live() -> Room {
+    room!("Live" {
+        GET "/api/events/stream" live_routes::stream => streamEvents "Streams what happens, as server-sent events";
+        GET "/api/batches/{id}/events" live_routes::batch => streamBatch "Streams the state of an order and what happens to it, as server-sent events";
+        GET "/ws" live_routes::web_socket => openWebSocket "Opens a WebSocket with the same events";
     })
 }
 
@@ -163,8 +209,18 @@ fn vitals() -> Room {
 }
 
 /// All rooms.
-pub(crate) fn rooms() -> [Room; 7] {
-    [ticketing(), checkin(), template(), identity(), queue(), cluster(), vitals()]
+pub(crate) fn rooms() -> [Room; 9] {
+    [
+        ticketing(),
+        checkin(),
+        template(),
+        identity(),
+        webhook(),
+        queue(),
+        live(),
+        cluster(),
+        vitals(),
+    ]
 }
 
 /// The list of all routes, each with the right it demands.
@@ -175,12 +231,25 @@ pub fn routes() -> Vec<Route> {
 /// No request may take longer; the slowest, an order of 100,000 tickets, takes a few seconds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// No upload may take longer: a large file arrives at the pace of its client, which has a limit of its own (`body/upload.rs`).
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// The time that a request may take.
+fn time_limit(request: &Request) -> Duration {
+    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    match (request.method().as_str(), path) {
+        ("POST", Some("/api/events/{id}/batches")) => UPLOAD_TIMEOUT,
+        _ => REQUEST_TIMEOUT,
+    }
+}
+
 /// Refuses a request that takes too long.
 async fn limit_time(request: Request, next: Next) -> Response {
-    match tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await {
+    let limit = time_limit(&request);
+    match tokio::time::timeout(limit, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
-            let detail = format!("the request took longer than {REQUEST_TIMEOUT:?} and was ended");
+            let detail = format!("the request took longer than {limit:?} and was ended");
             Problem::new(Code::TooSlow, detail).into_response()
         }
     }
@@ -191,7 +260,8 @@ async fn limit_time(request: Request, next: Next) -> Response {
 async fn note_time(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let counts = path.starts_with("/api/")
-        && !["/api/templates", "/api/batches"].iter().any(|slow| path.starts_with(slow));
+        && !["/api/templates", "/api/batches"].iter().any(|slow| path.starts_with(slow))
+        && time_limit(&request) == REQUEST_TIMEOUT;
     let started = Instant::now();
     let response = next.run(request).await;
     if counts {
@@ -201,7 +271,7 @@ async fn note_time(State(app): State<App>, request: Request, next: Next) -> Resp
 }
 
 /// Turns a panic of a handler into a 500.
-fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
+pub(crate) fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
     let cause = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
@@ -210,8 +280,8 @@ fn panicked(panic: Box<dyn std::any::Any + Send>) -> Response {
     Problem::internal(&format!("panicked: {cause}")).into_response()
 }
 
-/// The API as a service.
-pub fn router(app: App) -> Router {
+/// The API as a service, without what all requests pass (`front.rs`).
+pub(crate) fn router(app: App) -> Router {
     rooms()
         .into_iter()
         .fold(Router::new(), |all, room| all.merge(room.into_router()))
@@ -219,16 +289,10 @@ pub fn router(app: App) -> Router {
         .method_not_allowed_fallback(async || {
             Problem::new(Code::MethodNotAllowed, "this route does not know that method")
         })
+        .layer(middleware::from_fn_with_state(app.clone(), trace::follow))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(middleware::from_fn(limit_time))
         .layer(middleware::from_fn_with_state(app.clone(), note_time))
-        .layer(middleware::from_fn(discard_unread))
-        // The handler has logged a failure already.
-        .layer(
-            TraceLayer::new_for_http()
-                .on_response(DefaultOnResponse::new().level(Level::DEBUG))
-                .on_failure(DefaultOnFailure::new().level(Level::DEBUG)),
-        )
         .with_state(app)
 }
 
@@ -238,15 +302,16 @@ mod tests {
     use crate::auth::Right;
 
     #[test]
-    fn only_health_enrolment_and_the_description_are_open_and_operators_rooms_need_administrators()
-    {
+    fn only_health_links_enrolment_and_the_description_are_open_and_operators_rooms_need_administrators()
+     {
         for route in routes() {
             let operators = ["/api/queues", "/api/limits", "/api/breakers", "/api/nodes"]
                 .into_iter()
-                .chain(["/api/cluster", "/api/scaling", "/api/suspects"])
+                .chain(["/api/cluster", "/api/scaling", "/api/suspects", "/api/audit"])
                 .any(|room| route.path.starts_with(room));
             match route.path {
-                "/health" | "/ready" | "/api/openapi.json" | "/api/docs" | "/api/checkin/enrol" => {
+                "/health" | "/ready" | "/api/openapi.json" | "/api/docs" | "/api/checkin/enrol"
+                | "/api/links/{token}" | "/ws" => {
                     assert_eq!(route.right, Right::Nothing, "{route:?}")
                 }
                 _ if operators && route.method == "GET" => {
@@ -254,7 +319,7 @@ mod tests {
                 }
                 _ if operators => assert_eq!(route.right, Right::Administer, "{route:?}"),
                 _ => {
-                    let rights = [Right::Call, Right::Write, Right::Admit];
+                    let rights = [Right::Call, Right::Write, Right::Watch, Right::Admit];
                     assert!(rights.contains(&route.right), "{route:?}");
                 }
             }

@@ -1,13 +1,17 @@
 //! The handlers; `router.rs` has the list of routes.
 
 pub(crate) mod api_keys;
+pub(crate) mod audit;
 pub(crate) mod batch_files;
 pub(crate) mod batches;
 pub(crate) mod checkin;
+pub(crate) mod codes;
 pub(crate) mod description;
 pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod limits;
+pub(crate) mod links;
+pub(crate) mod live;
 pub(crate) mod nodes;
 pub(crate) mod orders;
 pub(crate) mod pdf;
@@ -16,7 +20,9 @@ pub(crate) mod suspects;
 pub(crate) mod templates;
 pub(crate) mod ticket_keys;
 pub(crate) mod tickets;
+pub(crate) mod uploads;
 pub(crate) mod verify;
+pub(crate) mod webhooks;
 
 use crate::problem::{Code, Problem};
 use crate::query::{FromQuery, Query};
@@ -53,18 +59,34 @@ fn invalid_param(name: &str) -> Problem {
 }
 
 impl Paging {
-    fn limit(&self) -> u32 {
+    pub(crate) fn limit(&self) -> u32 {
         self.limit.unwrap_or(PAGE).min(LARGEST_PAGE)
     }
 
+    /// The parameters by themselves.
+    #[cfg(test)]
+    pub(crate) fn of(limit: Option<u32>, after: Option<&str>) -> Self {
+        Self { limit, after: after.map(str::to_owned) }
+    }
+
+    /// The limit that the request names.
+    pub(crate) fn chosen_limit(&self) -> Option<usize> {
+        self.limit.map(|limit| limit.min(LARGEST_PAGE) as usize)
+    }
+
+    /// The cursor that the request names.
+    pub(crate) fn chosen_after(&self) -> Option<&str> {
+        self.after.as_deref()
+    }
+
     /// The id after which the page begins.
-    fn after<T: std::str::FromStr>(&self) -> Result<Option<T>, Problem> {
+    pub(crate) fn after<T: std::str::FromStr>(&self) -> Result<Option<T>, Problem> {
         let parse = |text: &String| text.parse().map_err(|_| invalid_param("after"));
         self.after.as_ref().map(parse).transpose()
     }
 
     /// The `after` of the next page; `None` on the last.
-    fn next<T, I>(&self, page: &[T], id: impl Fn(&T) -> I) -> Option<I> {
+    pub(crate) fn next<T, I>(&self, page: &[T], id: impl Fn(&T) -> I) -> Option<I> {
         let full = page.len() as u32 == self.limit();
         page.last().filter(|_| full).map(id)
     }

@@ -26,6 +26,8 @@ pub enum Reach {
     Queue,
     /// The handler compares the queue, or lists only the queues of the scope.
     Queues,
+    /// Live streams: the handler shows only what is within the scope.
+    Feed,
     /// API keys: the handler's room compares the scope of the key that the request is about.
     Keys,
 }
@@ -45,6 +47,8 @@ pub enum Record {
     Gate,
     /// A scanning device.
     Device,
+    /// A webhook.
+    Webhook,
 }
 
 impl Record {
@@ -57,6 +61,7 @@ impl Record {
             Self::List => "List",
             Self::Gate => "Gate",
             Self::Device => "Device",
+            Self::Webhook => "Webhook",
         }
     }
 }
@@ -64,7 +69,8 @@ impl Record {
 /// How limited keys reach a route; `None`: they do not.
 pub(crate) fn reach(method: &Method, path: &str) -> Option<Reach> {
     Some(match (method.as_str(), path) {
-        ("GET", "/api/events" | "/api/tickets") => Reach::OfHandler,
+        ("GET", "/api/events" | "/api/tickets" | "/api/batches") => Reach::OfHandler,
+        (_, "/api/webhooks") => Reach::OfHandler,
         ("POST", "/api/tickets" | "/api/verify") => Reach::OfHandler,
         (
             _,
@@ -79,22 +85,33 @@ pub(crate) fn reach(method: &Method, path: &str) -> Option<Reach> {
             "/api/events/{id}"
             | "/api/events/{id}/keys"
             | "/api/events/{id}/keys/{kid}"
+            | "/api/events/{id}/batches"
             | "/api/events/{id}/lists"
             | "/api/events/{id}/gates"
             | "/api/events/{id}/devices"
+            | "/api/events/{id}/blocks"
             | "/api/events/{id}/scans"
             | "/api/events/{id}/conflicts"
             | "/api/events/{id}/checkin",
         ) => Reach::Of(Record::Event),
-        (_, "/api/tickets/{id}" | "/api/tickets/{id}/pdf" | "/api/tickets/{id}/reissue") => {
-            Reach::Of(Record::Ticket)
-        }
-        (_, "/api/batches/{id}" | "/api/batches/{id}/pdf" | "/api/batches/{id}/zip") => {
-            Reach::Of(Record::Batch)
-        }
+        (
+            _,
+            "/api/tickets/{id}"
+            | "/api/tickets/{id}/pdf"
+            | "/api/tickets/{id}/qr.svg"
+            | "/api/tickets/{id}/qr.png"
+            | "/api/tickets/{id}/links"
+            | "/api/tickets/{id}/reissue"
+            | "/api/tickets/{id}/block",
+        ) => Reach::Of(Record::Ticket),
+        // Every route below a batch's id is about that batch.
+        (_, path) if path.starts_with("/api/batches/{id}") => Reach::Of(Record::Batch),
+        ("GET", "/api/events/stream") => Reach::Feed,
         (_, "/api/lists/{id}") => Reach::Of(Record::List),
         (_, "/api/gates/{id}") => Reach::Of(Record::Gate),
         (_, "/api/devices/{id}") => Reach::Of(Record::Device),
+        // Every route below a webhook's id is about that webhook.
+        (_, path) if path.starts_with("/api/webhooks/{id}") => Reach::Of(Record::Webhook),
         (_, "/api/keys" | "/api/keys/{id}" | "/api/keys/{id}/rotate") => Reach::Keys,
         ("GET", "/api/queues/status") | ("POST", "/api/queues/clean") => Reach::Queues,
         // Every route below a queue's name is about that queue.
@@ -117,7 +134,7 @@ pub(crate) async fn check(
     let reach = path.and_then(|path| reach(&parts.method, path.as_str()));
     let is_within = match reach {
         None => false,
-        Some(Reach::Keys) => true,
+        Some(Reach::Keys | Reach::Feed) => true,
         Some(Reach::OfHandler) => scope.event.is_some(),
         Some(Reach::Queues) => scope.queues.is_some(),
         Some(Reach::Queue) => {
@@ -126,8 +143,11 @@ pub(crate) async fn check(
         }
         Some(Reach::Of(record)) => {
             let id = parameter(parts, "id").await.unwrap_or_default();
-            let event = event_of(app, record, &id).await?;
-            scope.has_event(event.ok_or_else(|| Problem::not_found(record.word(), &id))?)
+            match event_of(app, record, &id).await? {
+                Owner::Event(event) => scope.has_event(event),
+                Owner::User => false,
+                Owner::Nobody => return Err(Problem::not_found(record.word(), &id)),
+            }
         }
     };
     if is_within { Ok(()) } else { Err(Problem::out_of_scope(scope)) }
@@ -140,9 +160,25 @@ async fn parameter(parts: &mut Parts, wanted: &str) -> Option<String> {
     found.map(|(_, value)| value.to_owned())
 }
 
-/// The event of a record; `None`: there is no such record.
-async fn event_of(app: &App, record: Record, id: &str) -> Result<Option<EventId>, Problem> {
-    Ok(match record {
+/// What a record belongs to.
+enum Owner {
+    /// An event.
+    Event(EventId),
+    /// A user, and no event: such as a webhook that gets the messages of all events.
+    User,
+    /// There is no such record.
+    Nobody,
+}
+
+impl From<Option<EventId>> for Owner {
+    fn from(event: Option<EventId>) -> Self {
+        event.map_or(Self::Nobody, Self::Event)
+    }
+}
+
+/// What a record belongs to.
+async fn event_of(app: &App, record: Record, id: &str) -> Result<Owner, Problem> {
+    let event = match record {
         Record::Event => parsed(id),
         Record::Ticket => match parsed(id) {
             Some(id) => app.ticketing.ticket(id).await?.map(|ticket| ticket.event_id),
@@ -161,10 +197,18 @@ async fn event_of(app: &App, record: Record, id: &str) -> Result<Option<EventId>
             None => None,
         },
         Record::Device => match parsed(id) {
-            Some(id) => app.checkin.device(id).await?.map(|device| device.event_id),
+            Some(id) => app.checkin.device(id).await?.map(|device| device.target),
             None => None,
         },
-    })
+        Record::Webhook => match parsed(id) {
+            Some(id) => match app.webhooks.webhook(id).await? {
+                Some(webhook) => return Ok(webhook.event.map_or(Owner::User, Owner::Event)),
+                None => None,
+            },
+            None => None,
+        },
+    };
+    Ok(event.into())
 }
 
 fn parsed<T: FromStr<Err: Display>>(id: &str) -> Option<T> {

@@ -44,6 +44,14 @@ pub(crate) fn shown(name: &str) -> String {
     if shown.len() < name.len() { format!("{shown}…") } else { shown }
 }
 
+/// A part of a path as people write it: `%20` is a space.
+pub(crate) fn decoded(text: &str) -> String {
+    // A plus is a plus in a path.
+    let escaped = text.replace('+', "%2B");
+    let pairs = url::form_urlencoded::parse(escaped.as_bytes());
+    pairs.map(|(name, _)| name.into_owned()).next().unwrap_or_default()
+}
+
 /// `starts_at`, `StartsAt` and `starts-at` are all the same mistake.
 fn plain(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()

@@ -3,6 +3,7 @@
 //! | file | measures |
 //! |---|---|
 //! | `tickets.rs` | from order to ready PDFs, through a whole server |
+//! | `upload.rs` | a large guest list: uploaded, made, downloaded; the memory of the server |
 //! | `redeem.rs` | tickets redeemed at the door, over HTTP |
 //! | `idle.rs` | CPU and memory of a node that has nothing to do |
 //! | `render.rs` | CPU for one ticket: stamped, typeset, and made by other programs |
@@ -26,6 +27,7 @@ mod redeem;
 mod render;
 mod server;
 mod tickets;
+mod upload;
 
 use std::pin::Pin;
 
@@ -38,12 +40,15 @@ pub use self::queue::BenchQueue;
 pub use self::redeem::BenchRedeem;
 pub use self::render::BenchRender;
 pub use self::tickets::BenchTickets;
+pub use self::upload::BenchUpload;
 
 /// Commands of `bench`.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     /// From order to ready PDFs, through a server that it starts in a temporary folder
     Tickets(BenchTickets),
+    /// A large guest list uploaded, made and downloaded as a ZIP: time, the server's memory, how long others wait
+    Upload(BenchUpload),
     /// Tickets redeemed at the door over HTTP: redeems a second, latency, and what limits them
     Redeem(BenchRedeem),
     /// CPU time and memory of a node that has nothing to do
@@ -62,6 +67,7 @@ impl Bench {
         // Boxed: compiled here, and not in the crate of the command line.
         match self {
             Self::Tickets(options) => Box::pin(tickets::run(options)),
+            Self::Upload(options) => Box::pin(upload::run(options)),
             Self::Redeem(options) => Box::pin(redeem::run(options)),
             Self::Idle(options) => Box::pin(idle::run(options)),
             Self::Render(options) => Box::pin(render::run(options)),

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `registry.rs` | nodes and workers that are alive | `workers:stats`, `queue:metrics`, `workers:active`, `workers:heartbeat` |
 //! | `counters.rs` | jobs that ended, by node | `stats:*` |
-//! | `lease.rs` | leadership: a lease that expires, and a fencing token that only grows | `stampede:{coordinator}` |
+//! | `lease.rs` | leadership: a lease that expires, and a fencing token that only grows | `stampede:{coordinator}`, `stampede:{feed}:relay` |
 //! | `decisions.rs` | commands, history, statistics, alerts | `worker:commands:*`, `scaling:*`, `cluster:stats` |
 //! | `levels.rs` | how many jobs wait and run, and whether queues move | BullMQ's |
 //!
@@ -22,7 +22,7 @@ macro_rules! script {
 
 mod counters;
 mod decisions;
-mod lease;
+pub(crate) mod lease;
 mod levels;
 mod registry;
 

@@ -6,6 +6,9 @@
 //! | `link/` | Redis as a place: address, connections, Sentinel, TLS, whether it answers |
 //! | `queue/` | BullMQ's queues: producer, consumer, dead letters, flows, schedules, limits, circuit breakers |
 //! | `cluster/` | nodes, workers, leases and decisions in Redis |
+//! | `feed.rs` | the feed: a stream of events for outside readers |
+//! | `quota.rs` | how often each of many subjects may do something, counted over all nodes |
+//! | `request_id.rs` | the id of the request that caused a job |
 //! | `snapshots.rs` | states of things, written for outside readers |
 //! | `copy/` | copying a Redis into another |
 //!
@@ -62,8 +65,11 @@ mod broker;
 mod cluster;
 pub mod copy;
 mod error;
+mod feed;
 mod link;
 mod queue;
+mod quota;
+mod request_id;
 mod snapshots;
 mod work;
 
@@ -73,15 +79,18 @@ pub use cluster::{
     Registry, Subscription, Tallies, WorkerEntry, WorkerPresence,
 };
 pub use error::Error;
-pub use link::{ConnectionState, TlsFiles, check_url};
+pub use feed::{Bounds, Entry, Feed, FeedReader, NewEntry, ParsePositionError, Position};
+pub use link::{ConnectionState, Restarts, TlsFiles, check_url};
 pub use queue::{
     Backoff, Breaker, BreakerConfig, BreakerDecision, BulkResult, Call, Cancelled, Consumer,
     ConsumerConfig, ConsumerEvent, ConsumerHandle, Counts, DeadLetter, DeadLetters, Deduplication,
-    Delayed, EventKind, Flow, Found, FoundLetters, Handler, Job, JobContext, JobPolicy, JobResult,
-    JobSpec, JobView, Keep, Letters, Limits, NotReplayed, OnFailure, OpenBreaker, Outcome, Permit,
-    Presence, Queue, QueueEvent, QueueEvents, Rate, RetryPolicy, Schedule, State, Suspect,
-    Suspects, Taken, WhenActive, Which,
+    Delayed, Edit, EventKind, Flow, Found, FoundLetters, Handler, Job, JobContext, JobPolicy,
+    JobResult, JobSpec, JobView, Keep, Letters, Limits, NotReplayed, OnFailure, OpenBreaker,
+    Outcome, Permit, Presence, Queue, QueueEvent, QueueEvents, Rate, RetryPolicy, Schedule, State,
+    Suspect, Suspects, Taken, WhenActive, Which,
 };
+pub use quota::{Quota, Standing};
+pub use request_id::{RequestId, kept};
 pub use snapshots::{SnapshotWrite, Snapshots};
 pub use work::{JobList, PayloadError, QueueJobs, Work};
 

@@ -37,7 +37,8 @@ pub(crate) use listener::Listener;
 pub(crate) use official::{Official, OfficialQueue};
 pub(crate) use opener::{Opener, no_answer, open};
 pub use state::ConnectionState;
-pub(crate) use state::{Restarts, Watched};
+pub use state::Restarts;
+pub(crate) use state::Watched;
 
 /// A command that has no answer for this long has failed.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -28,6 +28,7 @@ mod backoff;
 mod breaker;
 mod consumer;
 mod dead_letters;
+mod edits;
 mod events;
 mod flows;
 mod inspect;
@@ -61,6 +62,7 @@ pub use self::consumer::{
 pub use self::dead_letters::{
     BulkResult, DeadLetter, DeadLetters, FoundLetters, Letters, NotReplayed,
 };
+pub use self::edits::Edit;
 pub use self::events::{JobResult, QueueEvent, QueueEvents};
 pub use self::flows::{Flow, OnFailure};
 pub use self::inspect::{Found, JobView, State};

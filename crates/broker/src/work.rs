@@ -45,7 +45,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Handler, Job, JobContext, JobPolicy, JobSpec, Outcome};
+use crate::{Handler, Job, JobContext, JobPolicy, JobSpec, Outcome, RequestId};
 
 /// One kind of job. The type itself is the payload: small, and ids instead of records.
 pub trait Work: Serialize + DeserializeOwned + Send + Sync + 'static {
@@ -89,13 +89,15 @@ pub trait Work: Serialize + DeserializeOwned + Send + Sync + 'static {
         None
     }
 
-    /// The job as it is added to its queue: the payload with its version, attempts and back-off of the policy.
+    /// The job as it is added to its queue: the payload with its version and the id of the request that caused it, attempts and
+    /// back-off of the policy.
     fn spec(&self) -> JobSpec {
         let retry = Self::policy().retry;
         let mut data = serde_json::to_value(self).unwrap_or_default();
         if let Value::Object(fields) = &mut data {
             fields.insert("v".to_owned(), Self::VERSION.into());
         }
+        RequestId::add_to(&mut data);
         // A job's own back-off has no jitter: with one, the worker's policy has to decide.
         let backoff = (retry.jitter == 0.0).then_some(retry.backoff);
         JobSpec { attempts: Some(retry.attempts), backoff, ..JobSpec::new(Self::NAME, data) }

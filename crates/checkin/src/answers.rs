@@ -150,5 +150,6 @@ pub(crate) fn device(device: Device) -> ShownDevice {
         unsent: device.unsent,
         revoked_at: device.revoked_at,
         created_at: device.created_at,
+        updated_at: device.updated_at,
     }
 }

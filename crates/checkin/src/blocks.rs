@@ -3,28 +3,43 @@
 //! A void ticket stays void for ever and loses its PDF. A block is for the time being: a ticket that is not paid yet, or
 //! that was reported stolen.
 
-use stampede_model::{EventId, TicketId};
-use stampede_store::Block;
+use stampede_model::{EventId, TicketId, Timestamp};
+use stampede_store::{Block, Versioned};
 use stampede_wire::checkin::blocks::{Block as Shown, Blocks};
 
-use crate::{CheckIn, Error, now};
+use crate::{CheckIn, Error, Written, now};
 
 impl CheckIn {
-    /// Blocks a ticket, or changes the reason of its block; `None` if the event has no such ticket.
+    /// Blocks a ticket, or changes the reason of its block; with `seen`, only that version of the block.
     pub async fn block(
         &self,
         event: EventId,
         ticket: TicketId,
         reason: Option<&str>,
-    ) -> Result<Option<Shown>, Error> {
-        let block = self.shared.store.block_ticket(event, ticket, reason, now()).await?;
-        Ok(block.map(shown))
+        seen: Option<Timestamp>,
+    ) -> Result<Written<Shown>, Error> {
+        let store = &self.shared.store;
+        let block = store.block_ticket_as_seen(event, ticket, reason, seen, now()).await?;
+        Ok(Written::of(match block {
+            Versioned::Done(block) => Versioned::Done(shown(block)),
+            Versioned::ChangedMeanwhile => Versioned::ChangedMeanwhile,
+            Versioned::NotFound => Versioned::NotFound,
+        }))
     }
 
-    /// Lifts the block of a ticket, if there is one.
-    pub async fn unblock(&self, event: EventId, ticket: TicketId) -> Result<(), Error> {
-        self.shared.store.unblock_ticket(event, ticket).await?;
-        Ok(())
+    /// Lifts the block of a ticket, if there is one; with `seen`, only that version of it.
+    pub async fn unblock(
+        &self,
+        event: EventId,
+        ticket: TicketId,
+        seen: Option<Timestamp>,
+    ) -> Result<Written<()>, Error> {
+        Ok(Written::of(self.shared.store.unblock_ticket_as_seen(event, ticket, seen).await?))
+    }
+
+    /// The block of a ticket.
+    pub async fn block_of(&self, ticket: TicketId) -> Result<Option<Shown>, Error> {
+        Ok(self.shared.store.block(ticket).await?.map(shown))
     }
 
     /// The blocked tickets of an event.
@@ -41,5 +56,6 @@ fn shown(block: Block) -> Shown {
         number: block.serial,
         reason: block.reason,
         blocked_at: block.created_at,
+        updated_at: block.updated_at,
     }
 }

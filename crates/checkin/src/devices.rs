@@ -6,10 +6,10 @@ use parking_lot::Mutex;
 use stampede_model::{Event, GateId, KeyHash, KeyId, ListId, Principal, Role, Scope, Timestamp};
 use stampede_store::{Device, NewDevice, NewKey};
 use stampede_wire::checkin::devices::{
-    Devices, DoorEvent, Enrolled, Me, NewDevice as ShownNewDevice,
+    Device as ShownDevice, Devices, DoorEvent, Enrolled, Me, NewDevice as ShownNewDevice,
 };
 
-use crate::{CheckIn, Error, answers, now};
+use crate::{CheckIn, Error, Written, answers, now};
 
 /// How long an enrolment code works.
 const CODE_PERIOD: Duration = Duration::from_secs(10 * 60);
@@ -112,23 +112,31 @@ impl CheckIn {
     }
 
     /// A device, to check who may change it.
-    pub async fn device(&self, id: KeyId) -> Result<Option<Device>, Error> {
-        Ok(self.shared.store.device(id).await?)
+    pub async fn device(&self, id: KeyId) -> Result<Option<ShownDevice>, Error> {
+        Ok(self.shared.store.device(id).await?.map(answers::device))
     }
 
-    /// Revokes a device's key.
-    pub async fn revoke_device(&self, id: KeyId) -> Result<bool, Error> {
-        Ok(self.shared.store.revoke_device(id, now()).await?)
+    /// Revokes a device's key; with `seen`, only that version of it.
+    pub async fn revoke_device(
+        &self,
+        id: KeyId,
+        seen: Option<Timestamp>,
+    ) -> Result<Written<()>, Error> {
+        Ok(Written::of(self.shared.store.revoke_device_as_seen(id, seen, now()).await?))
+    }
+
+    /// The device that a code is for, with its owner; `None`: the code is wrong, used or too old.
+    pub async fn device_of_code(&self, code: &str) -> Result<Option<(ShownDevice, String)>, Error> {
+        let device = self.shared.store.device_of_code(&hash_of_code(code), now()).await?;
+        Ok(device.map(|device| {
+            let owner = device.owner.clone();
+            (answers::device(device), owner)
+        }))
     }
 
     /// Gives the device of a code a fresh key; the key that was shown before stops working.
     pub async fn enrol(&self, code: &str) -> Result<Enrolment, Error> {
-        let code: String = code
-            .chars()
-            .filter(|c| !c.is_whitespace() && *c != '-')
-            .map(|c| c.to_ascii_uppercase())
-            .collect();
-        let (code, secret) = (KeyHash::of(&code), new_key());
+        let (code, secret) = (hash_of_code(code), new_key());
         let store = &self.shared.store;
         match store.enrol_device(&code, &KeyHash::of(&secret), now()).await? {
             Some(device) => {
@@ -175,6 +183,16 @@ fn door_event(event: Event) -> DoorEvent {
         starts_at: details.starts_at,
         time_zone: details.time_zone,
     }
+}
+
+/// The hash of a code as people type it.
+fn hash_of_code(code: &str) -> KeyHash {
+    let code: String = code
+        .chars()
+        .filter(|c| !c.is_whitespace() && *c != '-')
+        .map(|c| c.to_ascii_uppercase())
+        .collect();
+    KeyHash::of(&code)
 }
 
 fn new_key() -> String {

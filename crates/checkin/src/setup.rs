@@ -3,6 +3,7 @@
 use stampede_model::{
     AdmissionRules, BatchId, CheckInList, EventId, Gate, GateId, ListId, Timestamp,
 };
+use stampede_store::Versioned;
 use stampede_wire::checkin::setup::{Gate as ShownGate, Gates, List, Lists};
 
 use crate::{CheckIn, Error, now};
@@ -54,6 +55,19 @@ pub enum Written<T> {
     ClosesBeforeItOpens,
     /// Others keep changing it.
     Busy,
+    /// It has another version than the one that was seen.
+    ChangedMeanwhile,
+}
+
+impl<T> Written<T> {
+    /// The result of a change in the store.
+    pub(crate) fn of<V: Into<T>>(change: Versioned<V>) -> Self {
+        match change {
+            Versioned::Done(value) => Self::Done(value.into()),
+            Versioned::NotFound => Self::NotFound,
+            Versioned::ChangedMeanwhile => Self::ChangedMeanwhile,
+        }
+    }
 }
 
 impl CheckIn {
@@ -61,6 +75,11 @@ impl CheckIn {
     pub async fn lists(&self, event: EventId) -> Result<Lists, Error> {
         let lists = self.shared.store.check_in_lists(event).await?;
         Ok(Lists { lists: lists.into_iter().map(List::from).collect() })
+    }
+
+    /// One list.
+    pub async fn list(&self, id: ListId) -> Result<Option<List>, Error> {
+        Ok(self.shared.store.check_in_list(id).await?.map(List::from))
     }
 
     /// The event of a list.
@@ -92,15 +111,19 @@ impl CheckIn {
         })
     }
 
-    /// Changes a list.
+    /// Changes a list; with `wanted`, only that version of it.
     pub async fn change_list(
         &self,
         id: ListId,
         change: &ListChange,
+        wanted: Option<Timestamp>,
     ) -> Result<Written<List>, Error> {
         let store = &self.shared.store;
         for _ in 0..TRIES {
             let Some(list) = store.check_in_list(id).await? else { return Ok(Written::NotFound) };
+            if wanted.is_some_and(|wanted| wanted != list.updated_at) {
+                return Ok(Written::ChangedMeanwhile);
+            }
             let rules = change.clone().apply(list.rules);
             if !is_in_order(&rules) {
                 return Ok(Written::ClosesBeforeItOpens);
@@ -115,15 +138,24 @@ impl CheckIn {
         Ok(Written::Busy)
     }
 
-    /// Deletes a list; `false` if there is none, or if it is the built-in one, which stays.
-    pub async fn delete_list(&self, id: ListId) -> Result<bool, Error> {
-        Ok(self.shared.store.delete_check_in_list(id).await?)
+    /// Deletes a list, but not the built-in one, which stays; with `seen`, only that version of it.
+    pub async fn delete_list(
+        &self,
+        id: ListId,
+        seen: Option<Timestamp>,
+    ) -> Result<Written<()>, Error> {
+        Ok(Written::of(self.shared.store.delete_check_in_list_as_seen(id, seen).await?))
     }
 
     /// The gates of an event.
     pub async fn gates(&self, event: EventId) -> Result<Gates, Error> {
         let gates = self.shared.store.gates(event).await?;
         Ok(Gates { gates: gates.into_iter().map(ShownGate::from).collect() })
+    }
+
+    /// One gate.
+    pub async fn gate(&self, id: GateId) -> Result<Option<ShownGate>, Error> {
+        Ok(self.shared.store.gate(id).await?.map(ShownGate::from))
     }
 
     /// The event of a gate.
@@ -137,22 +169,33 @@ impl CheckIn {
         event: EventId,
         name: String,
     ) -> Result<Option<ShownGate>, Error> {
-        let gate = Gate { id: GateId::generate(), event_id: event, name, created_at: now() };
+        let now = now();
+        let id = GateId::generate();
+        let gate = Gate { id, event_id: event, name, created_at: now, updated_at: now };
         let written = self.shared.store.put_gate(&gate).await?;
         Ok(written.then(|| gate.into()))
     }
 
-    /// Renames a gate; `None` if there is none.
-    pub async fn rename_gate(&self, id: GateId, name: String) -> Result<Option<ShownGate>, Error> {
-        let Some(gate) = self.shared.store.gate(id).await? else { return Ok(None) };
-        let gate = Gate { name, ..gate };
-        let written = self.shared.store.put_gate(&gate).await?;
-        Ok(written.then(|| gate.into()))
+    /// Renames a gate; with `seen`, only that version of it.
+    pub async fn rename_gate(
+        &self,
+        id: GateId,
+        name: String,
+        seen: Option<Timestamp>,
+    ) -> Result<Written<ShownGate>, Error> {
+        let store = &self.shared.store;
+        let Some(gate) = store.gate(id).await? else { return Ok(Written::NotFound) };
+        let gate = Gate { name, updated_at: now(), ..gate };
+        Ok(Written::of(store.rename_gate_as_seen(&gate, seen).await?))
     }
 
-    /// Deletes a gate; scans keep its id.
-    pub async fn delete_gate(&self, id: GateId) -> Result<bool, Error> {
-        Ok(self.shared.store.delete_gate(id).await?)
+    /// Deletes a gate; scans keep its id. With `seen`, only that version of it.
+    pub async fn delete_gate(
+        &self,
+        id: GateId,
+        seen: Option<Timestamp>,
+    ) -> Result<Written<()>, Error> {
+        Ok(Written::of(self.shared.store.delete_gate_as_seen(id, seen).await?))
     }
 }
 

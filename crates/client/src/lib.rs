@@ -5,20 +5,28 @@
 //! | `ticketing.rs` | events, orders, tickets, batches, templates |
 //! | `checkin.rs` | devices of the check-in |
 //! | `identity.rs` | API keys |
+//! | `webhooks.rs` | webhooks and their deliveries |
+//! | `audit.rs` | the audit log |
+//! | `live.rs` | live streams |
 //! | `queues.rs` | queues, jobs, dead letters, schedules, limits, breakers |
 //! | `cluster.rs` | nodes, the cluster, scaling history, health |
+//! | `uploads.rs` | files of guests, ZIPs of batches |
 //! | `sample.rs` | an event and guests for demonstrations |
 //!
 //! Answers are structs of `stampede_wire`; a refusal is an [`Error`] with the server's problem. This crate must never
 //! know how the server does its work.
 
+mod audit;
 mod checkin;
 mod cluster;
 mod error;
 mod identity;
+mod live;
 mod queues;
 pub mod sample;
 mod ticketing;
+mod uploads;
+mod webhooks;
 
 use std::time::Duration;
 
@@ -27,12 +35,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::form_urlencoded::byte_serialize;
 
+pub use audit::AuditQuery;
 pub use error::Error;
 pub use identity::{KeyQuery, NewKey};
+pub use live::{Message, Stream};
 pub use queues::{JobQuery, LetterQuery, Page};
 pub use ticketing::{
     AnyTemplate, Guest, NewEvent, NewOrder, NewTemplate, TemplateChoice, TemplateUpdate,
 };
+pub use uploads::{GuestFile, Pieces};
+pub use webhooks::{DeliveryQuery, NewWebhook};
 
 /// Longest time for one request; orders of 100,000 tickets take seconds.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -103,6 +115,11 @@ impl Client {
             request = request.json(body);
         }
         let response = request.send().await.map_err(|source| self.no_answer(source))?;
+        Self::accepted(path, response).await
+    }
+
+    /// The answer, unless it refuses.
+    async fn accepted(path: &str, response: Response) -> Result<Response> {
         let status = response.status();
         if status.is_success() {
             return Ok(response);

@@ -22,6 +22,7 @@ pub(crate) fn key(key: ApiKey, now: Timestamp) -> wire::Key {
         queues: principal.scope.queues,
         state,
         created_at: key.created_at,
+        updated_at: key.updated_at,
         expires_at: principal.expires_at,
         revoked_at: key.revoked_at,
         last_used_at: key.last_used_at,

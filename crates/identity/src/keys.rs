@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use stampede_model::{EVERYBODY, EventId, KeyHash, KeyId, Principal, Role, Timestamp};
 use stampede_store::{
-    ApiKey, KeyEdit, KeyFilter, KeyRotated, KeyState as State, KeyWritten, NewKey,
+    ApiKey, KeyEdit, KeyFilter, KeyRotated, KeyState as State, KeyWritten, NewKey, Slice, Versioned,
 };
 use stampede_wire::identity::{IssuedKey, Key, KeyState};
 
@@ -71,6 +71,8 @@ pub enum Refused {
     Preset,
     /// The key is revoked or has expired.
     Ended(KeyState),
+    /// The key has another version than the one that was seen.
+    ChangedMeanwhile,
     /// As many replaced secrets as there may be still work.
     TooManyFormer,
     /// A field of the request is wrong.
@@ -93,6 +95,15 @@ macro_rules! allowed {
 /// A random secret. Clients and `stampede doctor` know it by its beginning.
 pub fn new_secret() -> String {
     format!("stp_{}", hex::encode(rand::random::<[u8; 32]>()))
+}
+
+/// Whether a credential could be guessed: it has neither the form of a random secret of ours nor that of a signed token. The key
+/// that an operator presets may be any text.
+pub fn is_guessable(credential: &str) -> bool {
+    let random = credential.strip_prefix("stp_");
+    let is_random =
+        random.is_some_and(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()));
+    !is_random && !crate::jwt::looks_like_one(credential)
 }
 
 impl Identity {
@@ -126,13 +137,12 @@ impl Identity {
         }
     }
 
-    /// Keys that the caller may see, newest first; those before `after`.
+    /// A part of the keys that the caller may see.
     pub async fn keys(
         &self,
         caller: &Principal,
         listing: Listing,
-        after: Option<KeyId>,
-        limit: u32,
+        slice: &Slice<KeyId>,
     ) -> Result<Vec<Key>, Error> {
         let Listing { user, role, name, state } = listing;
         let own = caller.visible_owner().map(str::to_owned);
@@ -147,7 +157,7 @@ impl Identity {
         let within = caller.scope.clone();
         let filter = KeyFilter { user: own.or(user), role, name, state, within };
         let now = now();
-        let found = self.shared.store.api_keys(&filter, after, limit, now).await?;
+        let found = self.shared.store.api_keys_slice(&filter, slice, now).await?;
         Ok(found.into_iter().map(|key| answers::key(key, now)).collect())
     }
 
@@ -158,12 +168,13 @@ impl Identity {
         Ok(Ok(answers::key(key, now())))
     }
 
-    /// Changes a key's name or end.
+    /// Changes a key's name or end; with `seen`, only that version of the key.
     pub async fn change_key(
         &self,
         caller: &Principal,
         id: KeyId,
         change: KeyChange,
+        seen: Option<Timestamp>,
     ) -> Verdict<Key> {
         let key = allowed!(self.find(id).await?);
         allowed!(rights::may_manage(caller, &key));
@@ -172,8 +183,9 @@ impl Identity {
             None => None,
         };
         let edit = KeyEdit { name: change.name, expires_at };
-        match self.shared.store.edit_key(id, &edit).await? {
+        match self.shared.store.edit_key_as_seen(id, &edit, seen, now()).await? {
             KeyWritten::Done => {}
+            KeyWritten::ChangedMeanwhile => return Ok(Err(Refused::ChangedMeanwhile)),
             KeyWritten::NameTaken => return Ok(Err(Refused::NameTaken)),
             KeyWritten::NotFound => return Ok(Err(Refused::Ended(KeyState::Revoked))),
         }
@@ -202,12 +214,33 @@ impl Identity {
         Ok(Ok(IssuedKey { key: answers::key(rotated, now), secret }))
     }
 
-    /// Revokes a key: it is refused from the next request on. To revoke a revoked key changes nothing.
-    pub async fn revoke_key(&self, caller: &Principal, id: KeyId) -> Verdict<()> {
+    /// Revokes a key: it is refused from the next request on. To revoke a revoked key changes nothing. With `seen`, only
+    /// that version of the key is revoked.
+    pub async fn revoke_key(
+        &self,
+        caller: &Principal,
+        id: KeyId,
+        seen: Option<Timestamp>,
+    ) -> Verdict<()> {
         let key = allowed!(self.find(id).await?);
         allowed!(rights::may_manage(caller, &key));
-        self.shared.store.end_key(id, now()).await?;
-        Ok(Ok(()))
+        match self.shared.store.end_key_as_seen(id, seen, now()).await? {
+            Versioned::ChangedMeanwhile => Ok(Err(Refused::ChangedMeanwhile)),
+            Versioned::Done(()) | Versioned::NotFound => Ok(Ok(())),
+        }
+    }
+
+    /// A key that the caller may manage, as it is before a change.
+    pub async fn managed_key(&self, caller: &Principal, id: KeyId) -> Verdict<Key> {
+        let key = allowed!(self.find(id).await?);
+        allowed!(rights::may_manage(caller, &key));
+        Ok(Ok(answers::key(key, now())))
+    }
+
+    /// The id of the key that works with a secret.
+    pub async fn key_with_secret(&self, secret: &str) -> Result<Option<KeyId>, Error> {
+        let found = self.shared.store.principal(&KeyHash::of(secret), now()).await?;
+        Ok(found.and_then(|principal| principal.key))
     }
 
     /// Revokes the key with a secret; `false`: no key that works has it.

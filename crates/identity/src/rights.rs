@@ -115,6 +115,7 @@ mod tests {
             name: "x".into(),
             principal,
             created_at: at(0),
+            updated_at: at(0),
             revoked_at: None,
             last_used_at: None,
             last_used_from: None,

@@ -124,6 +124,8 @@ pub struct Gate {
     pub name: String,
     /// When it was made.
     pub created_at: Timestamp,
+    /// When it last changed; its version.
+    pub updated_at: Timestamp,
 }
 
 /// The direction of a scan.

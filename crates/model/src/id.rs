@@ -8,6 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::Timestamp;
+
 /// The text was not a UUID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an id (expected a UUID like 01890a5d-ac96-774b-bcce-b302099a8057)")]
@@ -115,9 +117,47 @@ id!(
     ScanId
 );
 id!(
+    /// Names one entry of the audit log; tells when it was made.
+    AuditId
+);
+id!(
+    /// Names one event of the feed, which live streams and webhooks send.
+    FeedEventId
+);
+id!(
+    /// Names a webhook: an endpoint that is told what happens.
+    WebhookId
+);
+id!(
+    /// Names the delivery of one message to one webhook; also the id of its job.
+    DeliveryId
+);
+id!(
     /// Names one internal error: the client is told the id, the log has the error under it.
     ErrorId
 );
+
+impl AuditId {
+    /// When the entry was made, to the millisecond.
+    pub fn at(self) -> Timestamp {
+        let ms = (self.0.as_u128() >> 80) as i64;
+        Timestamp::from_millisecond(ms).unwrap_or(Timestamp::UNIX_EPOCH)
+    }
+
+    /// Sorts before all entries that are made at this moment or later, and after all earlier ones.
+    pub fn earliest(at: Timestamp) -> Self {
+        let ms = u128::try_from(at.as_millisecond()).unwrap_or_default();
+        Self(Uuid::from_u128(ms << 80))
+    }
+}
+
+impl FeedEventId {
+    /// When the id was made, in milliseconds since 1970.
+    pub fn made_at_ms(self) -> i64 {
+        // The first 48 bits of a UUIDv7.
+        (self.0.as_u128() >> 80) as i64
+    }
+}
 
 impl ListId {
     /// The built-in list of an event.

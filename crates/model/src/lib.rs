@@ -10,6 +10,7 @@ mod check_in;
 mod diagnostic;
 mod document;
 mod event;
+pub mod feed;
 mod id;
 mod lang;
 mod money;
@@ -29,7 +30,8 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use document::{Fingerprint, TicketDocument};
 pub use event::{Branding, Event, EventDetails, HexColor, time_zone};
 pub use id::{
-    BatchId, ErrorId, EventId, GateId, KeyId, ListId, ParseIdError, ScanId, TemplateId, TicketId,
+    AuditId, BatchId, DeliveryId, ErrorId, EventId, FeedEventId, GateId, KeyId, ListId,
+    ParseIdError, ScanId, TemplateId, TicketId, WebhookId,
 };
 pub use lang::Lang;
 pub use money::{Currency, Money, MoneyError};

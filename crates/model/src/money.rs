@@ -124,6 +124,19 @@ impl Money {
         Ok(Self { amount, currency })
     }
 
+    /// The sum of two amounts; `None`: they are in different currencies, or too large.
+    pub fn plus(self, other: Self) -> Option<Self> {
+        let amount = self.amount.checked_add(other.amount);
+        let amount = amount.filter(|_| self.currency == other.currency)?;
+        Some(Self { amount, ..self })
+    }
+
+    /// So many times the amount; `None`: it is too large.
+    pub fn times(self, count: u64) -> Option<Self> {
+        let amount = self.amount.checked_mul(Decimal::from(count))?;
+        Some(Self { amount, ..self })
+    }
+
     /// The currency.
     pub fn currency(self) -> Currency {
         self.currency
@@ -171,6 +184,15 @@ mod tests {
             assert_eq!(money.display(), shown);
             assert_eq!(Money::parse(&money.amount(), currency(code)), Ok(money));
         }
+    }
+
+    #[test]
+    fn amounts_of_one_currency_add_up_exactly() {
+        let money = |text: &str, code: &str| Money::parse(text, currency(code)).unwrap();
+        let sum = money("0.10", "EUR").plus(money("0.20", "EUR")).unwrap();
+        assert_eq!(sum, money("0.30", "EUR"));
+        assert_eq!(money("49.90", "EUR").times(100_000).unwrap().amount(), "4990000.00");
+        assert_eq!(money("1", "EUR").plus(money("1", "USD")), None);
     }
 
     #[test]

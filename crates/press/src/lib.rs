@@ -14,6 +14,7 @@
 //! This crate must never know HTTP or queues.
 
 mod cache;
+mod code;
 mod compiler;
 mod error;
 mod gate;
@@ -24,6 +25,7 @@ mod proven;
 mod ready;
 pub mod sample;
 
+pub use code::{CodeShape, code_png, code_svg};
 pub use compiler::{Answer, Compiler, Design, MergeSource, Picture, Published, compile_for_author};
 pub use error::Error;
 pub use gate::Share;

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `lua/queue/` | our own scripts about queues, and the parts that BullMQ's scripts are rewritten with |
 //! | `lua/cluster/` | our own scripts about nodes, leases and decisions |
+//! | `lua/feed/` | our own script about the feed |
+//! | `lua/quota/` | our own script that counts requests |
 //! | `build.rs` | finds BullMQ's scripts in the pinned `bullmq-official` crate and says how each is rewritten |
 //! | `src/rewrite.rs` | the rewriting: pure functions |
 //!
@@ -203,6 +205,9 @@ pub mod queue {
         /// KEYS: settings, grants, callers that wait. ARGV: most permits, window in ms, id of the permit, caller.
         TAKE_PERMIT = include_str!("../lua/queue/take_permit.lua");
 
+        /// Ends the turn of an editor. KEYS: the turn. ARGV: its token.
+        END_EDIT = include_str!("../lua/queue/end_edit.lua");
+
         /// Asks or tells a circuit breaker.
         ///
         /// KEYS: state, failures. ARGV: `ask`, `ok`, `failed`, `nothing` or `look`; failures that open it, within ms, ms
@@ -214,6 +219,24 @@ pub mod queue {
         /// KEYS: the key. ARGV: revision, JSON object without its closing brace, name of the list, JSON array or empty,
         /// ms until it expires.
         SNAPSHOT = include_str!("../lua/queue/snapshot.lua");
+    }
+}
+
+/// Scripts about the feed.
+pub mod feed {
+    scripts! {
+        /// Appends events to the feed. KEYS: lease of the relay, stream, ids of the last call. ARGV: the lease's value,
+        /// about how many entries are kept; then id and text of each event.
+        APPEND = include_str!("../lua/feed/append.lua");
+    }
+}
+
+/// Scripts about quotas.
+pub mod quota {
+    scripts! {
+        /// Takes a portion of a quota. KEYS: counts of the window. ARGV: ms of a window, most in it, subject, wanted portion,
+        /// most subjects.
+        TAKE_PORTION = include_str!("../lua/quota/take_portion.lua");
     }
 }
 

@@ -1,9 +1,11 @@
 //! The first admin key, and the secrets of new API keys.
 
 use anyhow::Result;
+use stampede_audit::{Kind, Subject};
 use stampede_model::{KeyHash, KeyId, Principal, Role, Timestamp};
 use stampede_store::{NewKey, Store};
 
+use crate::operator::audited;
 use crate::settings::Settings;
 
 /// The user of `ADMIN_KEY` and of the key made at the first start.
@@ -50,6 +52,12 @@ pub(crate) async fn create(store: &Store, principal: &Principal, label: &str) ->
         name: label.to_owned(),
         expires_at: None,
     };
-    store.insert_key(&key, Timestamp::now()).await?;
+    let id = key.id;
+    let made = serde_json::json!({
+        "id": key.id, "name": label, "user": principal.user, "role": principal.role.as_str(),
+    });
+    let inserting = store.insert_key(&key, Timestamp::now());
+    let subject = Subject::of(Kind::Key, id);
+    audited(store, "createKey", subject, None, inserting, |()| Some(made)).await?;
     Ok(secret)
 }

@@ -1,15 +1,19 @@
 //! The command line. The flags of settings come from the table in `settings/table.rs`; benchmarks and
 //! the example bring their own options.
 
+mod audit;
 mod engine;
 mod nodes;
 mod queues;
 mod template;
 mod token;
+mod watch;
+mod webhooks;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use stampede_bench::Bench;
 
+pub(crate) use self::audit::Audit;
 pub(crate) use self::engine::{Engine, EngineCommand, EngineRun, Export, FsyncArg, Import, Repair};
 pub(crate) use self::nodes::{Nodes, NodesCommand, Patience};
 pub(crate) use self::queues::{Queues, QueuesCommand};
@@ -17,6 +21,8 @@ pub(crate) use self::template::{
     LocalTemplate, Template, TemplatePreview, TemplatePublish, TemplateSource,
 };
 pub(crate) use self::token::{Token, TokenCommand, TokenCreate, WhichKey};
+pub(crate) use self::watch::Watch;
+pub(crate) use self::webhooks::{WebhookCreate, Webhooks, WebhooksCommand};
 use crate::settings::{Given, HEADING, variables_only};
 
 /// Turns orders into finished work, fast: event tickets as PDFs.
@@ -74,8 +80,20 @@ Settings are environment variables; those below are flags of every command too, 
 }
 
 /// Commands that find their server and its data by its settings.
-const BY_SETTINGS: [&str; 8] =
-    ["worker", "demo", "token", "verify", "ticket-keys", "queues", "nodes", "doctor"];
+const BY_SETTINGS: [&str; 12] = [
+    "worker",
+    "demo",
+    "order",
+    "token",
+    "audit",
+    "verify",
+    "ticket-keys",
+    "queues",
+    "webhooks",
+    "nodes",
+    "watch",
+    "doctor",
+];
 
 fn only_in_long_help(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| {
@@ -112,8 +130,12 @@ pub(crate) enum Command {
     Worker,
     /// Order tickets from a running server and watch them being made
     Demo(Demo),
+    /// Order a ticket for each guest of a file (CSV, NDJSON, JSON), and watch them being made
+    Order(OrderFile),
     /// Make, list, rotate and revoke API keys
     Token(Token),
+    /// Show what was changed, by whom, from where, and how it ended
+    Audit(Audit),
     /// Tell whose a ticket is, and whether it is genuine
     Verify(Verify),
     /// Renew the keys that sign tickets
@@ -121,8 +143,12 @@ pub(crate) enum Command {
     TicketKeys(TicketKeys),
     /// Inspect and manage the queues of a running server
     Queues(Queues),
+    /// Make, try out and look after webhooks of a running server
+    Webhooks(Webhooks),
     /// List the nodes of the cluster, and send them commands
     Nodes(Nodes),
+    /// Print what happens, as it happens: orders, tickets, scans, queues, nodes
+    Watch(Watch),
     /// Check settings, database, Redis, folders and the template, and say what is wrong
     Doctor,
     /// Print the OpenAPI document of the HTTP API
@@ -179,6 +205,44 @@ pub(crate) struct Demo {
     /// Also download the PDFs into this folder
     #[arg(long)]
     pub(crate) out: Option<std::path::PathBuf>,
+}
+
+/// Options of `order`.
+#[derive(Debug, Args)]
+pub(crate) struct OrderFile {
+    /// The id of the event
+    pub(crate) event: String,
+    /// The file with one guest a row; `-` reads standard input
+    pub(crate) file: std::path::PathBuf,
+    /// Tell what would be ordered, and order nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The form of the file: csv, ndjson or json [default: by the file's name]
+    #[arg(long)]
+    pub(crate) format: Option<String>,
+    /// The delimiter of a CSV file: comma, semicolon or tab [default: found by looking]
+    #[arg(long)]
+    pub(crate) delimiter: Option<String>,
+    /// The encoding of the file, such as windows-1251 [default: UTF-8, or what its byte order mark says]
+    #[arg(long)]
+    pub(crate) charset: Option<String>,
+    /// Seat, row or class of guests who have none
+    #[arg(long)]
+    pub(crate) seat: Option<String>,
+    /// Price of guests who have none
+    #[arg(long)]
+    pub(crate) price: Option<String>,
+    /// Order nothing if there are warnings
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// The same file with the same key is the same order
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+    /// Download all tickets into this ZIP when they are made
+    #[arg(long, value_name = "FILE")]
+    pub(crate) zip: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// Options of `verify`.

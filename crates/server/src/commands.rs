@@ -1,10 +1,13 @@
 //! The commands, one file each. `bench` and `example` have crates of their own.
 
+pub(crate) mod audit;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod example;
 pub(crate) mod nodes;
+pub(crate) mod order;
+mod progress;
 pub(crate) mod queues;
 pub(crate) mod serve;
 mod session;
@@ -15,6 +18,8 @@ pub(crate) mod template;
 pub(crate) mod ticket_keys;
 pub(crate) mod token;
 pub(crate) mod verify;
+pub(crate) mod watch;
+pub(crate) mod webhooks;
 pub(crate) mod worker;
 
 /// The command that started this process, for hints that can be typed as they stand.

@@ -105,6 +105,17 @@ fn is_loading(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(stampede_broker::Error::Loading { .. }))
 }
 
+/// What webhooks work with.
+pub(crate) fn webhook_parts(
+    settings: &Settings,
+    store: &Store,
+    broker: &Broker,
+    slots: usize,
+) -> stampede_webhook::Parts {
+    let allowed = settings.webhook_allow_private.clone();
+    stampede_webhook::Parts { store: store.clone(), broker: broker.clone(), allowed, slots }
+}
+
 /// Opens the folder of PDFs.
 pub(crate) async fn files(settings: &Settings) -> Result<Files> {
     let durability = if settings.file_sync {

@@ -16,6 +16,7 @@ mod compiler;
 mod connect;
 mod local_engine;
 mod logging;
+mod operator;
 mod sample;
 mod settings;
 mod ticket_secret;
@@ -82,11 +83,15 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
         Command::Serve => commands::serve::run(settings(given)?).await,
         Command::Worker => commands::worker::run(settings(given)?).await,
         Command::Demo(options) => commands::demo::run(settings(given)?, options).await,
+        Command::Order(options) => commands::order::run(settings(given)?, options).await,
         Command::Token(command) => commands::token::run(settings(given)?, command).await,
+        Command::Audit(options) => commands::audit::run(settings(given)?, options).await,
         Command::Verify(options) => commands::verify::run(settings(given)?, options).await,
         Command::TicketKeys(command) => commands::ticket_keys::run(settings(given)?, command).await,
         Command::Queues(options) => commands::queues::run(settings(given)?, options).await,
+        Command::Webhooks(options) => commands::webhooks::run(settings(given)?, options).await,
         Command::Nodes(options) => commands::nodes::run(settings(given)?, options).await,
+        Command::Watch(options) => commands::watch::run(&settings(given)?, options).await,
         Command::Doctor => commands::doctor::run(settings(given)?).await,
         // A machine that only runs the engine need not have the server's settings in order.
         Command::Engine(options) => {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use stampede_model::{KeyHash, KeyId, Principal, Role, Scope, Timestamp};
 
-use crate::Result;
+use crate::{Result, Slice, Sorted, Versioned};
 
 /// The id of the preset admin key, which comes from a setting instead of being issued. It is fixed, so
 /// that a changed setting replaces the former key, and it sorts before all issued keys.
@@ -48,6 +48,8 @@ pub struct ApiKey {
     pub principal: Principal,
     /// When it was made.
     pub created_at: Timestamp,
+    /// When it last changed; its version. Its use does not change it.
+    pub updated_at: Timestamp,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
     /// When it was last used, to the minute.
@@ -113,6 +115,8 @@ pub enum KeyWritten {
     NameTaken,
     /// There is no such key, or it is revoked or preset.
     NotFound,
+    /// The key has another version than the one that was seen.
+    ChangedMeanwhile,
 }
 
 /// The result of replacing a key's secret.
@@ -152,6 +156,14 @@ pub trait ApiKeys: Send + Sync {
     /// A key, whatever its state.
     async fn api_key(&self, id: KeyId, now: Timestamp) -> Result<Option<ApiKey>>;
 
+    /// A part of the keys.
+    async fn api_keys_slice(
+        &self,
+        filter: &KeyFilter,
+        slice: &Slice<KeyId>,
+        now: Timestamp,
+    ) -> Result<Vec<ApiKey>>;
+
     /// Keys, newest first; those before `after`.
     async fn api_keys(
         &self,
@@ -159,10 +171,18 @@ pub trait ApiKeys: Send + Sync {
         after: Option<KeyId>,
         limit: u32,
         now: Timestamp,
-    ) -> Result<Vec<ApiKey>>;
+    ) -> Result<Vec<ApiKey>> {
+        self.api_keys_slice(filter, &Slice::new(Sorted::NewestFirst, after, limit), now).await
+    }
 
     /// Changes a key that is neither revoked nor preset.
-    async fn edit_key(&self, id: KeyId, edit: &KeyEdit) -> Result<KeyWritten>;
+    async fn edit_key_as_seen(
+        &self,
+        id: KeyId,
+        edit: &KeyEdit,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<KeyWritten>;
 
     /// Gives a key another secret. The former ones work until `former_until`; `None`: they stop at once. Secrets that
     /// were replaced before keep their end.
@@ -174,8 +194,18 @@ pub trait ApiKeys: Send + Sync {
         now: Timestamp,
     ) -> Result<KeyRotated>;
 
-    /// Revokes a key by its id; returns `false` if it is unknown, preset or was revoked before.
-    async fn end_key(&self, id: KeyId, now: Timestamp) -> Result<bool>;
+    /// Revokes a key by its id. A preset key and one that was revoked before are like none.
+    async fn end_key_as_seen(
+        &self,
+        id: KeyId,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Versioned<()>>;
+
+    /// Revokes any version of a key; `false` if it is unknown, preset or was revoked before.
+    async fn end_key(&self, id: KeyId, now: Timestamp) -> Result<bool> {
+        Ok(self.end_key_as_seen(id, None, now).await?.done().is_some())
+    }
 
     /// Notes when and from where keys were last used. An older use changes nothing. Not synced.
     async fn note_key_uses(&self, uses: &[KeyUse]) -> Result<()>;

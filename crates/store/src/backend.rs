@@ -11,8 +11,9 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 
 use crate::{
-    ApiKeys, Blocks, CheckInReports, CheckInSetup, CompiledTemplates, Completions, Events, Orders,
-    Result, Scans, Templates, TicketKeys, Tickets,
+    ApiKeys, AuditLog, Batches, Blocks, CheckInReports, CheckInSetup, CompiledTemplates,
+    Completions, Events, IdempotentRequests, Orders, Outbox, Result, Scans, Templates, TicketKeys,
+    Tickets, WebhookDeliveries, Webhooks,
 };
 
 /// A database with the records of all subjects.
@@ -24,6 +25,7 @@ use crate::{
 pub trait Backend:
     Events
     + Orders
+    + Batches
     + Tickets
     + Completions
     + Templates
@@ -34,6 +36,11 @@ pub trait Backend:
     + Blocks
     + Scans
     + CheckInReports
+    + AuditLog
+    + IdempotentRequests
+    + Outbox
+    + Webhooks
+    + WebhookDeliveries
     + Debug
     + Send
     + Sync

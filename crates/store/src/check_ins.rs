@@ -31,7 +31,7 @@ use stampede_model::{
     CheckInList, EventId, Gate, GateId, KeyHash, KeyId, ListId, ScanId, TicketId, Timestamp,
 };
 
-use crate::Result;
+use crate::{Result, Versioned};
 
 /// Lists, gates and devices of events.
 #[async_trait]
@@ -46,9 +46,18 @@ pub trait CheckInSetup: Send + Sync {
     /// since, or if the event is gone. Synced.
     async fn put_check_in_list(&self, list: &CheckInList, seen: Option<Timestamp>) -> Result<bool>;
 
-    /// Deletes a list with the state of its tickets; devices that used it use the built-in one. Returns
-    /// `false` if there is none, or if it is the built-in one, which stays. Synced.
-    async fn delete_check_in_list(&self, id: ListId) -> Result<bool>;
+    /// Deletes a list with the state of its tickets; devices that used it use the built-in one. The
+    /// built-in one itself stays, as if there were none. Synced.
+    async fn delete_check_in_list_as_seen(
+        &self,
+        id: ListId,
+        seen: Option<Timestamp>,
+    ) -> Result<Versioned<()>>;
+
+    /// Deletes any version of a list; `false` if there is none, or if it is the built-in one.
+    async fn delete_check_in_list(&self, id: ListId) -> Result<bool> {
+        Ok(self.delete_check_in_list_as_seen(id, None).await?.done().is_some())
+    }
 
     /// Reads the gates of an event, by age.
     async fn gates(&self, event: EventId) -> Result<Vec<Gate>>;
@@ -59,8 +68,24 @@ pub trait CheckInSetup: Send + Sync {
     /// Writes a gate, new or renamed; returns `false` if its event is gone. Synced.
     async fn put_gate(&self, gate: &Gate) -> Result<bool>;
 
-    /// Deletes a gate; scans keep its id. Returns `false` if there is none. Synced.
-    async fn delete_gate(&self, id: GateId) -> Result<bool>;
+    /// Renames a gate. Its new version is [`rules::later`](crate::rules::later). Synced.
+    async fn rename_gate_as_seen(
+        &self,
+        gate: &Gate,
+        seen: Option<Timestamp>,
+    ) -> Result<Versioned<Gate>>;
+
+    /// Deletes a gate; scans keep its id. Synced.
+    async fn delete_gate_as_seen(
+        &self,
+        id: GateId,
+        seen: Option<Timestamp>,
+    ) -> Result<Versioned<()>>;
+
+    /// Deletes any version of a gate; `false` if there is none.
+    async fn delete_gate(&self, id: GateId) -> Result<bool> {
+        Ok(self.delete_gate_as_seen(id, None).await?.done().is_some())
+    }
 
     /// Writes a device with its key. Synced.
     async fn insert_device(&self, device: &NewDevice, now: Timestamp) -> Result<()>;
@@ -71,8 +96,21 @@ pub trait CheckInSetup: Send + Sync {
     /// Reads the devices of an event, by age.
     async fn devices(&self, event: EventId) -> Result<Vec<Device>>;
 
-    /// Revokes a device's key; `false` if there is no such device. Idempotent. Synced.
-    async fn revoke_device(&self, key: KeyId, now: Timestamp) -> Result<bool>;
+    /// Revokes a device's key. Idempotent. Synced.
+    async fn revoke_device_as_seen(
+        &self,
+        key: KeyId,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Versioned<()>>;
+
+    /// Revokes the key of any version of a device; `false` if there is no such device.
+    async fn revoke_device(&self, key: KeyId, now: Timestamp) -> Result<bool> {
+        Ok(self.revoke_device_as_seen(key, None, now).await?.done().is_some())
+    }
+
+    /// Reads the device with this enrolment code; `None` if the code is wrong, used or too old.
+    async fn device_of_code(&self, code: &KeyHash, now: Timestamp) -> Result<Option<Device>>;
 
     /// Gives the device with this enrolment code another key and uses the code up; `None` if the code is wrong,
     /// used or too old, or if the device was revoked. Synced.
@@ -92,17 +130,43 @@ pub trait CheckInSetup: Send + Sync {
 /// Tickets that are blocked.
 #[async_trait]
 pub trait Blocks: Send + Sync {
-    /// Blocks a ticket of an event, or changes the reason of its block; `None` if the event has no such ticket. Synced.
+    /// Blocks a ticket of an event, or changes the reason of its block. A ticket without a block is in no version that
+    /// was seen. Synced.
+    async fn block_ticket_as_seen(
+        &self,
+        event: EventId,
+        ticket: TicketId,
+        reason: Option<&str>,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Versioned<Block>>;
+
+    /// Blocks a ticket of an event, or changes any version of its block; `None` if the event has no such ticket.
     async fn block_ticket(
         &self,
         event: EventId,
         ticket: TicketId,
         reason: Option<&str>,
         now: Timestamp,
-    ) -> Result<Option<Block>>;
+    ) -> Result<Option<Block>> {
+        Ok(self.block_ticket_as_seen(event, ticket, reason, None, now).await?.done())
+    }
 
-    /// Lifts the block of a ticket; returns `false` if there is none. Synced.
-    async fn unblock_ticket(&self, event: EventId, ticket: TicketId) -> Result<bool>;
+    /// Lifts the block of a ticket. Synced.
+    async fn unblock_ticket_as_seen(
+        &self,
+        event: EventId,
+        ticket: TicketId,
+        seen: Option<Timestamp>,
+    ) -> Result<Versioned<()>>;
+
+    /// Lifts any version of a ticket's block; `false` if there is none.
+    async fn unblock_ticket(&self, event: EventId, ticket: TicketId) -> Result<bool> {
+        Ok(self.unblock_ticket_as_seen(event, ticket, None).await?.done().is_some())
+    }
+
+    /// Reads the block of a ticket.
+    async fn block(&self, ticket: TicketId) -> Result<Option<Block>>;
 
     /// Reads the blocked tickets of an event, by number.
     async fn blocks(&self, event: EventId) -> Result<Vec<Block>>;

@@ -1,11 +1,12 @@
-//! Records: events with the keys that sign their tickets, batches, tickets, check-ins, templates, API keys.
+//! Records: events with the keys that sign their tickets, batches, tickets, check-ins, templates, API keys, webhooks.
 //!
 //! The store is the source of truth: jobs on a queue can be lost and are made again from here.
 //!
 //! ```text
 //!   Store ── derefs to ──▶ dyn Backend = Events + Orders + Tickets + Completions + Templates
 //!     │                                  + CompiledTemplates + ApiKeys + TicketKeys
-//!     │                                  + CheckInSetup + Blocks + Scans + CheckInReports
+//!     │                                  + CheckInSetup + Blocks + Scans + CheckInReports + Outbox
+//!     │                                  + IdempotentRequests + AuditLog + Webhooks + WebhookDeliveries
 //!     │  vault (ticket secret)               ▲
 //!     │  verification, ticket_secret         │ implements
 //!     └── connect ──────────────────────▶ sql/: SQLite and PostgreSQL
@@ -24,16 +25,21 @@
 //! database keeps its checksum.
 
 mod api_keys;
+mod audit;
 mod backend;
+mod batches;
 mod check_ins;
 mod compiled_templates;
 mod completions;
 mod durability;
 mod error;
 mod events;
+mod idempotent_requests;
 mod limits;
 mod orders;
+mod outbox;
 pub mod rules;
+mod slices;
 mod sql;
 mod store;
 mod templates;
@@ -42,11 +48,15 @@ mod ticket_secret;
 mod tickets;
 mod vault;
 mod verification;
+mod versions;
+mod webhooks;
 
 pub use api_keys::{
     ApiKey, ApiKeys, KeyEdit, KeyFilter, KeyKind, KeyRotated, KeyState, KeyUse, KeyWritten, NewKey,
 };
+pub use audit::{AuditEntry, AuditFilter, AuditLog, AuditOrigin, AuditOutcome, AuditSettlement};
 pub use backend::Backend;
+pub use batches::{BatchFilter, Batches, Cancelled, MadeTickets};
 pub use check_ins::{
     AdmissionMark, Block, Blocks, CheckInReports, CheckInSetup, Device, Figures, GateFigures,
     Minute, NewDevice, NewScan, Offline, Recorded, Scan, ScanAnswer, ScanFilter, ScannedTicket,
@@ -57,13 +67,22 @@ pub use completions::{Completion, Completions, Failure, GroupCommit};
 pub use durability::Durability;
 pub use error::Error;
 pub use events::{Deleted, Events};
-pub use orders::{Orders, Placed};
+pub use idempotent_requests::{Claimed, IdempotentRequests, RequestClaim};
+pub use orders::{Orders, Placed, TicketChunks};
+pub use outbox::{Outbox, OutboxRow, OutboxSize};
+pub use slices::{Slice, Sorted};
 pub use store::{Config, Store};
 pub use templates::{NewRevision, Revised, TemplateDeleted, Templates};
 pub use ticket_keys::{Revoked, Rotated, TicketKeys};
 pub use tickets::{Edited, TicketEdit, TicketFilter, Tickets};
 pub use vault::{SealedKey, TicketSecret, Vault};
 pub use verification::Verdict;
+pub use versions::Versioned;
+pub use webhooks::{
+    AttemptResult, DeliveryFilter, DeliveryState, Disabled, DisabledReason, NewDelivery,
+    OutgoingDelivery, PendingDelivery, Redelivered, SealedDelivery, Webhook, WebhookAttempt,
+    WebhookDeliveries, WebhookDelivery, WebhookFilter, WebhookWritten, Webhooks,
+};
 
 /// Result of the operations of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,10 +1,12 @@
 //! Orders: a batch and all of its tickets, or nothing.
 
-use async_trait::async_trait;
-use stampede_model::{Batch, BatchId, Order, TicketId, Timestamp};
+use std::io;
 
-use crate::Result;
+use async_trait::async_trait;
+use stampede_model::{Batch, BatchId, Order, Ticket, TicketId, Timestamp};
+
 use crate::vault::Vault;
+use crate::{AuditEntry, Result};
 
 /// Result of placing an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +21,16 @@ pub enum Placed {
     NoSuchEvent,
 }
 
+/// The tickets of an order that is too large to be held in memory, read piece by piece.
+#[async_trait]
+pub trait TicketChunks: Send {
+    /// Begins anew with the first ticket: a transaction that lost against another one is tried again.
+    async fn rewind(&mut self) -> io::Result<()>;
+
+    /// The next tickets, in order; none after the last.
+    async fn next(&mut self) -> io::Result<Vec<Ticket>>;
+}
+
 /// Orders and the batches they become.
 ///
 /// A batch counts its tickets by status. The counters move in the same transaction as the tickets, as
@@ -30,7 +42,29 @@ pub trait Orders: Send + Sync {
     /// The tickets get the next serials of their event, without gaps; an order that fails takes none. They
     /// get the event's signing key, which is made if the event has none. Of concurrent orders with one
     /// idempotency key exactly one is new. Synced.
-    async fn place_order(&self, order: &Order, vault: &Vault) -> Result<Placed>;
+    ///
+    /// A new order writes its entry of the audit log in the same transaction.
+    async fn place_noted_order(
+        &self,
+        order: &Order,
+        entry: Option<&AuditEntry>,
+        vault: &Vault,
+    ) -> Result<Placed>;
+
+    /// Writes an order without an entry of the audit log.
+    async fn place_order(&self, order: &Order, vault: &Vault) -> Result<Placed> {
+        self.place_noted_order(order, None, vault).await
+    }
+
+    /// Writes an order as [`Orders::place_order`] does, with the tickets of `chunks` instead of its own.
+    ///
+    /// The memory of one chunk is needed at a time. Nobody sees the order before all of it is written. Synced.
+    async fn place_in_chunks(
+        &self,
+        order: &Order,
+        chunks: &mut dyn TicketChunks,
+        vault: &Vault,
+    ) -> Result<Placed>;
 
     /// Reads one batch.
     async fn batch(&self, id: BatchId) -> Result<Option<Batch>>;

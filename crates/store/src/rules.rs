@@ -6,7 +6,9 @@
 //! | [`failed`] | pending | failed |
 //! | [`edited`], [`reissued`] | pending, completed, failed | pending |
 //! | [`stale`] | completed | pending |
+//! | [`retried`] | failed | pending |
 //! | [`voided`] | pending, completed, failed | void, for good |
+//! | [`cancelled`] | pending or failed and never made; all of them if made ones go, too | void, for good |
 //!
 //! Each function returns the ticket after the change, or `None` if the change is not allowed and the
 //! ticket stays as it is. A backend may call these functions or say the same in its own language: SQL
@@ -15,7 +17,7 @@
 
 use stampede_model::{Batch, Holder, Ticket, TicketStatus, Timestamp};
 
-use crate::{Completion, Failure, TicketEdit};
+use crate::{Completion, Failure, MadeTickets, TicketEdit};
 
 /// The next `updated_at` of a record: now, but at least a millisecond after the last one.
 ///
@@ -112,6 +114,24 @@ pub fn voided(ticket: &Ticket, now: Timestamp) -> Option<Ticket> {
         updated_at: later(now, ticket.updated_at),
         ..ticket.clone()
     })
+}
+
+/// Returns whether no PDF of the ticket was ever made: nobody can have it.
+pub fn is_unmade(ticket: &Ticket) -> bool {
+    matches!(ticket.status, TicketStatus::Pending | TicketStatus::Failed) && ticket.pdf.is_none()
+}
+
+/// The ticket after its batch was cancelled.
+pub fn cancelled(ticket: &Ticket, made: MadeTickets, now: Timestamp) -> Option<Ticket> {
+    match made {
+        MadeTickets::Keep if !is_unmade(ticket) => None,
+        MadeTickets::Keep | MadeTickets::Void => voided(ticket, now),
+    }
+}
+
+/// The ticket after its batch was tried again.
+pub fn retried(ticket: &Ticket, now: Timestamp) -> Option<Ticket> {
+    (ticket.status == TicketStatus::Failed).then(|| pending(ticket, now))
 }
 
 /// The ticket after its file was found missing, short or stale.

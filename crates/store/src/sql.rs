@@ -9,6 +9,8 @@
 
 mod address;
 mod api_keys;
+mod audit;
+mod batches;
 mod check_ins;
 mod compiled_templates;
 mod completions;
@@ -17,23 +19,28 @@ mod dialect;
 mod error;
 mod events;
 mod file;
+mod idempotent_requests;
 mod last_write;
 mod migrations;
 mod orders;
+mod outbox;
 mod page;
 mod pooled_connection;
 mod probe;
 mod rows;
+mod slices;
 mod templates;
 mod ticket_keys;
 mod ticket_secret;
 mod tickets;
 mod transaction;
+mod versions;
+mod webhooks;
 
 use std::sync::Arc;
 
 use sqlx::{AnyConnection, AnyPool};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use crate::limits::Limits;
 use dialect::Dialect;
@@ -48,6 +55,10 @@ pub(crate) struct Sql {
     /// lock of the file, for which only other processes then compete.
     writer_turn: Option<Arc<Mutex<()>>>,
     limits: Limits,
+    /// Woken after every committed write of this process, for the relay of the outbox.
+    writes: Arc<Notify>,
+    /// Woken when this process has made deliveries of webhooks pending.
+    pending: Notify,
     /// Tells whether the last write of this process failed because of an outage.
     last_write: LastWrite,
     /// A connection to SQLite that nobody uses. SQLite deletes the log and the index beside the database file

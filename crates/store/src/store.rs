@@ -14,7 +14,10 @@ use stampede_model::{Event, EventId, Order, Ticket, Timestamp, Token};
 use crate::limits::Limits;
 use crate::sql::Sql;
 use crate::vault::Vault;
-use crate::{Backend, Error, Events, Orders, Placed, Result, Revoked, Rotated, TicketKeys};
+use crate::{
+    AuditEntry, Backend, Error, Events, Orders, Placed, Result, Revoked, Rotated, TicketChunks,
+    TicketKeys,
+};
 
 /// Which database, and how it is used.
 #[derive(Debug, Clone)]
@@ -69,6 +72,24 @@ impl Store {
         Orders::place_order(&**self, order, self.vault()?).await
     }
 
+    /// Writes an order with its entry of the audit log: see [`Orders::place_noted_order`].
+    pub async fn place_noted_order(
+        &self,
+        order: &Order,
+        entry: Option<&AuditEntry>,
+    ) -> Result<Placed> {
+        Orders::place_noted_order(&**self, order, entry, self.vault()?).await
+    }
+
+    /// Writes an order whose tickets come piece by piece: see [`Orders::place_in_chunks`].
+    pub async fn place_in_chunks(
+        &self,
+        order: &Order,
+        chunks: &mut dyn TicketChunks,
+    ) -> Result<Placed> {
+        Orders::place_in_chunks(&**self, order, chunks, self.vault()?).await
+    }
+
     /// Makes a new key that signs from now on: see [`TicketKeys::rotate_ticket_key`].
     pub async fn rotate_ticket_key(&self, event: EventId, now: Timestamp) -> Result<Rotated> {
         TicketKeys::rotate_ticket_key(&**self, event, self.vault()?, now).await
@@ -101,6 +122,17 @@ impl Store {
             }
         };
         Ok(signer.sign(ticket.serial, ticket.generation))
+    }
+
+    /// Signs the content of a link that is handed to people without a key. The signature is the same on all nodes, and
+    /// is not valid any more when the ticket secret was replaced.
+    pub fn sign_link(&self, content: &[u8]) -> Result<[u8; 32]> {
+        Ok(self.vault()?.sign_link(content))
+    }
+
+    /// Returns whether [`Store::sign_link`] made the signature; takes the same time for every signature.
+    pub fn signed_link(&self, content: &[u8], signature: &[u8]) -> Result<bool> {
+        Ok(self.vault()?.signed_link(content, signature))
     }
 
     /// The vault that encrypts and decrypts keys.

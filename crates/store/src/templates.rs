@@ -8,7 +8,7 @@ pub(crate) mod archive;
 use async_trait::async_trait;
 use stampede_model::{EventId, Template, TemplateFiles, TemplateId, TemplateRevision, Timestamp};
 
-use crate::{Error, Result};
+use crate::{Error, Result, Slice, Sorted};
 
 /// The most revisions a template may have.
 pub(crate) const MAX_REVISIONS: u32 = 10_000;
@@ -51,6 +51,8 @@ pub enum TemplateDeleted {
     NotFound,
     /// The template stays, because these events use it (the first ten, if there are more).
     UsedBy(Vec<EventId>),
+    /// The template stays, because it has another version than the one that was seen.
+    ChangedMeanwhile,
 }
 
 /// The templates and their revisions. A revision is never changed, because tickets were made with it.
@@ -63,13 +65,22 @@ pub trait Templates: Send + Sync {
     /// Reads one template.
     async fn template(&self, id: TemplateId) -> Result<Option<Template>>;
 
+    /// Reads a part of the templates.
+    async fn templates_slice(
+        &self,
+        owner: Option<&str>,
+        slice: &Slice<TemplateId>,
+    ) -> Result<Vec<Template>>;
+
     /// Reads a page of templates, newest first; `after` is the last id of the page before.
     async fn templates(
         &self,
         owner: Option<&str>,
         after: Option<TemplateId>,
         limit: u32,
-    ) -> Result<Vec<Template>>;
+    ) -> Result<Vec<Template>> {
+        self.templates_slice(owner, &Slice::new(Sorted::NewestFirst, after, limit)).await
+    }
 
     /// Reads a page of a template's revisions without their files, newest first; `before` is the last
     /// number of the page before.
@@ -128,5 +139,14 @@ pub trait Templates: Send + Sync {
     /// Deletes a template that no event uses, with all of its revisions.
     ///
     /// An event that chooses the template at the same time is written first and keeps it, or is refused.
-    async fn delete_template(&self, id: TemplateId) -> Result<TemplateDeleted>;
+    async fn delete_template_as_seen(
+        &self,
+        id: TemplateId,
+        seen: Option<Timestamp>,
+    ) -> Result<TemplateDeleted>;
+
+    /// Deletes any version of a template that no event uses.
+    async fn delete_template(&self, id: TemplateId) -> Result<TemplateDeleted> {
+        self.delete_template_as_seen(id, None).await
+    }
 }

@@ -56,7 +56,8 @@ impl Store {
 
     /// Replaces a secret that is lost, or known to others, by this store's secret: every event gets a new
     /// key, which signs all of its tickets from now on. Tokens of former keys stay valid until those keys
-    /// are revoked. Returns the number of events.
+    /// are revoked. Webhooks are disabled until they are rotated: their secrets cannot be decrypted. Returns the number of
+    /// events.
     ///
     /// If it is interrupted, the former secret stays the database's; it has to be repeated.
     pub async fn renew_ticket_secret(&self, now: Timestamp) -> Result<u64> {
@@ -70,6 +71,13 @@ impl Store {
                 self.renew_key_of(event, vault, now).await?;
                 renewed += 1;
             }
+        }
+        let webhooks = self.disable_all_webhooks(now).await?;
+        if webhooks > 0 {
+            tracing::warn!(
+                webhooks,
+                "webhooks are disabled: their secrets cannot be decrypted; rotate them"
+            );
         }
         self.replace_secret_check(&vault.seal_check()).await?;
         Ok(renewed)

@@ -8,7 +8,7 @@ use stampede_model::{
     Batch, BatchId, Event, EventId, Holder, Money, Ticket, TicketId, TicketStatus, Timestamp,
 };
 
-use crate::Result;
+use crate::{Result, Slice, Sorted, Versioned};
 
 /// Which tickets to list; an empty filter means all.
 #[derive(Debug, Clone, Default)]
@@ -55,13 +55,22 @@ pub trait Tickets: Send + Sync {
     /// Reads the ticket with this number within its event.
     async fn ticket_by_serial(&self, event: EventId, serial: u32) -> Result<Option<Ticket>>;
 
+    /// Reads a part of the tickets.
+    async fn tickets_slice(
+        &self,
+        filter: &TicketFilter,
+        slice: &Slice<TicketId>,
+    ) -> Result<Vec<Ticket>>;
+
     /// Reads a page of tickets, oldest first; `after` is the last id of the page before.
     async fn tickets(
         &self,
         filter: &TicketFilter,
         after: Option<TicketId>,
         limit: u32,
-    ) -> Result<Vec<Ticket>>;
+    ) -> Result<Vec<Ticket>> {
+        self.tickets_slice(filter, &Slice::new(Sorted::OldestFirst, after, limit)).await
+    }
 
     /// Reads many tickets, each with its event, by id; ids without a ticket are left out.
     async fn tickets_with_events(&self, ids: &[TicketId]) -> Result<Vec<(Ticket, Event)>>;
@@ -93,8 +102,18 @@ pub trait Tickets: Send + Sync {
     async fn reissue_ticket(&self, id: TicketId, now: Timestamp)
     -> Result<Option<(Ticket, Batch)>>;
 
-    /// Makes a ticket void for good; idempotent. `None` if there is no such ticket. Synced.
-    async fn void_ticket(&self, id: TicketId, now: Timestamp) -> Result<Option<(Ticket, Batch)>>;
+    /// Makes a ticket void for good; idempotent. Synced.
+    async fn void_ticket_as_seen(
+        &self,
+        id: TicketId,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Versioned<(Ticket, Batch)>>;
+
+    /// Makes any version of a ticket void; `None` if there is no such ticket.
+    async fn void_ticket(&self, id: TicketId, now: Timestamp) -> Result<Option<(Ticket, Batch)>> {
+        Ok(self.void_ticket_as_seen(id, None, now).await?.done())
+    }
 
     /// Makes a completed ticket pending again, because its file is missing, short or stale; `None` if the
     /// ticket is not completed.
@@ -102,6 +121,16 @@ pub trait Tickets: Send + Sync {
     /// Relaxed: if a power cut undoes it, the next reader notices the file again.
     async fn mark_stale(&self, id: TicketId, now: Timestamp) -> Result<Option<Batch>>;
 
-    /// Deletes a ticket; returns its batch without it, `None` if there is no such ticket. Synced.
-    async fn delete_ticket(&self, id: TicketId, now: Timestamp) -> Result<Option<Batch>>;
+    /// Deletes a ticket; returns its batch without it. Synced.
+    async fn delete_ticket_as_seen(
+        &self,
+        id: TicketId,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Versioned<Batch>>;
+
+    /// Deletes any version of a ticket; `None` if there is no such ticket.
+    async fn delete_ticket(&self, id: TicketId, now: Timestamp) -> Result<Option<Batch>> {
+        Ok(self.delete_ticket_as_seen(id, None, now).await?.done())
+    }
 }

@@ -4,6 +4,9 @@
 //! XChaCha20-Poly1305 with a random nonce for each seed. Event and number of the key are part of what
 //! is authenticated: a seed that was copied to another record does not open there.
 //!
+//! Answers to requests that may be sent twice are encrypted in the same way, bound to their request.
+//! The secrets of webhooks are encrypted in the same way, bound to their endpoint.
+//!
 //! Opened keys are remembered, because opening one takes a read from the database.
 
 use std::collections::HashMap;
@@ -12,13 +15,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
-use stampede_model::{EventId, Signer};
+use stampede_model::{EventId, Signer, WebhookId};
 
 use crate::{Error, Result};
 
 /// Separates this encryption key from any other use of the same secret.
 const KEY_DOMAIN: &[u8] = b"stampede ticket keys v1\0";
+/// Separates the key that signs links from the key that encrypts.
+const LINK_DOMAIN: &[u8] = b"stampede links v1\0";
 /// The plain text of the check.
 const CHECK: &[u8] = b"the secret is right";
 /// Bytes of a nonce.
@@ -56,13 +62,26 @@ pub struct SealedKey {
 /// one; it gives a [`TicketSecret`] to `Store::with_ticket_secret`.
 pub struct Vault {
     cipher: XChaCha20Poly1305,
+    /// Signs links; the same on all nodes, because all have the same secret.
+    links: Hmac<Sha256>,
     opened: Mutex<HashMap<(EventId, u32), Arc<Signer>>>,
 }
 
 impl Vault {
     pub(crate) fn new(secret: &TicketSecret) -> Self {
         let cipher = XChaCha20Poly1305::new(&Key::from(secret.0));
-        Self { cipher, opened: Mutex::default() }
+        let derived = mac_with(&secret.0).chain_update(LINK_DOMAIN).finalize().into_bytes();
+        Self { cipher, links: mac_with(&derived), opened: Mutex::default() }
+    }
+
+    /// Signs the content of a link.
+    pub(crate) fn sign_link(&self, content: &[u8]) -> [u8; 32] {
+        self.links.clone().chain_update(content).finalize().into_bytes().into()
+    }
+
+    /// Returns whether this secret signed the content; takes the same time for every signature.
+    pub(crate) fn signed_link(&self, content: &[u8], signature: &[u8]) -> bool {
+        self.links.clone().chain_update(content).verify_slice(signature).is_ok()
     }
 
     /// Makes a new key for an event.
@@ -97,6 +116,17 @@ impl Vault {
         Some(Signer::new(event, number, seed.as_slice().try_into().ok()?))
     }
 
+    /// Encrypts the answer to a request that may be sent twice.
+    pub(crate) fn seal_answer(&self, owner: &str, key: &str, answer: &[u8]) -> Vec<u8> {
+        self.seal_bytes(answer, &answer_binding(owner, key))
+    }
+
+    /// Decrypts the answer to a request that was sent twice; `None` if it belongs to another request or was encrypted with
+    /// another secret.
+    pub(crate) fn open_answer(&self, owner: &str, key: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+        self.unseal_bytes(sealed, &answer_binding(owner, key))
+    }
+
     /// Encrypts a known text, by which the secret is recognised later.
     pub(crate) fn seal_check(&self) -> String {
         self.seal(CHECK, CHECK)
@@ -105,6 +135,21 @@ impl Vault {
     /// Returns whether the check was encrypted with this secret.
     pub(crate) fn opens_check(&self, sealed: &str) -> bool {
         self.unseal(sealed, CHECK).is_some_and(|text| text == CHECK)
+    }
+
+    /// Encrypts the secret that signs the messages of an endpoint.
+    pub(crate) fn seal_webhook_secret(&self, webhook: WebhookId, secret: &[u8]) -> String {
+        self.seal(secret, &webhook_binding(webhook))
+    }
+
+    /// Decrypts the secret that signs the messages of an endpoint.
+    pub(crate) fn open_webhook_secret(&self, webhook: WebhookId, sealed: &str) -> Result<Vec<u8>> {
+        self.unseal(sealed, &webhook_binding(webhook)).ok_or_else(|| {
+            Error::unusable(format!(
+                "the secret of webhook {webhook} cannot be opened: TICKET_KEY_SECRET is not the one it was \
+                 encrypted with, or the record is damaged"
+            ))
+        })
     }
 
     /// Returns a key that was opened before.
@@ -123,16 +168,23 @@ impl Vault {
     }
 
     fn seal(&self, text: &[u8], binding: &[u8]) -> String {
+        hex::encode(self.seal_bytes(text, binding))
+    }
+
+    fn unseal(&self, sealed: &str, binding: &[u8]) -> Option<Vec<u8>> {
+        self.unseal_bytes(&hex::decode(sealed).ok()?, binding)
+    }
+
+    fn seal_bytes(&self, text: &[u8], binding: &[u8]) -> Vec<u8> {
         let nonce: [u8; NONCE] = rand::random();
         let payload = Payload { msg: text, aad: binding };
         let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.expect("only gigabytes are too long to encrypt");
-        hex::encode([nonce.as_slice(), &sealed].concat())
+        [nonce.as_slice(), &sealed].concat()
     }
 
-    fn unseal(&self, sealed: &str, binding: &[u8]) -> Option<Vec<u8>> {
-        let bytes = hex::decode(sealed).ok()?;
-        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>()?;
+    fn unseal_bytes(&self, sealed: &[u8], binding: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, sealed) = sealed.split_first_chunk::<NONCE>()?;
         self.cipher.decrypt(&XNonce::from(*nonce), Payload { msg: sealed, aad: binding }).ok()
     }
 }
@@ -143,14 +195,43 @@ impl fmt::Debug for Vault {
     }
 }
 
+fn mac_with(key: &[u8]) -> Hmac<Sha256> {
+    <Hmac<Sha256> as KeyInit>::new_from_slice(key).expect("a key of HMAC may have any length")
+}
+
 /// Ties a seed to its record.
 fn binding(event: EventId, number: u32) -> Vec<u8> {
     [b"seed".as_slice(), &event.to_bytes(), &number.to_be_bytes()].concat()
 }
 
+/// Ties the answer to a request to its record. The length keeps owner and key apart.
+fn answer_binding(owner: &str, key: &str) -> Vec<u8> {
+    let length = (owner.len() as u64).to_be_bytes();
+    [b"answer".as_slice(), &length, owner.as_bytes(), key.as_bytes()].concat()
+}
+
+/// Ties the secret of an endpoint to its record.
+fn webhook_binding(webhook: WebhookId) -> Vec<u8> {
+    [b"webhook".as_slice(), &webhook.to_bytes()].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_opens_only_with_its_secret_and_in_its_record() {
+        let vault = Vault::new(&TicketSecret::new("one"));
+        let sealed = vault.seal_answer("ann", "key", b"shown once");
+        assert_eq!(vault.open_answer("ann", "key", &sealed).unwrap(), b"shown once");
+        assert!(!sealed.windows(5).any(|part| part == b"shown"));
+        for (owner, key) in [("bob", "key"), ("ann", "other"), ("annk", "ey")] {
+            assert!(vault.open_answer(owner, key, &sealed).is_none(), "{owner} {key}");
+        }
+        let other = Vault::new(&TicketSecret::new("two"));
+        assert!(other.open_answer("ann", "key", &sealed).is_none());
+        assert!(vault.open_answer("ann", "key", &sealed[..20]).is_none());
+    }
 
     #[test]
     fn a_seed_opens_only_with_its_secret_and_in_its_record() {
@@ -170,6 +251,28 @@ mod tests {
         }
         let again = vault.make(event, 1).seed;
         assert_ne!(sealed[..48], again[..48], "no nonce is used twice");
+    }
+
+    #[test]
+    fn the_secret_of_a_webhook_opens_only_in_its_record() {
+        let (vault, webhook) = (Vault::new(&TicketSecret::new("one")), WebhookId::generate());
+        let sealed = vault.seal_webhook_secret(webhook, b"secret");
+        assert_eq!(vault.open_webhook_secret(webhook, &sealed).unwrap(), b"secret");
+        assert!(vault.open_webhook_secret(WebhookId::generate(), &sealed).is_err());
+        let other = Vault::new(&TicketSecret::new("two"));
+        assert!(other.open_webhook_secret(webhook, &sealed).is_err());
+    }
+
+    #[test]
+    fn a_link_is_signed_by_the_secret_of_all_nodes_and_by_no_other() {
+        let [one, again, two] =
+            ["one", "one", "two"].map(|text| Vault::new(&TicketSecret::new(text)));
+        let signature = one.sign_link(b"ticket 7");
+        assert!(again.signed_link(b"ticket 7", &signature));
+        assert!(!two.signed_link(b"ticket 7", &signature));
+        assert!(!one.signed_link(b"ticket 8", &signature));
+        assert!(!one.signed_link(b"ticket 7", &signature[..31]));
+        assert!(!one.signed_link(b"ticket 7", &[]));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use stampede_model::{EventId, Ticket, TicketId};
-use stampede_store::Deleted;
+use stampede_model::{EventId, Ticket, TicketId, Timestamp};
+use stampede_store::{Deleted, Versioned};
 
 use crate::ticketing::now;
 use crate::{Error, Ticketing};
@@ -20,23 +20,39 @@ pub enum EventDeletion {
     HasTickets(u64),
     /// There is no such event.
     NotFound,
+    /// It has another version than the one that was seen.
+    ChangedMeanwhile,
 }
 
 impl Ticketing {
-    /// Deletes a ticket with its PDF and its job.
-    pub async fn delete_ticket(&self, id: TicketId) -> Result<(), Error> {
-        let shrunk = self.shared.store.delete_ticket(id, now()).await?;
+    /// Deletes a ticket with its PDF and its job; with `seen`, only that version of it.
+    pub async fn delete_ticket(
+        &self,
+        id: TicketId,
+        seen: Option<Timestamp>,
+    ) -> Result<Versioned<()>, Error> {
+        let deleted = self.shared.store.delete_ticket_as_seen(id, seen, now()).await?;
+        if deleted == Versioned::ChangedMeanwhile {
+            return Ok(Versioned::ChangedMeanwhile);
+        }
+        let shrunk = deleted.done();
+        // Without its record, too: an earlier attempt may have ended between the record and the file.
         self.shared.files.delete(&Ticket::pdf_path(id)).await?;
-        if let Some(batch) = shrunk {
-            self.shared.announcer.write_shrunk(&batch).await;
+        if let Some(batch) = &shrunk {
+            self.shared.announcer.write_shrunk(batch).await;
         }
         self.remove_job(id).await;
-        Ok(())
+        Ok(shrunk.map_or(Versioned::NotFound, |_| Versioned::Done(())))
     }
 
-    /// Deletes an event that has no tickets.
-    pub async fn delete_event(&self, id: EventId) -> Result<EventDeletion, Error> {
-        Ok(match self.shared.store.delete_event(id).await? {
+    /// Deletes an event that has no tickets; with `seen`, only that version of it.
+    pub async fn delete_event(
+        &self,
+        id: EventId,
+        seen: Option<Timestamp>,
+    ) -> Result<EventDeletion, Error> {
+        Ok(match self.shared.store.delete_event_as_seen(id, seen).await? {
+            Deleted::ChangedMeanwhile => EventDeletion::ChangedMeanwhile,
             Deleted::Gone => EventDeletion::Gone,
             Deleted::NotFound => EventDeletion::NotFound,
             Deleted::HasTickets(count) => EventDeletion::HasTickets(count),
@@ -45,8 +61,17 @@ impl Ticketing {
 
     /// Deletes an event with all of its tickets. PDFs and jobs are deleted in the background: without their
     /// records they do no harm.
-    pub async fn delete_event_with_tickets(&self, id: EventId) -> Result<(), Error> {
-        let tickets = self.shared.store.delete_event_with_tickets(id).await?;
+    pub async fn delete_event_with_tickets(
+        &self,
+        id: EventId,
+        seen: Option<Timestamp>,
+    ) -> Result<EventDeletion, Error> {
+        let deleted = self.shared.store.delete_event_with_tickets_as_seen(id, seen).await?;
+        let tickets = match deleted {
+            Versioned::Done(tickets) => tickets,
+            Versioned::ChangedMeanwhile => return Ok(EventDeletion::ChangedMeanwhile),
+            Versioned::NotFound => return Ok(EventDeletion::NotFound),
+        };
         let ticketing = self.clone();
         let stop = self.shared.requests.stop();
         self.shared.requests.spawn(async move {
@@ -71,6 +96,6 @@ impl Ticketing {
                 }
             }
         });
-        Ok(())
+        Ok(EventDeletion::Gone)
     }
 }

@@ -6,11 +6,15 @@
 //! The file of a batch is written while it is sent, a page of tickets at a time (`pieces.rs`): neither the
 //! size of the batch nor the speed of the client shows in memory. Tickets that are not in the file (void,
 //! failed, with [`Extent::Partial`] also those not made yet) are named: in [`BatchFile::left_out`] for the
-//! PDF, in `left-out.txt` inside the ZIP.
+//! PDF, in `left-out.txt` inside the ZIP. The version and length of the file are known before (`plan.rs`), so that a
+//! download that broke off can go on (`file.rs`).
 
 mod archive;
+mod as_csv;
+mod file;
 mod merged;
 mod pieces;
+mod plan;
 mod zipped;
 
 use std::sync::Arc;
@@ -18,9 +22,11 @@ use std::time::Duration;
 
 use stampede_model::{Batch, Event, Pdf, Ticket, TicketId, TicketStatus};
 use stampede_store::TicketFilter;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+pub use self::file::BatchFile;
+pub(crate) use self::file::Lengths;
+use self::file::Source;
 pub use self::pieces::Pieces;
 use self::pieces::{Gone, PieceWriter};
 use crate::ticketing::now;
@@ -73,7 +79,7 @@ pub enum Extent {
 /// What a caller gets who wants the file of a batch.
 pub enum BatchDownload {
     /// The file, written while it is read.
-    Ready(BatchFile),
+    Ready(Box<BatchFile>),
     /// Tickets are still to be made; ask again later.
     NotReady {
         /// Tickets that are missing.
@@ -89,14 +95,6 @@ pub enum BatchDownload {
     TooMany,
     /// The event of the batch is gone.
     NoSuchEvent,
-}
-
-/// The file of a batch.
-pub struct BatchFile {
-    /// Its bytes. An error means that the rest of the file does not come.
-    pub pieces: Pieces,
-    /// The tickets that are not in a merged PDF: `void: id, id; failed: id`, or `none`.
-    pub left_out: Option<String>,
 }
 
 /// Why the rest of a file does not come.
@@ -178,56 +176,19 @@ impl Ticketing {
         let Ok(place) = Arc::clone(&self.shared.downloads).try_acquire_owned() else {
             return Ok(BatchDownload::TooMany);
         };
-        match format {
-            BatchFormat::MergedPdf => {
-                let left_out = self.named_left_out(&batch, extent).await?;
-                let Some(event) = self.event(batch.event_id).await? else {
-                    return Ok(BatchDownload::NoSuchEvent);
-                };
-                // A template that does not work is told here, before the file begins.
-                self.must_not_be_set_aside(&event).await?;
-                let title = format!("{} – {}", event.details.name, batch.id);
-                let begun = merged::Begun::new(self, &batch, extent, &title).await?;
-                let pieces = self.write_file(batch, place, move |ticketing, batch, pieces| {
-                    Box::pin(begun.write(ticketing, batch, extent, pieces))
-                });
-                Ok(BatchDownload::Ready(BatchFile { pieces, left_out: Some(left_out) }))
-            }
-            BatchFormat::Zip => {
-                let pieces = self.write_file(batch, place, move |ticketing, batch, pieces| {
-                    Box::pin(zipped::write(ticketing, batch, extent, pieces))
-                });
-                Ok(BatchDownload::Ready(BatchFile { pieces, left_out: None }))
-            }
-        }
-    }
-
-    /// Writes a file in the background. A file that cannot be finished ends with an error for its reader.
-    fn write_file<W>(&self, batch: Batch, place: OwnedSemaphorePermit, write: W) -> Pieces
-    where
-        W: for<'a> FnOnce(&'a Ticketing, &'a Batch, &'a PieceWriter) -> Writing<'a>
-            + Send
-            + 'static,
-    {
-        let (writer, pieces) = PieceWriter::new();
-        let (ticketing, stop) = (self.clone(), self.shared.requests.stop());
-        self.shared.requests.spawn(async move {
-            let written = tokio::select! {
-                written = write(&ticketing, &batch, &writer) => written,
-                () = stop.cancelled() => {
-                    Err(Broken::Failed(Error::Internal("the server stops".to_owned())))
-                }
+        let plan = self.plan(&batch, format, extent).await?;
+        let (mut begun, mut left_out) = (None, None);
+        if format == BatchFormat::MergedPdf {
+            left_out = Some(self.named_left_out(&batch, extent).await?);
+            let Some(event) = self.event(batch.event_id).await? else {
+                return Ok(BatchDownload::NoSuchEvent);
             };
-            match written {
-                Ok(()) => writer.finish(),
-                Err(Broken::Gone) => tracing::debug!(batch = %batch.id, "a client went away"),
-                Err(Broken::Failed(error)) => {
-                    tracing::error!(batch = %batch.id, %error, "a download was broken off");
-                }
-            }
-            drop(place);
-        });
-        pieces
+            // A template that does not work is told here, before the file begins.
+            self.must_not_be_set_aside(&event).await?;
+            begun = Some(merged::Begun::new(self, &batch, extent, &event).await?);
+        }
+        let source = Source { ticketing: self.clone(), batch, extent, plan };
+        Ok(BatchDownload::Ready(Box::new(BatchFile { source, left_out, begun, place })))
     }
 
     /// The next tickets of a batch with its event, in the order they were ordered.
@@ -273,6 +234,3 @@ impl Ticketing {
         Ok(if parts.is_empty() { "none".to_owned() } else { parts.join("; ") })
     }
 }
-
-/// A file that is being written.
-type Writing<'a> = std::pin::Pin<Box<dyn Future<Output = Result<(), Broken>> + Send + 'a>>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stampede_model::{Holder, Money, Ticket, TicketId, TicketStatus};
+use stampede_model::{Holder, Money, Ticket, TicketId, TicketStatus, Timestamp};
 use stampede_store::{Edited, TicketEdit};
 
 use crate::preflight::{Checked, Strictness, Warnings};
@@ -40,6 +40,8 @@ pub enum Edit {
     NotFound,
     /// Others keep changing the ticket; the caller may try again.
     Busy,
+    /// The ticket has another version than the one that was seen.
+    ChangedMeanwhile,
 }
 
 impl TicketPatch {
@@ -54,17 +56,22 @@ impl TicketPatch {
 }
 
 impl Ticketing {
-    /// Changes what a ticket says. An edit never undoes another one: it is applied to the newest values.
+    /// Changes what a ticket says. An edit never undoes another one: it is applied to the newest values, or with `wanted`
+    /// only to that version of the ticket.
     pub async fn edit(
         &self,
         id: TicketId,
         patch: &TicketPatch,
         strictness: Strictness,
+        wanted: Option<Timestamp>,
     ) -> Result<Edit, Error> {
         for _ in 0..TRIES {
             let Some((ticket, event)) = self.ticket_with_event(id).await? else {
                 return Ok(Edit::NotFound);
             };
+            if wanted.is_some_and(|wanted| wanted != ticket.updated_at) {
+                return Ok(Edit::ChangedMeanwhile);
+            }
             // The price was read in the event's currency, which somebody has changed since.
             let currency = patch.price.flatten().map(|price| price.currency());
             if currency.is_some_and(|currency| currency != event.details.currency) {

@@ -10,7 +10,7 @@ use stampede_broker::JobSpec;
 use stampede_model::{
     Batch, BatchId, Event, Holder, Idempotency, Money, Order, Ticket, TicketId, TicketStatus,
 };
-use stampede_store::Placed;
+use stampede_store::{AuditEntry, AuditOutcome, Placed};
 
 use crate::jobs::generate_ticket::GenerateTicket;
 use crate::preflight::{Checked, Strictness, Warnings};
@@ -66,6 +66,15 @@ pub enum Placement {
 impl Ticketing {
     /// Places an order. A caller that stops waiting does not separate the commit from the enqueueing.
     pub async fn place(&self, request: OrderRequest) -> Result<Placement, Error> {
+        self.place_noted(request, None).await
+    }
+
+    /// Places an order, and writes its entry of the audit log in the order's transaction.
+    pub async fn place_noted(
+        &self,
+        request: OrderRequest,
+        entry: Option<AuditEntry>,
+    ) -> Result<Placement, Error> {
         let OrderRequest { event, lines, idempotency, strictness } = request;
         let order = Arc::new(assemble(&event, lines, idempotency));
         let warnings = match self.preflight(event, &order, strictness).await? {
@@ -73,7 +82,7 @@ impl Ticketing {
             Checked::Refused(warnings) => return Ok(Placement::RefusedByWarnings(warnings)),
         };
         let (ticketing, order) = (self.clone(), Arc::unwrap_or_clone(order));
-        let placing = async move { ticketing.commit_and_enqueue(order, warnings).await };
+        let placing = async move { ticketing.commit_and_enqueue(order, warnings, entry).await };
         self.shared.requests.spawn(placing).await.map_err(Error::internal)?
     }
 
@@ -81,8 +90,10 @@ impl Ticketing {
         &self,
         order: Order,
         warnings: Warnings,
+        entry: Option<AuditEntry>,
     ) -> Result<Placement, Error> {
-        match self.shared.store.place_order(&order).await? {
+        let entry = entry.map(|entry| of_order(entry, &order));
+        match self.shared.store.place_noted_order(&order, entry.as_ref()).await? {
             Placed::New(batch) => {
                 let tickets: Vec<TicketId> = order.tickets.iter().map(|ticket| ticket.id).collect();
                 self.enqueue_order(batch, order.tickets).await;
@@ -125,6 +136,15 @@ impl Ticketing {
         announcer.batch_created(batch).await;
         Ok(())
     }
+}
+
+/// The entry of an order that is accepted.
+fn of_order(mut entry: AuditEntry, order: &Order) -> AuditEntry {
+    let batch = order.batch_id.to_string();
+    let after = format!("{{\"id\":\"{batch}\",\"tickets\":{}}}", order.tickets.len());
+    entry.record = Some(batch);
+    entry.outcome = entry.outcome.map(|outcome| AuditOutcome { after: Some(after), ..outcome });
+    entry
 }
 
 fn assemble(event: &Event, lines: Vec<OrderLine>, idempotency: Option<Idempotency>) -> Order {

@@ -9,7 +9,7 @@ use stampede_wire::ticketing::orders::{TicketWarnings, Warning as Entry};
 use crate::{Error, Ticketing};
 
 /// Tickets listed with their warnings; more are only counted.
-const LISTED: usize = 1_000;
+pub(crate) const LISTED: usize = 1_000;
 
 /// What becomes of a request with warnings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,6 +31,15 @@ pub(crate) enum Checked {
     Accepted(Warnings),
     /// It is strict and has warnings.
     Refused(Warnings),
+}
+
+impl Checked {
+    /// The warnings, whatever becomes of the request.
+    pub(crate) fn into_warnings(self) -> Warnings {
+        match self {
+            Self::Accepted(warnings) | Self::Refused(warnings) => warnings,
+        }
+    }
 }
 
 impl Ticketing {
@@ -85,6 +94,11 @@ impl Warnings {
         self.0.is_empty()
     }
 
+    /// Tickets with warnings, by their place in the request.
+    pub(crate) fn into_places(self) -> Vec<(usize, Vec<Warning>)> {
+        self.0
+    }
+
     /// The warnings as they are answered, with the ids that the tickets got; none for a refused request.
     pub fn listed(&self, tickets: &[TicketId]) -> TicketWarnings {
         let entries = self.0.iter().take(LISTED).flat_map(|(place, warnings)| {
@@ -93,6 +107,7 @@ impl Warnings {
                 field: warning.field.clone(),
                 message: warning.message.clone(),
                 index: Some(place + 1),
+                line: None,
                 ticket: tickets.get(*place).copied(),
             })
         });

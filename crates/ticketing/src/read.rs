@@ -1,7 +1,7 @@
 //! Reading events, tickets and batches.
 
 use stampede_model::{Batch, BatchId, Event, EventId, Ticket, TicketId};
-use stampede_store::TicketFilter;
+use stampede_store::{BatchFilter, Slice, TicketFilter};
 
 use crate::{Error, Ticketing};
 
@@ -29,6 +29,25 @@ impl Ticketing {
         limit: u32,
     ) -> Result<Vec<Ticket>, Error> {
         Ok(self.shared.store.tickets(filter, after, limit).await?)
+    }
+
+    /// A part of the tickets.
+    pub async fn tickets_slice(
+        &self,
+        filter: &TicketFilter,
+        slice: &Slice<TicketId>,
+    ) -> Result<Vec<Ticket>, Error> {
+        Ok(self.shared.store.tickets_slice(filter, slice).await?)
+    }
+
+    /// A page of batches, the newest first.
+    pub async fn batches(
+        &self,
+        filter: &BatchFilter,
+        after: Option<BatchId>,
+        limit: u32,
+    ) -> Result<Vec<Batch>, Error> {
+        Ok(self.shared.store.batches(filter, after, limit).await?)
     }
 
     /// One batch.

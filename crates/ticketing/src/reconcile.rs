@@ -67,7 +67,7 @@ impl Reconciler {
             let page = page.map_err(|e| e.to_string())?;
             let Some(last) = page.last() else { break };
             after = Some(last.id);
-            enqueued += self.enqueue_missing(&page).await.map_err(|e| e.to_string())?;
+            enqueued += self.ticketing.enqueue_missing(&page).await.map_err(|e| e.to_string())?;
         }
         self.refresh_mirror().await?;
         Ok(enqueued)
@@ -85,9 +85,15 @@ impl Reconciler {
         }
         Ok(())
     }
+}
 
-    async fn enqueue_missing(&self, tickets: &[Ticket]) -> Result<usize, stampede_broker::Error> {
-        let queue = &self.ticketing.shared.queue;
+impl Ticketing {
+    /// Gives pending tickets a job that have none; returns how many.
+    pub(crate) async fn enqueue_missing(
+        &self,
+        tickets: &[Ticket],
+    ) -> Result<usize, stampede_broker::Error> {
+        let queue = &self.shared.queue;
         let ids: Vec<String> = tickets.iter().map(|ticket| ticket.id.to_string()).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         let missing: Vec<JobSpec> = tickets

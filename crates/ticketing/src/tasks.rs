@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use stampede_broker::kept;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -14,12 +15,12 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Starts a task. Dropping the handle does not end it.
+    /// Starts a task, which works for the request of the caller, if there is one. Dropping the handle does not end it.
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
-        self.tracker.spawn(task)
+        self.tracker.spawn(kept(task))
     }
 
     /// Is cancelled when the tasks should end.

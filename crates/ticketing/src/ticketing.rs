@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::announce::Announcer;
 use crate::completions::Completions;
+use crate::download::Lengths;
 use crate::jobs::generate_ticket::GenerateTicket;
 use crate::outages::Outages;
 use crate::slow_lane::SlowLane;
@@ -79,6 +80,8 @@ pub(crate) struct Shared {
     pub(crate) warming: Warming,
     /// Free places for downloads of whole batches.
     pub(crate) downloads: Arc<Semaphore>,
+    /// Lengths of merged PDFs that were made.
+    pub(crate) lengths: Lengths,
     /// Orders that are being placed, downloads that are being written, files that are being deleted.
     pub(crate) requests: Tasks,
     /// The tasks of `reader` and `completions`.
@@ -111,6 +114,7 @@ impl Ticketing {
             suspects,
             warming: Warming::default(),
             downloads: Arc::new(Semaphore::new(limits.downloads)),
+            lengths: Lengths::default(),
             limits,
             requests: Tasks::default(),
             groups,

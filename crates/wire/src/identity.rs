@@ -61,6 +61,8 @@ pub struct Key {
     pub state: KeyState,
     /// When it was made.
     pub created_at: Timestamp,
+    /// When it last changed; a use changes nothing.
+    pub updated_at: Timestamp,
     /// When it ends; `null`: never.
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
@@ -113,6 +115,7 @@ mod tests {
             queues: None,
             state: KeyState::Active,
             created_at: at,
+            updated_at: at,
             expires_at: Some(at),
             revoked_at: None,
             last_used_at: Some(at),
@@ -122,7 +125,7 @@ mod tests {
         let json = json!({
             "id": id, "name": "Box office", "kind": "key", "role": "organiser", "user": "ann",
             "event": event, "queues": null, "state": "active", "createdAt": "2027-01-15T08:00:00Z",
-            "expiresAt": "2027-01-15T08:00:00Z", "revokedAt": null,
+            "updatedAt": "2027-01-15T08:00:00Z", "expiresAt": "2027-01-15T08:00:00Z", "revokedAt": null,
             "lastUsedAt": "2027-01-15T08:00:00Z", "lastUsedFrom": "192.0.2.7", "graceUntil": null,
         });
         assert_golden(&key, json.clone());

@@ -11,7 +11,10 @@ pub use self::code::Code;
 /// A mistake in one field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldError {
-    /// Path of the field: `quantity`, `holders[3].name`.
+    /// The line of an uploaded file where the row begins; absent if the mistake is in no row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// Path of the field: `quantity`, `holders[3].name`; empty if the mistake is about a whole row.
     pub field: String,
     /// The rule that the field breaks.
     pub message: String,
@@ -19,6 +22,7 @@ pub struct FieldError {
 
 /// The body of an answer that refuses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Problem {
     /// Always `about:blank`: `code` says what kind it is.
     #[serde(rename = "type", default = "about_blank")]
@@ -41,6 +45,9 @@ pub struct Problem {
     /// All mistakes of a request at once; absent if the problem is not about fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldError>,
+    /// The id of the request, which is also in the server's log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
     /// Members of this one problem, such as `diagnostics` of a template.
     #[serde(flatten)]
     pub more: Map<String, Value>,
@@ -48,6 +55,13 @@ pub struct Problem {
 
 fn about_blank() -> String {
     "about:blank".to_owned()
+}
+
+impl FieldError {
+    /// A mistake in a field of a body, a query or a header.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { line: None, field: field.into(), message: message.into() }
+    }
 }
 
 impl Problem {
@@ -61,6 +75,7 @@ impl Problem {
             error: detail.clone(),
             detail,
             errors: Vec::new(),
+            request_id: None,
             more: Map::new(),
         }
     }
@@ -80,11 +95,12 @@ mod tests {
             "detail": "not yet", "error": "not yet",
         });
         assert_eq!(serde_json::to_value(&problem).unwrap(), plain);
-        problem.errors = vec![FieldError { field: "name".into(), message: "is missing".into() }];
+        problem.errors = vec![FieldError::new("name", "is missing")];
         problem.more.insert("missing".into(), json!(3));
+        problem.request_id = Some("r1".into());
         let whole = serde_json::to_value(&problem).unwrap();
         assert_eq!(whole["errors"], json!([{ "field": "name", "message": "is missing" }]));
-        assert_eq!(whole["missing"], 3);
+        assert_eq!((&whole["missing"], &whole["requestId"]), (&json!(3), &json!("r1")));
         assert_eq!(serde_json::from_value::<Problem>(whole).unwrap(), problem);
     }
 

@@ -5,17 +5,21 @@
 //! | [`events`] | `/api/events` |
 //! | [`orders`] | `POST /api/tickets` |
 //! | [`tickets`] | `/api/tickets` |
-//! | [`batches`] | `/api/batches/{id}`, and the key `batch:{id}` in Redis |
+//! | [`batches`] | `/api/batches`, and the key `batch:{id}` in Redis |
 //! | [`keys`] | `/api/events/{id}/keys` |
+//! | [`links`] | `/api/tickets/{id}/links`, `/api/batches/{id}/links` |
 //! | [`templates`] | `/api/templates` |
+//! | [`uploads`] | `POST /api/events/{id}/batches` |
 //! | [`verification`] | `POST /api/verify`, `stampede verify --json` |
 
 pub mod batches;
 pub mod events;
 pub mod keys;
+pub mod links;
 pub mod orders;
 pub mod templates;
 pub mod tickets;
+pub mod uploads;
 pub mod verification;
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
 //! What jobs may touch. A job that needs more gets it here, where everybody sees it.
 
 use stampede_ticketing::Ticketing;
+use stampede_webhook::Webhooks;
 
 /// Everything a job can reach.
 #[derive(Clone)]
 pub struct Environment {
     /// Orders and tickets.
     pub ticketing: Ticketing,
+    /// Webhooks.
+    pub webhooks: Webhooks,
 }
 
 impl Environment {

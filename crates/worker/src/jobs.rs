@@ -7,12 +7,14 @@
 
 use stampede_broker::JobList;
 use stampede_ticketing::GenerateTicket;
+use stampede_webhook::DeliverWebhook;
 
 use crate::Environment;
 
 /// All jobs, with what they may touch.
 pub fn jobs(environment: &Environment) -> JobList {
-    let Environment { ticketing } = environment;
+    let Environment { ticketing, webhooks } = environment;
     JobList::default() //
         .with::<GenerateTicket>(ticketing.clone())
+        .with::<DeliverWebhook>(webhooks.clone())
 }

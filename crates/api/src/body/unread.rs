@@ -22,15 +22,21 @@ const MOST: usize = 64 << 20;
 pub(crate) struct Unread(Arc<Mutex<Option<Body>>>);
 
 impl Unread {
+    /// Puts another body in the place of the one that is there.
+    pub(crate) fn replace(&self, change: impl FnOnce(Body) -> Body) {
+        let mut body = self.0.lock();
+        *body = body.take().map(change);
+    }
+
     /// Takes the body to read it.
-    pub(super) fn take(&self) -> Taken {
+    pub(crate) fn take(&self) -> Taken {
         Taken { body: self.0.lock().take().unwrap_or_default(), unread: self.clone() }
     }
 }
 
 /// A body that is being read. The rest of it is unread again when the value is dropped.
-pub(super) struct Taken {
-    pub(super) body: Body,
+pub(crate) struct Taken {
+    pub(crate) body: Body,
     unread: Unread,
 }
 

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use http::header::ETAG;
+use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,6 +16,9 @@ use crate::problem::Problem;
 
 /// An answer that describes itself.
 pub(crate) trait Answer {
+    /// Whether it tells of a change that is in the audit log.
+    const AUDITED: bool = false;
+
     /// Adds to the description of the operation.
     fn describe(operation: &mut Operation<'_>);
 }
@@ -27,6 +30,8 @@ impl<T: JsonSchema> Answer for Json<T> {
 }
 
 impl<A: Answer> Answer for Result<A, Problem> {
+    const AUDITED: bool = A::AUDITED;
+
     fn describe(operation: &mut Operation<'_>) {
         A::describe(operation);
     }
@@ -67,6 +72,26 @@ impl<T: Serialize> IntoResponse for Accepted<T> {
     }
 }
 
+/// An answer with the path of the record that it is about.
+pub(crate) struct Located<A>(pub(crate) String, pub(crate) A);
+
+impl<A: Answer> Answer for Located<A> {
+    fn describe(operation: &mut Operation<'_>) {
+        A::describe(operation);
+        operation.answers_with_header("Location", "The path of the record.");
+    }
+}
+
+impl<A: IntoResponse> IntoResponse for Located<A> {
+    fn into_response(self) -> Response {
+        let mut response = self.1.into_response();
+        if let Ok(path) = HeaderValue::from_str(&self.0) {
+            response.headers_mut().insert(LOCATION, path);
+        }
+        response
+    }
+}
+
 /// 204: done, and there is nothing to tell.
 pub(crate) struct NoContent;
 
@@ -103,28 +128,6 @@ impl<A: IntoResponse, B: IntoResponse> IntoResponse for Either<A, B> {
             Self::One(answer) => answer.into_response(),
             Self::Other(answer) => answer.into_response(),
         }
-    }
-}
-
-/// An answer with the version of its record as `ETag`; `None`: the record has no versions.
-pub(crate) struct Tagged<A>(pub(crate) Option<u32>, pub(crate) A);
-
-impl<A: Answer> Answer for Tagged<A> {
-    fn describe(operation: &mut Operation<'_>) {
-        A::describe(operation);
-        operation.answers_with_header("ETag", "The version of the record, for `If-Match`.");
-    }
-}
-
-impl<A: IntoResponse> IntoResponse for Tagged<A> {
-    fn into_response(self) -> Response {
-        let mut response = self.1.into_response();
-        if let Some(Ok(tag)) =
-            self.0.map(|version| HeaderValue::from_str(&format!("\"{version}\"")))
-        {
-            response.headers_mut().insert(ETAG, tag);
-        }
-        response
     }
 }
 

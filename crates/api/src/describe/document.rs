@@ -8,10 +8,12 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use stampede_wire::problem::Problem;
 
+use super::headers::{self, ALWAYS, COUNTED};
 use super::operation::Operation;
 use super::page;
 use crate::auth::Right;
 use crate::problem::Code;
+use crate::rate_limits::is_free;
 use crate::room::{Room, Route};
 
 /// What a client reads before it reads the operations.
@@ -39,6 +41,14 @@ impl Document {
             Document { json, page: page::written(&document), policy: page::policy() }
         });
         &DOCUMENT
+    }
+
+    /// Whether a handler takes an `Idempotency-Key` by itself.
+    pub(crate) fn takes_key(describe: &dyn Fn(&mut Operation<'_>)) -> bool {
+        let mut schemas = schemas();
+        let mut operation = Operation::new(&mut schemas);
+        describe(&mut operation);
+        operation.has_header("Idempotency-Key")
     }
 
     /// The statuses that an operation may answer with.
@@ -86,6 +96,11 @@ fn written(rooms: &[Room]) -> Value {
             operation["operationId"] = route.id.into();
             operation["summary"] = route.summary.into();
             operation["description"] = told(route.right).into();
+            let common: &[&str] = if is_free(route.path) { &ALWAYS } else { &COUNTED };
+            let replies = operation["responses"].as_object_mut();
+            for reply in replies.into_iter().flat_map(|replies| replies.values_mut()) {
+                headers::add(reply, common);
+            }
             for (status, name) in named(&codes, &problem, &mut refusals) {
                 let refused = json!({ "$ref": format!("#/components/responses/{name}") });
                 if operation["responses"].get(&status).is_none() {
@@ -111,6 +126,7 @@ fn written(rooms: &[Room]) -> Value {
         "components": {
             "schemas": components,
             "responses": refusals,
+            "headers": headers::described(),
             "securitySchemes": {
                 "bearer": { "type": "http", "scheme": "bearer" },
                 "apiKey": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
@@ -149,6 +165,7 @@ fn told(right: Right) -> &'static str {
     match right {
         Right::Nothing => "Open: needs no key.",
         Right::Call => "Needs any valid key but a scanner's; records belong to the key's user.",
+        Right::Watch => "Needs any valid key; shows what the key may see.",
         Right::Write => "Needs a key that may change things; records belong to the key's user.",
         Right::Admit => {
             "Needs a key that may let guests in: a scanner's, an organiser's or an administrator's."
@@ -175,10 +192,11 @@ fn named(
         let name = words.join(".");
         let about: Vec<String> =
             codes.iter().map(|code| format!("`{}`: {}", code.as_str(), code.meaning())).collect();
-        let response = json!({
+        let mut response = json!({
             "description": about.join("\n"),
             "content": { "application/problem+json": { "schema": problem } },
         });
+        headers::add(&mut response, &headers::of_refusal(status));
         all.insert(name.clone(), response);
         (status.to_string(), name)
     });

@@ -99,7 +99,7 @@ impl<'g> Operation<'g> {
     /// The operation takes a key, and does without one.
     pub(crate) fn takes_a_key(&mut self) {
         self.key_is_optional = true;
-        self.may_refuse(&[Code::Unauthorized]);
+        self.may_refuse(&[Code::Unauthorized, Code::RateLimited]);
         self.may_refuse(&TOKEN);
     }
 
@@ -129,11 +129,24 @@ impl<'g> Operation<'g> {
         self.parameters.push(parameter);
     }
 
+    /// Whether the request may have this header.
+    pub(super) fn has_header(&self, name: &str) -> bool {
+        let is_it = |known: &Value| known["in"] == "header" && known["name"] == name;
+        self.parameters.iter().any(is_it)
+    }
+
     /// The body, as JSON.
     pub(crate) fn body<T: JsonSchema>(&mut self, required: bool) {
         let schema = self.schema::<T>();
         let content = json!({ "application/json": { "schema": schema } });
         self.body = Some(json!({ "required": required, "content": content }));
+    }
+
+    /// The body, in one of several media types.
+    pub(crate) fn bodies(&mut self, kinds: impl Iterator<Item = (&'static str, Schema)>) {
+        let content: Map<String, Value> =
+            kinds.map(|(kind, schema)| (kind.to_owned(), json!({ "schema": schema }))).collect();
+        self.body = Some(json!({ "required": true, "content": content }));
     }
 
     /// An answer of JSON.
@@ -152,6 +165,17 @@ impl<'g> Operation<'g> {
         let reply = self.replies.entry(status).or_default();
         reply.about = about.to_owned();
         reply.content.extend(content);
+    }
+
+    /// A file of which parts can be had (`ranges.rs`).
+    pub(crate) fn answers_file(&mut self, about: &str, kind: &'static str, schema: Schema) {
+        self.answers(200, about, Some((kind, schema.clone())));
+        self.answers(206, "A part of it.", Some((kind, schema)));
+        self.answers_with_header(
+            "ETag",
+            "The version of the file, for `If-None-Match` and `If-Range`.",
+        );
+        self.answers_with_header("Accept-Ranges", "`bytes`: parts of it can be had.");
     }
 
     /// A header of all answers that do not refuse.

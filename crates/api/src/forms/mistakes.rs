@@ -32,7 +32,7 @@ impl Mistakes {
     pub(crate) fn wrong(&mut self, name: &str, message: impl std::fmt::Display) {
         if self.errors.len() < MOST {
             let field = format!("{}{name}", self.path);
-            self.errors.push(FieldError { field, message: message.to_string() });
+            self.errors.push(FieldError::new(field, message.to_string()));
         }
     }
 
@@ -135,7 +135,7 @@ impl Mistakes {
         if self.errors.is_empty() && !named {
             let message =
                 format!("changes nothing; fields that can be changed: {}", names.join(", "));
-            self.errors.push(FieldError { field: "body".to_owned(), message });
+            self.errors.push(FieldError::new("body", message));
         }
     }
 

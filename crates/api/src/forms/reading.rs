@@ -128,5 +128,5 @@ pub(crate) fn parse<F: Form>(
 
 /// 422 for a body with more of something than anybody needs.
 pub(super) fn excess(field: &str, message: String) -> Problem {
-    Problem::invalid(vec![FieldError { field: field.to_owned(), message }])
+    Problem::invalid(vec![FieldError::new(field, message)])
 }

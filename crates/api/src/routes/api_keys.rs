@@ -6,17 +6,22 @@ use axum::Json;
 use axum::extract::State;
 use stampede_identity::{KeyChange, KeyRequest, LONGEST_GRACE, Listing, Refused};
 use stampede_model::{EventId, KeyId, Limit, Principal, Role, Timestamp};
+use stampede_store::Sorted;
 use stampede_wire::identity::{IssuedKey, Key, KeyPage, KeyState};
 
 use crate::app::{App, now};
 use crate::auth::{Caller, Writer};
 use crate::body::{Body, MaybeBody};
-use crate::describe::{Created, NoContent};
+use crate::describe::{Created, Located, NoContent};
 use crate::forms::{Changes, Form, Given, IdOf, Line, List, Mistakes, Parsed, Text, Whole, form};
 use crate::input::Id;
+use crate::page::Part;
 use crate::problem::{Code, FieldError, Problem};
 use crate::query::{FromQuery, Params, Query};
-use crate::routes::Paging;
+use crate::routes::CHANGE_TRIES;
+use crate::trace::{Audited, Change};
+use crate::version::{Fresh, IfMatch, IfNoneMatch, Tagged, Version};
+use stampede_audit::{Kind, Subject};
 
 /// Most queues that one key can be limited to.
 const MOST_QUEUES: usize = 100;
@@ -64,7 +69,7 @@ form! {
 }
 
 /// All other fields of a key.
-const FIXED: [&str; 12] = [
+const FIXED: [&str; 13] = [
     "id",
     "kind",
     "role",
@@ -73,6 +78,7 @@ const FIXED: [&str; 12] = [
     "queues",
     "state",
     "createdAt",
+    "updatedAt",
     "revokedAt",
     "lastUsedAt",
     "lastUsedFrom",
@@ -82,7 +88,7 @@ const FIXED: [&str; 12] = [
 /// Which keys to list.
 pub(crate) struct KeyListing {
     listing: Listing,
-    paging: Paging,
+    part: Part,
 }
 
 impl FromQuery for KeyListing {
@@ -103,7 +109,7 @@ impl FromQuery for KeyListing {
             name: query.about("Exactly this name.").text("name"),
             state,
         };
-        Self { listing, paging: Paging::from_query(query) }
+        Self { listing, part: Part::from_query(query) }
     }
 }
 
@@ -112,13 +118,16 @@ pub(crate) async fn create(
     State(app): State<App>,
     caller: Writer,
     Body(form, _held): Body<KeyForm>,
-) -> Result<Created<IssuedKey>, Problem> {
+) -> Result<Audited<Tagged<Located<Created<IssuedKey>>>>, Problem> {
     let request = read_request(form)?;
+    let noted = caller.begin_new(&app, Subject::new(Kind::Key)).await?;
     let issued = app.identity.create_key(&caller.0, &request).await?;
     let issued = issued.map_err(|refused| problem(refused, "", &caller.0))?;
     let key = &issued.key;
     tracing::info!(user = caller.0.user, key = %key.id, role = %key.role, of = key.user, "API key made");
-    Ok(Created(issued))
+    let (made, version) = (noted.after(&issued.key), version(&issued.key));
+    let path = format!("/api/keys/{}", issued.key.id);
+    Ok(made.answer(Tagged::new(version, Located(path, Created(issued)))))
 }
 
 fn read_request(form: KeyForm) -> Result<KeyRequest, Problem> {
@@ -172,10 +181,11 @@ fn read_end(mistakes: &mut Mistakes, given: Given<Parsed<Timestamp>>) -> Option<
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
-    Params(KeyListing { listing, paging }): Params<KeyListing>,
+    Params(KeyListing { listing, part }): Params<KeyListing>,
 ) -> Result<Json<KeyPage>, Problem> {
-    let keys = app.identity.keys(&caller.0, listing, paging.after()?, paging.limit()).await?;
-    let next = paging.next(&keys, |key| key.id);
+    let slice = part.slice(Sorted::NewestFirst)?;
+    let keys = app.identity.keys(&caller.0, listing, &slice).await?;
+    let next = part.page.next(&keys, |key| key.id);
     Ok(Json(KeyPage { keys, next }))
 }
 
@@ -183,9 +193,16 @@ pub(crate) async fn read(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<KeyId>,
-) -> Result<Json<Key>, Problem> {
+    known: IfNoneMatch,
+) -> Result<Fresh<Json<Key>>, Problem> {
     let key = app.identity.key(&caller.0, id).await?;
-    key.map(Json).map_err(|refused| problem(refused, &id.to_string(), &caller.0))
+    let key = key.map_err(|refused| problem(refused, &id.to_string(), &caller.0))?;
+    Ok(known.answer(version(&key), Json(key)))
+}
+
+/// The version of a key. Its last use and its state change by themselves.
+fn version(key: &Key) -> Version {
+    Version::from(key.updated_at).showing(key)
 }
 
 /// Changes a key's name or end.
@@ -193,13 +210,41 @@ pub(crate) async fn update(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<KeyId>,
+    wanted: IfMatch,
     Body(Changes(form), _held): Body<Changes<KeyChangesForm>>,
-) -> Result<Json<Key>, Problem> {
+) -> Result<Audited<Tagged<Json<Key>>>, Problem> {
     let change = read_change(form)?;
-    let key = app.identity.change_key(&caller.0, id, change).await?;
-    let key = key.map_err(|refused| problem(refused, &id.to_string(), &caller.0))?;
-    tracing::info!(user = caller.0.user, key = %id, "API key changed");
-    Ok(Json(key))
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let before = managed(&app, &caller, id).await?;
+        let seen = wanted.demand(before.updated_at)?;
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, subject(&before), &before).await?,
+        };
+        match app.identity.change_key(&caller.0, id, change.clone(), seen).await? {
+            Err(Refused::ChangedMeanwhile) => begun = Some(noted),
+            changed => {
+                let key =
+                    changed.map_err(|refused| problem(refused, &id.to_string(), &caller.0))?;
+                tracing::info!(user = caller.0.user, key = %id, "API key changed");
+                let (made, version) = (noted.after(&key), version(&key));
+                return Ok(made.answer(Tagged::new(version, Json(key))));
+            }
+        }
+    }
+    Err(Problem::busy("the key"))
+}
+
+/// The key as the audit log names it.
+fn subject(key: &Key) -> Subject {
+    Subject { event: key.event, ..Subject::of(Kind::Key, key.id) }
+}
+
+/// A key that the caller may manage.
+async fn managed(app: &App, caller: &Writer, id: KeyId) -> Result<Key, Problem> {
+    let key = app.identity.managed_key(&caller.0, id).await?;
+    key.map_err(|refused| problem(refused, &id.to_string(), &caller.0))
 }
 
 fn read_change(form: KeyChangesForm) -> Result<KeyChange, Problem> {
@@ -221,15 +266,18 @@ pub(crate) async fn rotate(
     caller: Writer,
     Id(id): Id<KeyId>,
     MaybeBody(form): MaybeBody<RotateForm>,
-) -> Result<Json<IssuedKey>, Problem> {
+) -> Result<Audited<Tagged<Json<IssuedKey>>>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let grace = mistakes.value(form.grace_seconds).map_or(0, |Whole(seconds)| seconds);
     let grace = mistakes.finish(Some(Duration::from_secs(grace)))?;
+    let before = managed(&app, &caller, id).await?;
+    let noted = caller.begin(&app, subject(&before), &before).await?;
     let issued = app.identity.rotate_key(&caller.0, id, grace).await?;
     let issued = issued.map_err(|refused| problem(refused, &id.to_string(), &caller.0))?;
     tracing::info!(user = caller.0.user, key = %id, ?grace, "API key rotated");
-    Ok(Json(issued))
+    let (made, version) = (noted.after(&issued.key), version(&issued.key));
+    Ok(made.answer(Tagged::new(version, Json(issued))))
 }
 
 /// Revokes a key: it is refused from the next request on, by all nodes.
@@ -237,11 +285,27 @@ pub(crate) async fn revoke(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<KeyId>,
-) -> Result<NoContent, Problem> {
-    let revoked = app.identity.revoke_key(&caller.0, id).await?;
-    revoked.map_err(|refused| problem(refused, &id.to_string(), &caller.0))?;
-    tracing::info!(user = caller.0.user, key = %id, "API key revoked");
-    Ok(NoContent)
+    wanted: IfMatch,
+) -> Result<Audited<NoContent>, Problem> {
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let before = managed(&app, &caller, id).await?;
+        let seen = wanted.demand(before.updated_at)?;
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, subject(&before), &before).await?,
+        };
+        match app.identity.revoke_key(&caller.0, id, seen).await? {
+            Err(Refused::ChangedMeanwhile) => begun = Some(noted),
+            revoked => {
+                revoked.map_err(|refused| problem(refused, &id.to_string(), &caller.0))?;
+                tracing::info!(user = caller.0.user, key = %id, "API key revoked");
+                let after = app.identity.key(&caller.0, id).await?.ok();
+                return Ok(noted.after(&after).answer(NoContent));
+            }
+        }
+    }
+    Err(Problem::busy("the key"))
 }
 
 fn problem(refused: Refused, id: &str, caller: &Principal) -> Problem {
@@ -261,6 +325,7 @@ fn problem(refused: Refused, id: &str, caller: &Principal) -> Problem {
             Code::PresetKey,
             "this key comes from the setting ADMIN_KEY; change it there and start again",
         ),
+        Refused::ChangedMeanwhile => Problem::busy("the key"),
         Refused::Ended(KeyState::Expired) => Problem::new(
             Code::Conflict,
             "the key has expired; give it another expiresAt first, or make a new key",
@@ -272,8 +337,6 @@ fn problem(refused: Refused, id: &str, caller: &Principal) -> Problem {
             Code::TooMany,
             "ten former secrets of this key still work; rotate with graceSeconds 0 to end them",
         ),
-        Refused::Field(field, message) => {
-            Problem::invalid(vec![FieldError { field: field.to_owned(), message }])
-        }
+        Refused::Field(field, message) => Problem::invalid(vec![FieldError::new(field, message)]),
     }
 }

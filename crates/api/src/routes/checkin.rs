@@ -320,7 +320,7 @@ pub(crate) async fn bundle(
 fn refusal(refused: Refused, path: &str) -> Problem {
     let invalid = |code: Code, field: &str, message: &str| {
         let field = format!("{path}{field}");
-        Problem::listing(code, "", vec![FieldError { field, message: message.to_owned() }])
+        Problem::listing(code, "", vec![FieldError::new(field, message)])
     };
     match refused {
         Refused::Forbidden => Problem::not_yours(),

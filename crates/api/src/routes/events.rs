@@ -6,19 +6,24 @@ use stampede_model::{
     Branding, Currency, Event, EventDetails, EventId, HexColor, Lang, Limit, Principal,
     TemplateChoice, Timestamp, time_zone,
 };
+use stampede_store::{Slice, Sorted};
 use stampede_ticketing::EventDeletion;
 use stampede_wire::ticketing::events::{Event as Shown, EventPage};
 
 use crate::app::{App, now};
 use crate::auth::{Caller, Writer};
 use crate::body::Body;
-use crate::describe::{Created, NoContent};
+use crate::describe::{Created, Located, NoContent};
 use crate::forms::{Changes, Form, Given, Line, Mistakes, Parsed, Text, form};
 use crate::input::Id;
+use crate::page::Part;
 use crate::problem::{Code, Problem};
 use crate::query::{FromQuery, Params, Query};
+use crate::routes::CHANGE_TRIES;
 use crate::routes::templates::choice::{Choice, read_choice};
-use crate::routes::{CHANGE_TRIES, Paging};
+use crate::trace::{Audited, Change};
+use crate::version::{Fresh, IfMatch, IfNoneMatch, Tagged};
+use stampede_audit::{Kind, Subject};
 
 form! {
     /// The fields of an event that POST and PATCH read.
@@ -59,7 +64,7 @@ pub(crate) async fn create(
     State(app): State<App>,
     caller: Writer,
     Body(form, _held): Body<EventForm>,
-) -> Result<Created<Shown>, Problem> {
+) -> Result<Audited<Tagged<Located<Created<Shown>>>>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     if !form.name.has_value() {
@@ -81,27 +86,31 @@ pub(crate) async fn create(
     let now = now();
     let event = Event {
         id: EventId::generate(),
-        owner: caller.0.user,
+        owner: caller.0.user.clone(),
         details,
         created_at: now,
         updated_at: now,
     };
     check_template(&app, &event).await?;
+    let change = caller.begin_new(&app, subject(event.id)).await?;
     app.store.insert_event(&event).await?;
-    Ok(Created(event.into()))
+    let (version, shown) = (event.updated_at, Shown::from(event));
+    let path = format!("/api/events/{}", shown.id);
+    Ok(change.after(&shown).answer(Tagged::new(version, Located(path, Created(shown)))))
 }
 
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
-    Params(paging): Params<Paging>,
+    Params(part): Params<Part>,
 ) -> Result<Json<EventPage>, Problem> {
     let owner = caller.0.visible_owner();
+    let slice = part.slice(Sorted::NewestFirst)?;
     let events = match caller.0.scope.event {
-        Some(only) => only_event(&app, &caller, only, paging.after()?).await?,
-        None => app.store.events(owner, paging.after()?, paging.limit()).await?,
+        Some(only) => only_event(&app, &caller, only, &slice).await?,
+        None => app.store.events_slice(owner, &slice).await?,
     };
-    let next = paging.next(&events, |event| event.id);
+    let next = part.page.next(&events, |event| event.id);
     Ok(Json(EventPage { events: events.into_iter().map(Shown::from).collect(), next }))
 }
 
@@ -110,20 +119,30 @@ async fn only_event(
     app: &App,
     caller: &Caller,
     id: EventId,
-    after: Option<EventId>,
+    slice: &Slice<EventId>,
 ) -> Result<Vec<Event>, Problem> {
     let event = app.store.event(id).await?.filter(|event| caller.0.may_read(&event.owner));
-    Ok(event.into_iter().filter(|event| after.is_none_or(|after| event.id < after)).collect())
+    let is_beyond = |after: EventId| match slice.sorted {
+        Sorted::NewestFirst => id < after,
+        Sorted::OldestFirst => id > after,
+    };
+    let is_in = |event: &Event| {
+        slice.after.is_none_or(is_beyond)
+            && slice.from.is_none_or(|from| event.created_at >= from)
+            && slice.to.is_none_or(|to| event.created_at < to)
+    };
+    Ok(event.into_iter().filter(is_in).collect())
 }
 
 pub(crate) async fn read(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<EventId>,
-) -> Result<Json<Shown>, Problem> {
+    known: IfNoneMatch,
+) -> Result<Fresh<Json<Shown>>, Problem> {
     let event = find(&app, id).await?;
     caller.must_read(&event.owner)?;
-    Ok(Json(event.into()))
+    Ok(known.answer(event.updated_at, Json(event.into())))
 }
 
 /// Changes the fields that are given. PDFs made before are stale then; they are made again when they are
@@ -132,11 +151,15 @@ pub(crate) async fn update(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<EventId>,
+    wanted: IfMatch,
     Body(Changes(form), _held): Body<Changes<EventForm>>,
-) -> Result<Json<Shown>, Problem> {
+) -> Result<Audited<Tagged<Json<Shown>>>, Problem> {
+    let mut begun: Option<Change> = None;
     for _ in 0..CHANGE_TRIES {
         let mut event = find(&app, id).await?;
         caller.must_change(&event.owner)?;
+        wanted.check(&event.updated_at.into())?;
+        let before = Shown::from(event.clone());
         let mut mistakes = Mistakes::default();
         mistakes.only_or_fixed(&form, &FIXED);
         mistakes.must_name_one_of(form.names_any(), EventForm::NAMES);
@@ -148,12 +171,24 @@ pub(crate) async fn update(
         event.details = mistakes.finish(Some(details))?;
         check_template(&app, &event).await?;
         let seen = std::mem::replace(&mut event.updated_at, now());
+        let change = match begun.take() {
+            Some(change) => change.rebased(&before),
+            None => caller.begin(&app, subject(id), &before).await?,
+        };
         // Another request may have changed it since it was read; that change must not be undone.
         if app.store.update_event(&event, seen).await? {
-            return Ok(Json(find(&app, id).await?.into()));
+            let event = find(&app, id).await?;
+            let (version, shown) = (event.updated_at, Shown::from(event));
+            return Ok(change.after(&shown).answer(Tagged::new(version, Json(shown))));
         }
+        begun = Some(change);
     }
     Err(Problem::busy("the event"))
+}
+
+/// The event as the audit log names it.
+fn subject(id: EventId) -> Subject {
+    Subject::of(Kind::Event, id).at(id)
 }
 
 pub(crate) struct DeleteOptions {
@@ -171,22 +206,36 @@ pub(crate) async fn delete(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<EventId>,
+    wanted: IfMatch,
     Params(options): Params<DeleteOptions>,
-) -> Result<NoContent, Problem> {
-    let event = find(&app, id).await?;
-    caller.must_change(&event.owner)?;
-    if options.force {
-        app.ticketing.delete_event_with_tickets(id).await?;
-        return Ok(NoContent);
+) -> Result<Audited<NoContent>, Problem> {
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let event = find(&app, id).await?;
+        caller.must_change(&event.owner)?;
+        let seen = wanted.demand(event.updated_at)?;
+        let before = Shown::from(event);
+        let change = match begun.take() {
+            Some(change) => change.rebased(&before),
+            None => caller.begin(&app, subject(id), &before).await?,
+        };
+        let deletion = match options.force {
+            true => app.ticketing.delete_event_with_tickets(id, seen).await?,
+            false => app.ticketing.delete_event(id, seen).await?,
+        };
+        match deletion {
+            EventDeletion::Gone => return Ok(change.gone().answer(NoContent)),
+            EventDeletion::NotFound => return Err(Problem::not_found("Event", &id)),
+            EventDeletion::HasTickets(count) => {
+                let detail = format!(
+                    "the event has {count} tickets; add ?force=true to delete them with it"
+                );
+                return Err(Problem::new(Code::InUse, detail));
+            }
+            EventDeletion::ChangedMeanwhile => begun = Some(change),
+        }
     }
-    match app.ticketing.delete_event(id).await? {
-        EventDeletion::Gone => Ok(NoContent),
-        EventDeletion::NotFound => Err(Problem::not_found("Event", &id)),
-        EventDeletion::HasTickets(count) => Err(Problem::new(
-            Code::InUse,
-            format!("the event has {count} tickets; add ?force=true to delete them with it"),
-        )),
-    }
+    Err(Problem::busy("the event"))
 }
 
 /// An event of any owner.

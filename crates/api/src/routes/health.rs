@@ -21,6 +21,7 @@ use crate::app::App;
 use crate::auth::{self, Anyone, MaybeCaller};
 use crate::describe::ReadyOrNot;
 use crate::problem::{Code, Problem};
+use crate::rate_limits::RateLimits;
 use crate::storage_check::StorageCheck;
 
 /// A dependency that does not answer within this time is down.
@@ -31,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Vitals {
     /// Who is asking.
     pub identity: Identity,
+    /// How often addresses may send wrong keys.
+    pub rates: RateLimits,
     /// Records.
     pub store: Store,
     /// Orders and tickets, with the storage of PDFs.
@@ -47,6 +50,7 @@ impl FromRef<App> for Vitals {
     fn from_ref(app: &App) -> Self {
         Self {
             identity: app.identity.clone(),
+            rates: app.rates.clone(),
             store: app.store.clone(),
             ticketing: app.ticketing.clone(),
             storage: app.storage.clone(),
@@ -74,12 +78,12 @@ pub(crate) async fn health(
     State(vitals): State<Vitals>,
     MaybeCaller(headers, from): MaybeCaller,
 ) -> Result<Json<Health>, Problem> {
-    let asking = auth::principal(&vitals.identity, &headers, from);
+    let asking = auth::principal(&vitals.identity, &vitals.rates, &headers, from);
     let sees_all = |who: Principal| who.reads_everything() && !who.scope.is_limited();
     let is_told = match tokio::time::timeout(PATIENCE, asking).await {
         Ok(Ok(principal)) => principal.is_some_and(sees_all),
         // An invalid key is refused; a database that is away says nothing about this process.
-        Ok(Err(problem)) if problem.is_unauthorized() => return Err(problem),
+        Ok(Err(problem)) if problem.is_about_the_key() => return Err(problem),
         Ok(Err(_)) | Err(_) => false,
     };
     Ok(Json(Health { status: "ok".to_owned(), node: is_told.then(|| vitals.node.health()) }))

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use stampede_broker::Rate;
+use stampede_wire::Paged;
 use stampede_wire::queues::{Breaker, Breakers, Done, Limit, Limits};
 
 use crate::app::App;
@@ -11,7 +12,13 @@ use crate::body::Body;
 use crate::describe::NoContent;
 use crate::forms::{Mistakes, Whole, form};
 use crate::input::Id;
+use crate::page::Page;
 use crate::problem::Problem;
+use crate::query::Params;
+use crate::routes::queues::in_turn;
+use crate::trace::Audited;
+use crate::version::{Fresh, IfMatch, IfNoneMatch, Tagged, Version};
+use stampede_audit::{Kind, Subject};
 
 /// A window longer than this is a mistake.
 const LONGEST_WINDOW_MS: u64 = 31 * 24 * 3600 * 1000;
@@ -29,10 +36,15 @@ form! {
 }
 
 /// The rate limits that were set, by name.
-pub(crate) async fn list(State(app): State<App>, _: Overseer) -> Result<Json<Limits>, Problem> {
+pub(crate) async fn list(
+    State(app): State<App>,
+    _: Overseer,
+    Params(page): Params<Page>,
+) -> Result<Json<Paged<Limits>>, Problem> {
     let limits = app.broker.limits().all().await?.into_iter();
-    let limits = limits.map(|(name, Rate { max, per_ms })| Limit { name, max, per_ms });
-    Ok(Json(Limits { limits: limits.collect() }))
+    let limits = limits.map(|(name, rate)| shown(name, rate)).collect();
+    let name = |limit: &Limit| limit.name.clone();
+    Ok(Json(page.cut(limits, name, |limits| Limits { limits })))
 }
 
 /// Sets or changes a limit for all processes: `{max, perMs}`. The limit of a queue is called `queue:<name>`.
@@ -40,8 +52,9 @@ pub(crate) async fn set(
     State(app): State<App>,
     admin: Admin,
     Id(name): Id<String>,
+    wanted: IfMatch,
     Body(form, _held): Body<LimitForm>,
-) -> Result<Json<Done>, Problem> {
+) -> Result<Audited<Tagged<Json<Done>>>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     for (name, has_value) in [("max", form.max.has_value()), ("perMs", form.per_ms.has_value())] {
@@ -54,9 +67,44 @@ pub(crate) async fn set(
     let rule = "must be a whole number of milliseconds, at most those of a month";
     let per_ms = mistakes.ruled(form.per_ms, rule, |Whole(ms)| Some(ms));
     let (max, per_ms) = mistakes.finish(max.zip(per_ms))?;
-    app.broker.limits().set(&name, Rate { max, per_ms }).await?;
+    let rate = Rate { max, per_ms };
+    let noted = in_turn(&app, &format!("limit {name}"), async {
+        let before = app.broker.limits().get(&name).await?;
+        match before {
+            Some(before) => wanted.check(&version(&name, before))?,
+            None => wanted.check_missing()?,
+        }
+        let before = before.map(|rate| shown(name.clone(), rate));
+        let noted = admin.begin(&app, Subject::of(Kind::Limit, &name), &before).await?;
+        app.broker.limits().set(&name, rate).await?;
+        Ok(noted)
+    })
+    .await?;
     tracing::info!(user = admin.0.user, limit = name, max, per_ms, "rate limit set");
-    Ok(Json(Done { success: true }))
+    let version = version(&name, rate);
+    let made = noted.after(&shown(name, rate));
+    Ok(made.answer(Tagged::new(version, Json(Done { success: true }))))
+}
+
+/// A rate limit.
+pub(crate) async fn read(
+    State(app): State<App>,
+    _: Overseer,
+    Id(name): Id<String>,
+    known: IfNoneMatch,
+) -> Result<Fresh<Json<Limit>>, Problem> {
+    let rate = app.broker.limits().get(&name).await?;
+    let rate = rate.ok_or_else(|| Problem::not_found("Limit", &name))?;
+    Ok(known.answer(version(&name, rate), Json(shown(name, rate))))
+}
+
+fn shown(name: String, Rate { max, per_ms }: Rate) -> Limit {
+    Limit { name, max, per_ms }
+}
+
+/// Redis keeps no version of a limit: its content is its version.
+fn version(name: &str, rate: Rate) -> Version {
+    Version::of_content(&shown(name.to_owned(), rate))
 }
 
 /// Removes a limit; a rate that a program sets itself holds again.
@@ -64,25 +112,35 @@ pub(crate) async fn remove(
     State(app): State<App>,
     admin: Admin,
     Id(name): Id<String>,
-) -> Result<NoContent, Problem> {
-    if !app.broker.limits().unset(&name).await? {
-        return Err(Problem::not_found("Limit", &name));
-    }
+    wanted: IfMatch,
+) -> Result<Audited<NoContent>, Problem> {
+    let noted = in_turn(&app, &format!("limit {name}"), async {
+        let before = app.broker.limits().get(&name).await?;
+        let before = before.ok_or_else(|| Problem::not_found("Limit", &name))?;
+        wanted.check(&version(&name, before))?;
+        let before = shown(name.clone(), before);
+        let noted = admin.begin(&app, Subject::of(Kind::Limit, &name), &before).await?;
+        app.broker.limits().unset(&name).await?;
+        Ok(noted)
+    })
+    .await?;
     tracing::info!(user = admin.0.user, limit = name, "rate limit lifted");
-    Ok(NoContent)
+    Ok(noted.gone().answer(NoContent))
 }
 
 /// The circuit breakers that are not closed: their services are not called now.
 pub(crate) async fn breakers(
     State(app): State<App>,
     _: Overseer,
-) -> Result<Json<Breakers>, Problem> {
+    Params(page): Params<Page>,
+) -> Result<Json<Paged<Breakers>>, Problem> {
     let breakers = app.broker.open_breakers().await?.into_iter().map(|breaker| Breaker {
         name: breaker.name,
         state: breaker.state,
         retry_in_ms: breaker.retry_in_ms,
     });
-    Ok(Json(Breakers { breakers: breakers.collect() }))
+    let name = |breaker: &Breaker| breaker.name.clone();
+    Ok(Json(page.cut(breakers.collect(), name, |breakers| Breakers { breakers })))
 }
 
 /// Closes a circuit breaker: its service is called again at once.
@@ -90,10 +148,11 @@ pub(crate) async fn close_breaker(
     State(app): State<App>,
     admin: Admin,
     Id(name): Id<String>,
-) -> Result<NoContent, Problem> {
+) -> Result<Audited<NoContent>, Problem> {
+    let noted = admin.begin_new(&app, Subject::of(Kind::Breaker, &name)).await?;
     if !app.broker.close_breaker(&name).await? {
         return Err(Problem::not_found("Open circuit breaker", &name));
     }
     tracing::info!(user = admin.0.user, service = name, "circuit breaker closed");
-    Ok(NoContent)
+    Ok(noted.gone().answer(NoContent))
 }

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use stampede_broker::{NodeEntry, Tallies, WorkerEntry};
 use stampede_cluster::{Command, ENTRY_LIVES};
+use stampede_wire::Paged;
 use stampede_wire::cluster::{
     ActiveWorker, ClusterView, CommandSent, Coordinator, History, JobTotals, NodeCommand,
     NodeStats, NodeView, Nodes, QueueMetrics, WorkerHeartbeat,
@@ -17,15 +18,18 @@ use crate::body::Body;
 use crate::describe::Accepted;
 use crate::forms::{Mistakes, Text, Whole, form};
 use crate::input::Id;
+use crate::page::Page;
 use crate::problem::{Code, Problem};
 use crate::query::{Nothing, Params};
+use crate::trace::Audited;
+use stampede_audit::{Kind, Subject};
 
 /// The nodes that are alive, each with its workers.
 pub(crate) async fn list(
     State(app): State<App>,
     _: Overseer,
-    Params(Nothing): Params<Nothing>,
-) -> Result<Json<Nodes>, Problem> {
+    Params(page): Params<Page>,
+) -> Result<Json<Paged<Nodes>>, Problem> {
     let registry = app.broker.registry(ENTRY_LIVES);
     let nodes = registry.nodes().await?;
     let workers: Vec<WorkerEntry<ActiveWorker, WorkerHeartbeat>> = registry.workers().await?;
@@ -33,7 +37,8 @@ pub(crate) async fn list(
         workers.into_iter().map(|worker| (worker.id, worker.age.as_millis() as u64)).collect();
     let leader = app.broker.coordinator().await?.map(|leader| leader.node);
     let nodes = nodes.into_iter().map(|node| shown(node, &ages, leader.as_deref()));
-    Ok(Json(Nodes { nodes: nodes.collect() }))
+    let name = |node: &NodeView| node.id.clone();
+    Ok(Json(page.cut(nodes.collect(), name, |nodes| Nodes { nodes })))
 }
 
 /// A node, with the age of each worker's heartbeat.
@@ -102,7 +107,7 @@ pub(crate) async fn command(
     admin: Admin,
     Id(node): Id<String>,
     Body(form, _held): Body<CommandForm>,
-) -> Result<Accepted<CommandSent>, Problem> {
+) -> Result<Audited<Accepted<CommandSent>>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let action = mistakes.value(form.action).map(|Text(action)| action);
@@ -117,11 +122,12 @@ pub(crate) async fn command(
             return Err(Problem::not_found("Node", &node));
         }
     }
+    let noted = admin.begin_new(&app, Subject::of(Kind::Node, &node)).await?;
     let heard = app.broker.decisions().command(&node, &command).await?;
     if heard == Some(0) {
         let detail = "nobody listens: the node runs no workers, or is cut off";
         return Err(Problem::new(Code::Conflict, detail));
     }
     tracing::info!(user = admin.0.user, node, ?command, "command sent");
-    Ok(Accepted(CommandSent { success: true, heard }))
+    Ok(noted.after(&command).answer(Accepted(CommandSent { success: true, heard })))
 }

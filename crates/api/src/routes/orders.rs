@@ -5,12 +5,14 @@ mod request;
 
 use axum::Json;
 use axum::extract::State;
+use stampede_broker::kept;
 use stampede_model::{Currency, Event, EventId, Holder, Idempotency, Money};
 use stampede_ticketing::{OrderLine, OrderRequest, Placement, Strictness};
 use stampede_wire::ticketing::orders::OrderAccepted;
 
 use self::ignored::Ignored;
-use self::request::{Holders, OrderForm};
+pub(crate) use self::request::Holders;
+use self::request::OrderForm;
 use crate::app::App;
 use crate::auth::Writer;
 use crate::body::ComparedBody;
@@ -19,13 +21,16 @@ use crate::headers::IdempotencyKey;
 use crate::problem::{Code, Problem};
 use crate::routes::events;
 use crate::scope::must_reach;
+use crate::trace::Audited;
+use http::StatusCode;
+use stampede_audit::{Kind, Subject};
 
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Writer,
     IdempotencyKey(idempotency_key): IdempotencyKey,
     ComparedBody(form, content, _held): ComparedBody<OrderForm>,
-) -> Result<Json<OrderAccepted>, Problem> {
+) -> Result<Audited<Json<OrderAccepted>>, Problem> {
     let event = find_target(&app, &form.target).await?;
     must_reach(&caller.0, event.id)?;
     caller.must_change(&event.owner)?;
@@ -45,17 +50,20 @@ pub(crate) async fn create(
     let lines = mistakes.finish(lines)?;
     let event_id = event.id;
     let request = OrderRequest { event, lines, idempotency, strictness };
+    let subject = Subject::new(Kind::Batch).at(event_id);
+    let entry = caller.trace().entry_of_transaction(&subject, StatusCode::OK);
     let ticketing = app.ticketing.clone();
     // The order is placed to its end, also if the client hangs up; so long it keeps its place.
-    let placing = tokio::spawn(async move {
+    let placing = tokio::spawn(kept(async move {
         let _place = place;
-        ticketing.place(request).await
-    });
+        ticketing.place_noted(request, entry).await
+    }));
     match placing.await.map_err(|error| Problem::internal(&error))?? {
         Placement::Accepted { batch_id, tickets, warnings } => {
             let mut warnings = warnings.listed(&tickets);
             warnings.warnings.splice(0..0, ignored.warnings());
-            Ok(Json(OrderAccepted { success: true, batch_id, tickets, warnings }))
+            let accepted = OrderAccepted { success: true, batch_id, tickets, warnings };
+            Ok(Audited::by_transaction(Json(accepted)))
         }
         Placement::RefusedByWarnings(warnings) => Err(Problem::warnings(&warnings)),
         Placement::KeyOfAnotherOrder => Err(Problem::new(

@@ -31,7 +31,9 @@ use crate::forms::{Mistakes, Text, Whole, form};
 use crate::problem::{Code, Problem};
 use crate::query::{FromQuery, Nothing, Params, Query};
 use crate::scope::reached_queues;
+use crate::trace::Audited;
 use crate::unknown;
+use stampede_audit::{Kind, Subject};
 
 /// Longest text that may be the name of a queue, a job or a schedule, in bytes; Redis keys have stricter rules.
 const LONGEST_NAME: usize = 10_000;
@@ -91,7 +93,7 @@ pub(crate) async fn clean(
     State(app): State<App>,
     admin: Admin,
     MaybeBody(form): MaybeBody<CleanForm>,
-) -> Result<Json<Cleaned>, Problem> {
+) -> Result<Audited<Json<Cleaned>>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let rule = "must be failed, completed, waiting, prioritized or delayed";
@@ -115,6 +117,8 @@ pub(crate) async fn clean(
     };
     // Logged before it happens, because it may break off in the middle.
     tracing::info!(user = admin.0.user, ?names, ?states, grace_ms, limit, "queues are cleaned");
+    let subject = Subject::of(Kind::Queue, names.join(", "));
+    let noted = admin.begin_new(&app, subject).await?;
     let mut removed = BTreeMap::new();
     let mut note = None;
     for name in names {
@@ -134,7 +138,8 @@ pub(crate) async fn clean(
         removed.insert(name, gone);
     }
     tracing::info!(user = admin.0.user, ?removed, "queues cleaned");
-    Ok(Json(Cleaned { success: true, removed, note }))
+    let cleaned = Cleaned { success: true, removed, note };
+    Ok(noted.after(&cleaned).answer(Json(cleaned)))
 }
 
 /// The states that a word in a request to clean stands for.
@@ -160,9 +165,14 @@ pub(crate) struct Page {
 impl FromQuery for Page {
     fn from_query(query: &mut Query) -> Self {
         query.about("Entries on the page (50); more than 500 means 500.");
-        let count = query.whole("count", 1..=u32::MAX).map_or(USUAL_PAGE, |count| count as usize);
+        let limit = query.whole("limit", 1..=u32::MAX);
+        query.about("The same as `limit`, in older clients.");
+        let count = limit.or(query.whole("count", 1..=u32::MAX));
+        let count = count.map_or(USUAL_PAGE, |count| count as usize);
         query.about("`next` of the page before.");
-        let skip = query.whole("skip", 0..=u32::MAX).unwrap_or(0) as usize;
+        let after = query.whole("after", 0..=u32::MAX);
+        query.about("The same as `after`, in older clients.");
+        let skip = after.or(query.whole("skip", 0..=u32::MAX)).unwrap_or(0) as usize;
         let search = query.about("A text that the entries contain.").text("search");
         Self { skip, count: count.min(LARGEST_PAGE), search }
     }
@@ -174,6 +184,21 @@ async fn any(app: &App, name: &str) -> Result<Queue, Problem> {
         Ok(queue) => Ok(queue?),
         Err(_) => Err(Problem::unavailable("the queue")),
     }
+}
+
+/// Changes a setting that Redis keeps, when it is this request's turn: nobody else who asks changes it between the
+/// comparison of its version and the change.
+pub(crate) async fn in_turn<T>(
+    app: &App,
+    setting: &str,
+    change: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    let turn = app.broker.edit(setting).await?.ok_or_else(|| Problem::busy("the setting"))?;
+    let changed = change.await;
+    if let Err(error) = turn.end().await {
+        tracing::debug!(%error, "the turn of an editor ends by itself");
+    }
+    changed
 }
 
 /// A queue that exists; a request for one that does not must not create it.

@@ -14,10 +14,10 @@ use std::borrow::Cow;
 use axum::Json;
 use axum::extract::State;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde_json::json;
-use stampede_model::{Event, Limit, Principal, Template, TemplateFiles, TemplateId};
+use serde_json::{Value, json};
+use stampede_model::{Event, EventId, Limit, Principal, Template, TemplateFiles, TemplateId};
 use stampede_press::{Published, Ready, sample};
-use stampede_store::{NewRevision, Revised, TemplateDeleted};
+use stampede_store::{NewRevision, Revised, Sorted, TemplateDeleted};
 use stampede_wire::ticketing::templates::{
     Compiled, Design, Files, Mode, Page, PublishedTemplate, Revision, RevisionPage,
     TemplateOrDesign, TemplatePage, TemplateWithFiles,
@@ -26,13 +26,16 @@ use stampede_wire::ticketing::templates::{
 use crate::app::{App, now};
 use crate::auth::{Caller, Writer};
 use crate::body::LargeBody;
-use crate::describe::{Created, NoContent, Tagged};
+use crate::describe::{Created, Located, NoContent};
 use crate::forms::{Changes, Line, Mistakes, Text, form, inline_schema};
-use crate::headers::IfMatch;
 use crate::input::{Id, Ids};
+use crate::page::Part;
 use crate::problem::{Code, Problem};
 use crate::query::Params;
 use crate::routes::{CHANGE_TRIES, Paging};
+use crate::trace::{Audited, Change};
+use crate::version::{Fresh, IfMatch, IfNoneMatch, Tagged, Version};
+use stampede_audit::{Kind, Subject};
 
 form! {
     /// `POST /api/templates` and `PUT /api/templates/{id}`.
@@ -75,11 +78,12 @@ impl std::str::FromStr for Named {
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
-    Params(paging): Params<Paging>,
+    Params(part): Params<Part>,
 ) -> Result<Json<TemplatePage>, Problem> {
     let owner = caller.0.visible_owner();
-    let templates = app.store.templates(owner, paging.after()?, paging.limit()).await?;
-    let next = paging.next(&templates, |template| template.id);
+    let slice = part.slice(Sorted::NewestFirst)?;
+    let templates = app.store.templates_slice(owner, &slice).await?;
+    let next = part.page.next(&templates, |template| template.id);
     let designs = app.press.designs().iter().map(|design| Design {
         id: design.name.clone(),
         name: design.title.clone(),
@@ -95,7 +99,7 @@ pub(crate) async fn create(
     State(app): State<App>,
     caller: Writer,
     LargeBody(form, _held): LargeBody<TemplateForm>,
-) -> Result<Tagged<Created<PublishedTemplate>>, Problem> {
+) -> Result<Audited<Tagged<Located<Created<PublishedTemplate>>>>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let name = mistakes.required(form.name).map(|Line(name)| name);
@@ -108,7 +112,7 @@ pub(crate) async fn create(
     let (name, files) = mistakes.finish(name.zip(read))?;
     let compiled = tried_out(&app, &caller.0, &files).await?;
     let now = now();
-    let owner = caller.0.user;
+    let owner = caller.0.user.clone();
     let template = Template {
         id: TemplateId::generate(),
         owner: owner.clone(),
@@ -118,10 +122,13 @@ pub(crate) async fn create(
         updated_at: now,
     };
     let revision = NewRevision { files, author: owner, note };
+    let noted = caller.begin_new(&app, Subject::of(Kind::Template, template.id)).await?;
     app.store.insert_template(&template, &revision).await?;
-    let revision = template.revision;
+    let number = template.revision;
+    let made = noted.after(&logged(&template, &revision.files));
     let body = PublishedTemplate { template: template.into(), compiled };
-    Ok(Tagged(Some(revision), Created(body)))
+    let path = format!("/api/templates/{}", body.template.id);
+    Ok(made.answer(Tagged::new(number, Located(path, Created(body)))))
 }
 
 /// A template or design, with the files of its latest revision.
@@ -129,7 +136,8 @@ pub(crate) async fn read(
     State(app): State<App>,
     caller: Caller,
     Id(named): Id<Named>,
-) -> Result<Tagged<Json<TemplateOrDesign>>, Problem> {
+    known: IfNoneMatch,
+) -> Result<Fresh<Json<TemplateOrDesign>>, Problem> {
     match named {
         Named::Shipped(name) => {
             let design =
@@ -140,7 +148,8 @@ pub(crate) async fn read(
                 read_only: true,
                 files: Some(Files::from(&design.files)),
             };
-            Ok(Tagged(None, Json(TemplateOrDesign::Design(body))))
+            let version = Version::of_content(&body);
+            Ok(known.answer(version, Json(TemplateOrDesign::Design(body))))
         }
         Named::Own(id) => {
             let template = find(&app, id).await?;
@@ -154,7 +163,7 @@ pub(crate) async fn read(
                 note: revision.note,
                 files: Files::from(&files),
             };
-            Ok(Tagged(Some(number), Json(TemplateOrDesign::Template(body))))
+            Ok(known.answer(number, Json(TemplateOrDesign::Template(body))))
         }
     }
 }
@@ -167,7 +176,7 @@ pub(crate) async fn update(
     Id(named): Id<Named>,
     seen_by_author: IfMatch,
     LargeBody(Changes(form), _held): LargeBody<Changes<TemplateForm>>,
-) -> Result<Tagged<Json<PublishedTemplate>>, Problem> {
+) -> Result<Audited<Tagged<Json<PublishedTemplate>>>, Problem> {
     let Named::Own(id) = named else { return Err(read_only()) };
     let mut template = find(&app, id).await?;
     caller.must_change(&template.owner)?;
@@ -185,15 +194,22 @@ pub(crate) async fn update(
     };
     let compiled = tried_out(&app, &caller.0, &files).await?;
     let revision = NewRevision { files, author: caller.0.user.clone(), note };
+    let mut begun: Option<Change> = None;
     for _ in 0..CHANGE_TRIES {
-        seen_by_author.check(template.revision)?;
+        check_revision(&seen_by_author, &template)?;
+        let before = logged(&template, &latest_files(&app, &template).await?);
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, Subject::of(Kind::Template, id), &before).await?,
+        };
         let name = name.as_deref().unwrap_or(&template.name);
         let seen = template.updated_at;
         match app.store.revise_template(id, name, &revision, seen, now()).await? {
             Revised::New(template) | Revised::Same(template) => {
                 let number = template.revision;
+                let made = noted.after(&logged(&template, &revision.files));
                 let body = PublishedTemplate { template: template.into(), compiled };
-                return Ok(Tagged(Some(number), Json(body)));
+                return Ok(made.answer(Tagged::new(number, Json(body))));
             }
             Revised::TooMany => {
                 let detail =
@@ -202,7 +218,10 @@ pub(crate) async fn update(
             }
             Revised::NotFound => return Err(Problem::not_found("Template", &id)),
             // The other change stays as a revision; this one comes after it, unless If-Match forbids it.
-            Revised::ChangedMeanwhile => template = find(&app, id).await?,
+            Revised::ChangedMeanwhile => {
+                template = find(&app, id).await?;
+                begun = Some(noted);
+            }
         }
     }
     Err(Problem::busy("the template"))
@@ -212,21 +231,51 @@ pub(crate) async fn delete(
     State(app): State<App>,
     caller: Writer,
     Id(named): Id<Named>,
-) -> Result<NoContent, Problem> {
+    seen_by_author: IfMatch,
+) -> Result<Audited<NoContent>, Problem> {
     let Named::Own(id) = named else { return Err(read_only()) };
-    caller.must_change(&find(&app, id).await?.owner)?;
-    match app.store.delete_template(id).await? {
-        TemplateDeleted::Gone => Ok(NoContent),
-        TemplateDeleted::NotFound => Err(Problem::not_found("Template", &id)),
-        TemplateDeleted::UsedBy(events) => {
-            let list: Vec<String> = events.iter().map(ToString::to_string).collect();
-            let detail = format!(
-                "the template is used by events ({}); give them another one first",
-                list.join(", ")
-            );
-            Err(Problem::new(Code::InUse, detail).with("events", json!(events)))
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let template = find(&app, id).await?;
+        caller.must_change(&template.owner)?;
+        check_revision(&seen_by_author, &template)?;
+        let seen = seen_by_author.names_versions().then_some(template.updated_at);
+        let before = logged(&template, &latest_files(&app, &template).await?);
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, Subject::of(Kind::Template, id), &before).await?,
+        };
+        match app.store.delete_template_as_seen(id, seen).await? {
+            TemplateDeleted::Gone => return Ok(noted.gone().answer(NoContent)),
+            TemplateDeleted::NotFound => return Err(Problem::not_found("Template", &id)),
+            TemplateDeleted::UsedBy(events) => return Err(in_use(&events)),
+            TemplateDeleted::ChangedMeanwhile => begun = Some(noted),
         }
     }
+    Err(Problem::busy("the template"))
+}
+
+/// A template as the audit log is told it; the log keeps the hashes of the files.
+fn logged(template: &Template, files: &TemplateFiles) -> Value {
+    let shown = stampede_wire::ticketing::templates::Template::from(template.clone());
+    let mut logged = json!(shown);
+    logged["hash"] = json!(files.hash());
+    logged["files"] = json!(Files::from(files));
+    logged
+}
+
+/// 409: events use the template.
+fn in_use(events: &[EventId]) -> Problem {
+    let list: Vec<String> = events.iter().map(ToString::to_string).collect();
+    let list = list.join(", ");
+    let detail = format!("the template is used by events ({list}); give them another one first");
+    Problem::new(Code::InUse, detail).with("events", json!(events))
+}
+
+/// Refuses unless the latest revision is one that the author has seen.
+fn check_revision(seen_by_author: &IfMatch, template: &Template) -> Result<(), Problem> {
+    let checked = seen_by_author.check(&template.revision.into());
+    checked.map_err(|problem| problem.with("revision", template.revision.into()))
 }
 
 pub(crate) async fn revisions(

@@ -11,10 +11,12 @@ use stampede_wire::ticketing::keys::{EventKeys, KeyRevoked};
 
 use crate::app::{App, now};
 use crate::auth::{Caller, Writer};
-use crate::describe::Created;
+use crate::describe::{Created, Located};
 use crate::input::{Id, Ids};
 use crate::problem::{Code, Problem};
 use crate::routes::events;
+use crate::trace::Audited;
+use stampede_audit::{Kind, Subject};
 
 /// The public keys; `signing` is the number of the key that signs new tickets.
 pub(crate) async fn list(
@@ -32,11 +34,15 @@ pub(crate) async fn rotate(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<EventId>,
-) -> Result<Created<PublicKey>, Problem> {
+) -> Result<Audited<Located<Created<PublicKey>>>, Problem> {
     let event = events::find(&app, id).await?;
     caller.must_change(&event.owner)?;
+    let change = caller.begin_new(&app, Subject::new(Kind::TicketKey).at(id)).await?;
     match app.store.rotate_ticket_key(id, now()).await? {
-        Rotated::New(key) => Ok(Created(*key)),
+        Rotated::New(key) => {
+            let path = format!("/api/events/{id}/keys/{}", key.number);
+            Ok(change.after(&*key).answer(Located(path, Created(*key))))
+        }
         Rotated::NotFound => Err(Problem::not_found("Event", &id)),
         Rotated::TooMany => Err(Problem::new(
             Code::TooMany,
@@ -51,14 +57,16 @@ pub(crate) async fn revoke(
     State(app): State<App>,
     caller: Writer,
     Ids(id, number): Ids<EventId, u32>,
-) -> Result<Json<KeyRevoked>, Problem> {
+) -> Result<Audited<Json<KeyRevoked>>, Problem> {
     let event = events::find(&app, id).await?;
     caller.must_change(&event.owner)?;
+    let change = caller.begin_new(&app, Subject::of(Kind::TicketKey, number).at(id)).await?;
     match app.store.revoke_ticket_key(id, number, now()).await? {
         Revoked::Done { signing, tickets } => {
             tracing::info!(event = %id, key = number, user = caller.0.user, tickets, "ticket key revoked");
             let revoked = number;
-            Ok(Json(KeyRevoked { revoked, signing, tickets_to_hand_out_again: tickets }))
+            let revoked = KeyRevoked { revoked, signing, tickets_to_hand_out_again: tickets };
+            Ok(change.after(&revoked).answer(Json(revoked)))
         }
         Revoked::NotFound => Err(Problem::not_found("Key", &number)),
     }

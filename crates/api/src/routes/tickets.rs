@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use stampede_model::{BatchId, Currency, EventId, Limit, Ticket, TicketId, TicketStatus};
-use stampede_store::TicketFilter;
+use stampede_store::{Sorted, TicketFilter, Versioned};
 use stampede_ticketing::{Edit, Reissue, Strictness, TicketPatch};
 use stampede_wire::ticketing::orders::TicketWarnings;
 use stampede_wire::ticketing::tickets::{EditedTicket, Ticket as Shown, TicketPage};
@@ -14,11 +14,15 @@ use crate::body::Body;
 use crate::describe::NoContent;
 use crate::forms::{Amount, Changes, Email, Flag, Line, Mistakes, Text, form};
 use crate::input::Id;
+use crate::page::Part;
 use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
 use crate::routes::orders::strictness;
-use crate::routes::{Paging, events};
+use crate::routes::{CHANGE_TRIES, events};
 use crate::scope::must_reach;
+use crate::trace::{Audited, Change as Begun};
+use crate::version::{Fresh, IfMatch, IfNoneMatch, Tagged};
+use stampede_audit::{Kind, Subject};
 
 form! {
     /// `PATCH /api/tickets/{id}`; `null` clears what may be absent.
@@ -68,7 +72,7 @@ pub(crate) struct Listing {
     target: Option<EventId>,
     batch: Option<BatchId>,
     status: Option<TicketStatus>,
-    paging: Paging,
+    part: Part,
 }
 
 impl FromQuery for Listing {
@@ -80,7 +84,7 @@ impl FromQuery for Listing {
             target: query.about("The event.").parsed("target", event),
             batch: query.about("The order they came with.").parsed("batch", batch),
             status: status.and_then(TicketStatus::from_word),
-            paging: Paging::from_query(query),
+            part: Part::from_query(query),
         }
     }
 }
@@ -90,15 +94,16 @@ pub(crate) async fn list(
     caller: Caller,
     Params(listing): Params<Listing>,
 ) -> Result<Json<TicketPage>, Problem> {
-    let Listing { target, batch, status, paging } = listing;
+    let Listing { target, batch, status, part } = listing;
     let owner = caller.0.visible_owner().map(str::to_owned);
     if let Some(target) = target {
         must_reach(&caller.0, target)?;
     }
     let event = target.or(caller.0.scope.event);
     let filter = TicketFilter { owner, event, batch, status };
-    let tickets = app.ticketing.tickets(&filter, paging.after()?, paging.limit()).await?;
-    let next = paging.next(&tickets, |ticket| ticket.id);
+    let slice = part.slice(Sorted::OldestFirst)?;
+    let tickets = app.ticketing.tickets_slice(&filter, &slice).await?;
+    let next = part.page.next(&tickets, |ticket| ticket.id);
     Ok(Json(TicketPage { tickets: tickets.iter().map(Shown::from).collect(), next }))
 }
 
@@ -106,10 +111,11 @@ pub(crate) async fn read(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<TicketId>,
-) -> Result<Json<Shown>, Problem> {
+    known: IfNoneMatch,
+) -> Result<Fresh<Json<Shown>>, Problem> {
     let ticket = find(&app, id).await?;
     caller.must_read(&ticket.owner)?;
-    Ok(Json(Shown::from(&ticket)))
+    Ok(known.answer(ticket.updated_at, Json(Shown::from(&ticket))))
 }
 
 /// Edits a ticket, with warnings as for orders (its PDF is made again); `{"status": "void"}` withdraws it.
@@ -117,39 +123,64 @@ pub(crate) async fn update(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<TicketId>,
+    wanted: IfMatch,
     Body(Changes(form), _held): Body<Changes<TicketForm>>,
-) -> Result<Json<EditedTicket>, Problem> {
+) -> Result<Audited<Tagged<Json<EditedTicket>>>, Problem> {
     let ticket = find(&app, id).await?;
     caller.must_change(&ticket.owner)?;
     let event = events::find(&app, ticket.event_id).await?;
-    match read_change(form, event.details.currency)? {
-        Change::Void => match app.ticketing.void(id).await? {
-            Some(ticket) => Ok(without_warnings(&ticket)),
-            None => Err(Problem::not_found("Ticket", &id)),
-        },
-        Change::Edit(patch, strictness) => {
-            edited(id, app.ticketing.edit(id, &patch, strictness).await?)
+    let wish = read_change(form, event.details.currency)?;
+    let mut begun: Option<Begun> = None;
+    for _ in 0..CHANGE_TRIES {
+        let ticket = find(&app, id).await?;
+        let seen = wanted.demand(ticket.updated_at)?;
+        let before = Shown::from(&ticket);
+        let change = match begun.take() {
+            Some(change) => change.rebased(&before),
+            None => caller.begin(&app, subject(&ticket), &before).await?,
+        };
+        let edit = match &wish {
+            Change::Void => match app.ticketing.void(id, seen).await? {
+                Versioned::Done(ticket) => Edit::Same(Box::new(ticket)),
+                Versioned::NotFound => Edit::NotFound,
+                Versioned::ChangedMeanwhile => Edit::ChangedMeanwhile,
+            },
+            Change::Edit(patch, strictness) => {
+                app.ticketing.edit(id, patch, *strictness, seen).await?
+            }
+        };
+        if !matches!(edit, Edit::ChangedMeanwhile) {
+            let Tagged(version, Json(ticket)) = edited(id, edit)?;
+            return Ok(change.after(&ticket.ticket).answer(Tagged(version, Json(ticket))));
         }
+        begun = Some(change);
     }
+    Err(Problem::busy("the ticket"))
+}
+
+/// The ticket as the audit log names it.
+fn subject(ticket: &Ticket) -> Subject {
+    Subject::of(Kind::Ticket, ticket.id).at(ticket.event_id)
 }
 
 /// A ticket about which there is nothing to say.
-fn without_warnings(ticket: &Ticket) -> Json<EditedTicket> {
+fn without_warnings(ticket: &Ticket) -> Tagged<Json<EditedTicket>> {
     let warnings = TicketWarnings::default();
-    Json(EditedTicket { ticket: Shown::from(ticket), warnings })
+    Tagged::new(ticket.updated_at, Json(EditedTicket { ticket: Shown::from(ticket), warnings }))
 }
 
-fn edited(id: TicketId, edit: Edit) -> Result<Json<EditedTicket>, Problem> {
+fn edited(id: TicketId, edit: Edit) -> Result<Tagged<Json<EditedTicket>>, Problem> {
     match edit {
         Edit::Done(ticket, warnings) => {
-            let (ticket, warnings) = (Shown::from(&*ticket), warnings.listed(&[id]));
-            Ok(Json(EditedTicket { ticket, warnings }))
+            let (version, warnings) = (ticket.updated_at, warnings.listed(&[id]));
+            let ticket = Shown::from(&*ticket);
+            Ok(Tagged::new(version, Json(EditedTicket { ticket, warnings })))
         }
         Edit::Same(ticket) => Ok(without_warnings(&ticket)),
         Edit::RefusedByWarnings(warnings) => Err(Problem::warnings(&warnings)),
         Edit::Void => Err(Problem::void("changed")),
         Edit::NotFound => Err(Problem::not_found("Ticket", &id)),
-        Edit::Busy => Err(Problem::busy("the ticket")),
+        Edit::Busy | Edit::ChangedMeanwhile => Err(Problem::busy("the ticket")),
     }
 }
 
@@ -158,10 +189,15 @@ pub(crate) async fn reissue(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<TicketId>,
-) -> Result<Json<Shown>, Problem> {
-    caller.must_change(&find(&app, id).await?.owner)?;
+) -> Result<Audited<Tagged<Json<Shown>>>, Problem> {
+    let ticket = find(&app, id).await?;
+    caller.must_change(&ticket.owner)?;
+    let change = caller.begin(&app, subject(&ticket), &Shown::from(&ticket)).await?;
     match app.ticketing.reissue(id).await? {
-        Reissue::Done(ticket) => Ok(Json(Shown::from(&*ticket))),
+        Reissue::Done(ticket) => {
+            let (version, shown) = (ticket.updated_at, Shown::from(&*ticket));
+            Ok(change.after(&shown).answer(Tagged::new(version, Json(shown))))
+        }
         Reissue::Void => Err(Problem::void("issued anew")),
         Reissue::NotFound => Err(Problem::not_found("Ticket", &id)),
     }
@@ -171,10 +207,24 @@ pub(crate) async fn delete(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<TicketId>,
-) -> Result<NoContent, Problem> {
-    caller.must_change(&find(&app, id).await?.owner)?;
-    app.ticketing.delete_ticket(id).await?;
-    Ok(NoContent)
+    wanted: IfMatch,
+) -> Result<Audited<NoContent>, Problem> {
+    let mut begun: Option<Begun> = None;
+    for _ in 0..CHANGE_TRIES {
+        let ticket = find(&app, id).await?;
+        caller.must_change(&ticket.owner)?;
+        let seen = wanted.demand(ticket.updated_at)?;
+        let before = Shown::from(&ticket);
+        let change = match begun.take() {
+            Some(change) => change.rebased(&before),
+            None => caller.begin(&app, subject(&ticket), &before).await?,
+        };
+        if app.ticketing.delete_ticket(id, seen).await? != Versioned::ChangedMeanwhile {
+            return Ok(change.gone().answer(NoContent));
+        }
+        begun = Some(change);
+    }
+    Err(Problem::busy("the ticket"))
 }
 
 /// What a PATCH asks for.

@@ -223,4 +223,11 @@ impl Subscription {
         let message = self.listener.next().await?;
         Some(String::from_utf8_lossy(message.get_payload_bytes()).into_owned())
     }
+
+    /// The next message with its channel; `None` when the connection has ended.
+    pub async fn next_of_channel(&mut self) -> Option<(String, String)> {
+        let message = self.listener.next().await?;
+        let text = String::from_utf8_lossy(message.get_payload_bytes()).into_owned();
+        Some((message.get_channel_name().to_owned(), text))
+    }
 }

@@ -14,7 +14,13 @@ script!(RELEASE_LEASE);
 
 /// The lease of the coordinator.
 const COORDINATOR: &str = "stampede:{coordinator}";
-const LAST_TOKEN: &str = "stampede:{coordinator}:token";
+/// The lease of the node that relays the outbox to the feed. The stream shares its hash slot.
+pub(crate) const RELAY: &str = "stampede:{feed}:relay";
+
+/// The last fencing token of a lease, in the same hash slot.
+fn last_token(lease: &str) -> String {
+    format!("{lease}:token")
+}
 
 /// The leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +35,7 @@ pub struct Leadership {
 
 impl Leadership {
     /// The value of the key in Redis.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         format!("{} {}", self.token, holder(&self.node, &self.incarnation))
     }
 
@@ -52,6 +58,7 @@ fn holder(node: &str, incarnation: &str) -> String {
 #[derive(Clone)]
 pub struct Lease {
     broker: Broker,
+    key: &'static str,
     node: String,
     incarnation: String,
     lasts: Duration,
@@ -60,8 +67,18 @@ pub struct Lease {
 impl Broker {
     /// A candidate for the lease of the coordinator, which expires after `lasts` unless it is renewed.
     pub fn coordinator_lease(&self, node: &str, incarnation: &str, lasts: Duration) -> Lease {
+        self.lease(COORDINATOR, node, incarnation, lasts)
+    }
+
+    /// A candidate for the lease of the relay, which expires after `lasts` unless it is renewed.
+    pub fn relay_lease(&self, node: &str, incarnation: &str, lasts: Duration) -> Lease {
+        self.lease(RELAY, node, incarnation, lasts)
+    }
+
+    fn lease(&self, key: &'static str, node: &str, incarnation: &str, lasts: Duration) -> Lease {
         Lease {
             broker: self.clone(),
+            key,
             node: node.to_owned(),
             incarnation: incarnation.to_owned(),
             lasts,
@@ -83,8 +100,8 @@ impl Lease {
         // Before the call: Redis counts from a later moment.
         let asked = Instant::now();
         let (ours, token, _): (bool, u64, String) = LEASE
-            .key(COORDINATOR)
-            .key(LAST_TOKEN)
+            .key(self.key)
+            .key(last_token(self.key))
             .arg(holder(&self.node, &self.incarnation))
             .arg(self.lasts.as_millis() as u64)
             .invoke_async(&mut self.broker.redis())
@@ -97,7 +114,7 @@ impl Lease {
     /// Gives the lease back, so that another node takes over at once.
     pub async fn release(&self, held: &Leadership) -> Result<(), Error> {
         let _: () = RELEASE_LEASE
-            .key(COORDINATOR)
+            .key(self.key)
             .arg(held.text())
             .invoke_async(&mut self.broker.redis())
             .await?;

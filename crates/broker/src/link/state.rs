@@ -130,14 +130,14 @@ impl Watched {
 }
 
 /// Notices when another server answers than before.
-pub(crate) struct Restarts {
+pub struct Restarts {
     known: watch::Receiver<Known>,
     seen: Option<Instant>,
 }
 
 impl Restarts {
     /// Returns when the server is another one than before.
-    pub(crate) async fn next(&mut self) {
+    pub async fn next(&mut self) {
         let Self { known, seen } = self;
         let restarted = known.wait_for(|known| known.restarted != *seen).await;
         match restarted.map(|known| known.restarted) {

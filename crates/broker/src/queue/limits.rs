@@ -166,6 +166,15 @@ impl Limits {
         Ok(Permit::Granted(Box::new(Taken { limits: self.clone(), granted, id, asked, slack })))
     }
 
+    /// The rate of a limit, if it is set.
+    pub async fn get(&self, name: &str) -> Result<Option<Rate>, Error> {
+        let [settings, ..] = keys(name)?;
+        let mut redis = self.broker.redis();
+        let found: (Option<u32>, Option<u64>) =
+            cmd("HMGET").arg(settings).arg("max").arg("per").query_async(&mut redis).await?;
+        Ok(found.0.zip(found.1).map(|(max, per_ms)| Rate { max, per_ms }))
+    }
+
     /// Whether this limit is set.
     pub async fn is_set(&self, name: &str) -> Result<bool, Error> {
         let [settings, ..] = keys(name)?;
@@ -199,11 +208,8 @@ impl Limits {
         let names: Vec<String> = cmd("SMEMBERS").arg(NAMES).query_async(&mut redis).await?;
         let mut limits = BTreeMap::new();
         for name in names {
-            let [settings, ..] = keys(&name)?;
-            let found: (Option<u32>, Option<u64>) =
-                cmd("HMGET").arg(settings).arg("max").arg("per").query_async(&mut redis).await?;
-            if let (Some(max), Some(per_ms)) = found {
-                limits.insert(name, Rate { max, per_ms });
+            if let Some(rate) = self.get(&name).await? {
+                limits.insert(name, rate);
             }
         }
         Ok(limits)

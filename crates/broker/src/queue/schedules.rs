@@ -129,15 +129,15 @@ impl Queue {
         Ok(self.bull().remove_job_scheduler(id).await?)
     }
 
+    /// One schedule, in BullMQ's form.
+    pub async fn schedule_of<T: DeserializeOwned>(&self, id: &str) -> Result<Option<T>, Error> {
+        let found = self.ask(|| self.bull().get_job_scheduler(id)).await?;
+        found.as_ref().map(read).transpose()
+    }
+
     /// All schedules, in BullMQ's form: `key`, `name`, `pattern` or `every`, `next`, …
     pub async fn schedules<T: DeserializeOwned>(&self) -> Result<Vec<T>, Error> {
         let schedules = self.ask(|| self.bull().get_job_schedulers(0, -1, true)).await?;
-        let read = |schedule: &JobSchedulerJson| {
-            serde_json::from_value(json!(schedule)).map_err(|error| Error::Protocol {
-                script: "getJobScheduler",
-                answer: format!("{error}: {}", json!(schedule)),
-            })
-        };
         schedules.iter().map(read).collect()
     }
 
@@ -169,6 +169,14 @@ impl Queue {
         )
         .await
     }
+}
+
+/// A schedule of BullMQ.
+fn read<T: DeserializeOwned>(schedule: &JobSchedulerJson) -> Result<T, Error> {
+    serde_json::from_value(json!(schedule)).map_err(|error| Error::Protocol {
+        script: "getJobScheduler",
+        answer: format!("{error}: {}", json!(schedule)),
+    })
 }
 
 /// When the next job of a schedule is due; 0 leaves it to the script, `None` is never. `due_ms` is when this

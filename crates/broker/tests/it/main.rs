@@ -24,6 +24,7 @@ mod misbehaving;
 mod operate;
 mod outage;
 mod queue;
+mod quota;
 mod reclaim;
 mod scripts;
 mod servers;

@@ -82,7 +82,7 @@ pub(crate) struct WhichKey {
 }
 
 /// A time such as `90s`, `15m`, `12h`, `30d` or `52w`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let told = || format!("{text:?} is no time such as 90s, 15m, 12h, 30d or 52w");
     let unit = text.chars().last().ok_or_else(told)?;
     let seconds = match unit {

@@ -1,20 +1,16 @@
 //! `stampede demo`: an order to a running server, watched until the PDFs are there.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use stampede_client::{Client, Guest, NewOrder, sample};
-use stampede_model::{BatchId, Role, TicketId};
-use stampede_wire::ticketing::batches::{BatchCounters, BatchState, BatchStatus};
+use stampede_model::{Role, TicketId};
+use stampede_wire::ticketing::batches::BatchCounters;
 
 use crate::cli::Demo;
+use crate::commands::progress::watch;
 use crate::commands::session::Session;
 use crate::settings::Settings;
-
-const POLL: Duration = Duration::from_millis(100);
-/// Without progress for this long, no worker seems to run.
-const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run(settings: Settings, options: Demo) -> Result<()> {
     let session = Session::open(&settings, &options.server, Role::Organiser).await?;
@@ -43,7 +39,7 @@ async fn order_and_watch(settings: &Settings, options: &Demo, session: &Session)
     );
     let batch_id = order.batch_id;
 
-    let batch = watch(client, batch_id, options.tickets).await?;
+    let batch = watch(client, batch_id, u64::from(options.tickets)).await?;
     let took = started.elapsed();
     let BatchCounters { completed, failed, .. } = batch.counters;
     println!(
@@ -69,33 +65,6 @@ async fn order_and_watch(settings: &Settings, options: &Demo, session: &Session)
         bail!("{failed} tickets failed; GET /api/tickets?batch={batch_id}&status=failed says why");
     }
     Ok(())
-}
-
-/// Shows a progress bar until the batch has ended.
-async fn watch(client: &Client, batch_id: BatchId, total: u32) -> Result<BatchStatus> {
-    let bar = ProgressBar::new(u64::from(total));
-    let style = "{bar:40.cyan/blue} {pos}/{len} tickets  {per_sec}  {eta} left";
-    bar.set_style(ProgressStyle::with_template(style)?);
-    let mut last = (0, Instant::now());
-    loop {
-        let batch = client.batch(batch_id).await?;
-        let done = batch.counters.completed + batch.counters.failed;
-        bar.set_position(done);
-        if batch.counters.status != BatchState::Processing {
-            bar.finish();
-            return Ok(batch);
-        }
-        if done != last.0 {
-            last = (done, Instant::now());
-        }
-        if last.1.elapsed() > STUCK_AFTER {
-            bar.abandon();
-            bail!(
-                "no ticket was made for {STUCK_AFTER:?}; are workers running? The server's log tells"
-            );
-        }
-        tokio::time::sleep(POLL).await;
-    }
 }
 
 async fn download(client: &Client, tickets: &[TicketId], folder: &std::path::Path) -> Result<()> {

@@ -7,17 +7,25 @@ mod cluster;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use stampede_api::{App, Budget, Limits, OrdersAtOnce, StorageCheck, Turns, Vitals};
+use stampede_api::{
+    App, Budget, Front, Limits, LinkBase, Live, OrdersAtOnce, RateLimitConfig, RateLimits,
+    StorageCheck, Turns, Uploads, Vitals,
+};
+use stampede_audit::{Audit, Retention};
 use stampede_broker::{Broker, JobList};
 use stampede_checkin::CheckIn;
 use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
+use stampede_feed::{Hub, Relay, RelayConfig};
 use stampede_identity::{Identity, Jwt};
+use stampede_model::feed::{Change, NodeData};
 use stampede_model::{MAIN_FILE, TemplateFiles};
 use stampede_press::{Press, Share};
 use stampede_store::Store;
-use stampede_ticketing::{Limits as TicketLimits, Parts, Reconciler, Ticketing};
+use stampede_ticketing::{Limits as TicketLimits, Parts, Reconciler, Spool, Ticketing};
+use stampede_webhook::{Dispatcher, Webhooks};
 use stampede_worker::Environment;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -39,6 +47,7 @@ struct Ground {
     redis_url: String,
     broker: Broker,
     ticketing: Ticketing,
+    webhooks: Webhooks,
     jobs: JobList,
     membership: Membership,
 }
@@ -79,12 +88,22 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     let handle = node.handle();
     parts.spawn(node.run(stop.clone(), drained));
     parts.spawn(Reconciler::new(ground.ticketing.clone()).run(stop.clone()));
-    let ticketing = ground.ticketing.clone();
+    let relay = RelayConfig { node: settings.server_name.clone() };
+    let relay = Relay::new(&relay, store.clone(), ground.broker.clone());
+    // Rows that are written later wait for another node, or for the next start.
+    parts.spawn(relay.run(stop.clone()));
+    let dispatcher = Dispatcher::new(ground.webhooks.clone(), settings.webhook_log_days);
+    parts.spawn(dispatcher.run(stop.clone()));
+    let (ticketing, broker) = (ground.ticketing.clone(), ground.broker.clone());
+    let me = || NodeData { node: settings.server_name.clone() };
+    parts.spawn(told(broker.clone(), Change::NodeStarted(me())));
+    let rates = rate_limits(&settings, &ground.broker);
     if !settings.fleet.roles.api {
         let health = ground.listener.as_ref().map(TcpListener::local_addr).transpose()?;
         if let Some(listener) = ground.listener {
             let vitals = Vitals {
                 identity,
+                rates,
                 store: store.clone(),
                 ticketing: ticketing.clone(),
                 storage: StorageCheck::default(),
@@ -100,28 +119,49 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         let admin_key = connect::step(&settings, || ensure_admin_key(&settings, &store)).await?;
         let address = listener.local_addr()?;
         let checkin = CheckIn::start(store.clone());
+        let audit = Audit::new(store.clone());
+        let retention = Retention::days(settings.audit_days);
+        parts.spawn(audit.clone().run(retention, stop.clone()));
+        let hub = Hub::new(&ground.broker, stop.clone());
+        parts.spawn(hub.clone().run());
+        let live = Live::new(hub, settings.cors_origins.clone());
         let app = App {
+            live: live.clone(),
             ticketing: ground.ticketing,
             checkin: checkin.clone(),
+            audit: audit.clone(),
             identity,
+            webhooks: ground.webhooks,
             store: store.clone(),
             storage: StorageCheck::default(),
             broker: ground.broker,
             press: ground.press,
             turns: Turns::default(),
             jobs: ground.jobs,
+            rates,
             limits: Limits { body_bytes: settings.max_body_bytes },
             bodies: Budget::new(settings.max_body_bytes, settings.max_quantity as usize),
+            links: LinkBase::new(settings.cdn_url.as_ref(), settings.public_url.as_ref()),
+            uploads: Uploads::new(
+                Spool::new(settings.data_dir.join("uploads")),
+                settings.max_upload_bytes,
+            ),
             orders: OrdersAtOnce::new(settings.max_quantity as usize),
             node: handle,
             latency,
         };
-        let serving = stampede_api::run(listener, app, stampede_web::router(), stop.clone());
+        parts.spawn(stampede_api::forget_old_requests(store.clone(), stop.clone()));
+        let front = Front {
+            proxies: settings.trusted_proxies.clone(),
+            origins: settings.cors_origins.clone(),
+        };
+        let serving = stampede_api::run(listener, front, app, stampede_web::router(), stop.clone());
         parts.spawn(async move {
             serving.await;
             // Afterwards: the last requests may have started tasks.
             ticketing.stop().await;
             checkin.stop().await;
+            live.stop().await;
         });
         banner::greet(&settings, admin_key, address);
     }
@@ -139,6 +179,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     if ended.is_err() {
         tracing::warn!("not everything ended in time");
     }
+    told(broker, Change::NodeEnded(me())).await;
     store.close().await;
     // Last, for everything else talks to it until its end.
     if let Some(engine) = ground.engine {
@@ -146,6 +187,12 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     }
     tracing::info!("stopped");
     ended.unwrap_or(Ok(())).context("a part of the server failed; the log above says where")
+}
+
+/// Tells live readers of this node. Best effort: a Redis that is away delays nothing.
+async fn told(broker: Broker, change: Change) {
+    let telling = stampede_feed::publish(&broker, change);
+    let _ = tokio::time::timeout(Duration::from_secs(1), telling).await;
 }
 
 /// Checks and opens everything. The cheapest checks come first, so that a mistake shows before
@@ -192,7 +239,10 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         limits: TicketLimits { quantity: settings.max_quantity, ..TicketLimits::default() },
     };
     let ticketing = connect::step(settings, || Ticketing::start(parts.clone())).await?;
-    let jobs = stampede_worker::jobs(&Environment { ticketing: ticketing.clone() });
+    let hooks = connect::webhook_parts(settings, &store, &broker, settings.job_concurrency);
+    let webhooks = connect::step(settings, || Webhooks::open(hooks.clone())).await?;
+    let environment = Environment { ticketing: ticketing.clone(), webhooks: webhooks.clone() };
+    let jobs = stampede_worker::jobs(&environment);
     let config = cluster::node_config(settings, &jobs);
     let claim = || Membership::claim(config.clone(), broker.clone());
     let membership = connect::step(settings, claim).await?;
@@ -205,6 +255,7 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         redis_url,
         broker,
         ticketing,
+        webhooks,
         jobs,
         membership,
     })
@@ -219,6 +270,15 @@ fn identity(settings: &Settings, store: &Store) -> Identity {
         );
     }
     Identity::new(store.clone(), settings.jwt.clone().map(Jwt::new))
+}
+
+fn rate_limits(settings: &Settings, broker: &Broker) -> RateLimits {
+    let config = RateLimitConfig {
+        key: settings.rate_limit_key,
+        address: settings.rate_limit_address,
+        failures: settings.rate_limit_failures,
+    };
+    RateLimits::new(broker, config)
 }
 
 /// On a node that only works, ticketing reconciles and has no requests to wait for.

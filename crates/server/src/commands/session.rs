@@ -4,11 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use stampede_audit::{Kind, Subject};
 use stampede_client::{Client, Error};
 use stampede_model::{KeyHash, Principal, Role, Timestamp};
 use stampede_store::Store;
 
 use crate::cli::ServerArgs;
+use crate::operator::audited;
 use crate::settings::Settings;
 use crate::{admin_key, connect};
 
@@ -70,7 +72,11 @@ impl Session {
     /// Revokes the temporary key.
     pub(crate) async fn close(self) -> Result<()> {
         if let Some((store, hash)) = self.temporary {
-            store.revoke_key(&hash, Timestamp::now()).await?;
+            let id = store.principal(&hash, Timestamp::now()).await?.and_then(|who| who.key);
+            let revoking = store.revoke_key(&hash, Timestamp::now());
+            let subject =
+                Subject { record: id.map(|id| id.to_string()), ..Subject::new(Kind::Key) };
+            audited(&store, "revokeKey", subject, None, revoking, |_| None).await?;
             store.close().await;
         }
         Ok(())

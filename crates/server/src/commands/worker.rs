@@ -5,9 +5,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Result, bail};
 use stampede_broker::{ConsumerConfig, WorkerPresence};
 use stampede_cluster::{ANNOUNCE_EVERY, ENTRY_LIVES, WorkerEnv};
+use stampede_feed::Nudger;
 use stampede_model::KeyId;
 use stampede_press::Press;
 use stampede_ticketing::{Limits, Parts, Ticketing};
+use stampede_webhook::Webhooks;
 use stampede_worker::{Environment, Heartbeat, Report};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
@@ -73,7 +75,13 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
         limits: Limits { slots: settings.job_concurrency, ..Limits::default() },
     };
     let ticketing = connect::step(&settings, || Ticketing::start(parts.clone())).await?;
-    let environment = Environment { ticketing };
+    let slots = settings.job_concurrency;
+    let hooks = connect::webhook_parts(&settings, &store, &broker, slots);
+    let webhooks = connect::step(&settings, || Webhooks::open(hooks.clone())).await?;
+    // Until the last job is recorded.
+    let recorded = CancellationToken::new();
+    let nudging = tokio::spawn(Nudger::new(store.clone(), broker.clone()).run(recorded.clone()));
+    let environment = Environment { ticketing, webhooks };
     let (reports, reported) = watch::channel(None);
     if identity.supervised {
         tokio::spawn(tell_supervisor(reported));
@@ -100,6 +108,9 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
     let jobs = stampede_worker::jobs(&environment);
     stampede_worker::run(config, &broker, &jobs, heartbeat, stop).await?;
     environment.stop().await;
+    recorded.cancel();
+    // A panic in it has been reported already.
+    let _ = nudging.await;
     store.close().await;
     tracing::info!("ended");
     Ok(())

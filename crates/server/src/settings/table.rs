@@ -8,6 +8,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use stampede_api::{Origins, TrustedProxies};
+use stampede_webhook::AllowedAddresses;
 use url::Url;
 
 use super::fleet::{Mode, parse_mode, parse_workers};
@@ -24,13 +26,12 @@ use super::secrets;
 use crate::cli::FsyncArg;
 
 /// Names of the product that this version does not use yet: a start with one of them warns.
-pub(crate) const PLANNED: [&str; 7] = [
+pub(crate) const PLANNED: [&str; 6] = [
     "WORKER_POOL_SIZE",
     "WORKER_QUEUE_SIZE",
     "S3_BUCKET",
     "S3_REGION",
     "S3_ENDPOINT",
-    "CDN_URL",
     "SENTRY_DSN",
 ];
 
@@ -84,6 +85,35 @@ settings! {
             .flag("port", "PORT")
             .means("Port to listen on")
             .details("A node with `WORKER_MODE=worker` listens only if `PORT` is set, and then answers `/health` and `/ready`.");
+    }
+    "Clients" {
+        trusted_proxies: TrustedProxies = computed("TRUSTED_PROXIES", "none", TrustedProxies::default, TrustedProxies::parse)
+            .means("Proxies whose X-Forwarded-For or Forwarded is believed: addresses and networks, separated by commas")
+            .details(
+                "Behind a proxy that is not listed, all clients count as one address. List exactly the proxies that reach this \
+                 server: who is listed can pretend to be any address ([guide](operating.md#behind-a-proxy)).",
+            );
+        cors_origins: Origins = computed("CORS_ORIGINS", "none", Origins::default, Origins::parse)
+            .means("Origins whose pages in browsers may use the API: https://app.example, separated by commas, or *")
+            .details("Pages of the server itself need no entry.");
+        rate_limit_key: u64 = setting("RATE_LIMIT_KEY", "120000", |text| whole(text, 0..=1_000_000_000))
+            .means("Requests a minute with one key, over all nodes; 0: no limit")
+            .details("The nodes of a cluster must have the same limits ([guide](http.md#rate-limits)).");
+        rate_limit_address: u64 = setting("RATE_LIMIT_ADDRESS", "300000", |text| whole(text, 0..=1_000_000_000))
+            .means("Requests a minute from one address, or one IPv6 network of 64 bits, over all nodes; 0: no limit")
+            .details("Behind a proxy that TRUSTED_PROXIES does not list, all clients share it.");
+        rate_limit_failures: u64 = setting("RATE_LIMIT_FAILURES", "100", |text| whole(text, 0..=1_000_000_000))
+            .means("Wrong keys and tokens a minute from one address, over all nodes; 0: no limit")
+            .details("Valid keys are let in all the same.");
+    }
+    "Links" {
+        public_url: Option<Url> = optional("PUBLIC_URL", "none: links are paths", parse_base_url)
+            .flag("public-url", "URL")
+            .means("Address of the server for people outside, at the beginning of links that are handed out")
+            .details("Such as `https://tickets.example.org`. A path in it is kept.");
+        cdn_url: Option<Url> = optional("CDN_URL", "PUBLIC_URL", parse_base_url)
+            .flag("cdn-url", "URL")
+            .means("Address of a CDN before the server, at the beginning of links instead of PUBLIC_URL");
     }
     "Redis and queues" {
         redis_url: Option<String> = optional("REDIS_URL", "the embedded engine, in DATA_DIR/engine", parse_url)
@@ -207,6 +237,13 @@ settings! {
                 "Bodies that are being read may take 12 times as much memory together, and 1,024 bytes for each ticket of \
                  MAX_QUANTITY; one user may take half of that.",
             );
+        max_upload_bytes: usize = setting("MAX_UPLOAD_BYTES", "134217728", |text| whole(text, 1024..=1 << 40))
+            .flag("max-upload-bytes", "BYTES")
+            .means("Largest file of guests that is uploaded as an order, in bytes")
+            .details(
+                "A file is kept in DATA_DIR/uploads while it is read, without a name; the guests of it take as much again. \
+                 At most 16 are uploaded at a time, 2 by one user.",
+            );
     }
     "Access" {
         admin_key: Option<String> = optional("ADMIN_KEY", "made and shown at the first start", secrets::admin_key)
@@ -229,6 +266,20 @@ settings! {
             .means("Issuer (iss) that tokens must be of");
         jwt_role_claim: String = setting("JWT_ROLE_CLAIM", "role", text)
             .means("Claim of tokens that names the role: admin, organiser, scanner or viewer");
+        audit_days: u32 = setting("AUDIT_DAYS", "400", |text| whole(text, 0..=100_000))
+            .means("Days for which entries of the audit log are kept; 0: for ever");
+    }
+    "Webhooks" {
+        webhook_allow_private: AllowedAddresses = computed(
+            "WEBHOOK_ALLOW_PRIVATE", "none", AllowedAddresses::default, |text| text.parse(),
+        )
+            .means("Addresses and networks that are not public and that webhooks may reach all the same; * means all")
+            .details(
+                "Such as `10.1.2.3,192.168.0.0/16`. Organisers choose the URLs of webhooks: what is named here answers to them.",
+            )
+            .for_workers();
+        webhook_log_days: u32 = setting("WEBHOOK_LOG_DAYS", "30", |text| whole(text, 1..=3_650))
+            .means("Days that the log of webhook deliveries is kept");
     }
     "Scaling" {
         scale_up_pressure: f64 = setting("SCALE_UP_PRESSURE", "10", |text| fraction(text, 1e6))
@@ -278,6 +329,19 @@ fn parse_storage(text: &str) -> Result<Storage, String> {
         "nfs" => Ok(Storage::Nfs),
         _ => Err("must be local or nfs (s3 is not supported yet)".to_owned()),
     }
+}
+
+/// The address before the path of a link.
+fn parse_base_url(text: &str) -> Result<Url, String> {
+    let right = "must be an address such as https://tickets.example.org, without ? and #";
+    let url: Url = text.parse().map_err(|_| right.to_owned())?;
+    let is_base = ["http", "https"].contains(&url.scheme())
+        && url.has_host()
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none();
+    if is_base { Ok(url) } else { Err(right.to_owned()) }
 }
 
 fn default_name() -> String {

@@ -91,10 +91,15 @@ fn open(app: &App, path: &str) -> TcpStream {
     stream
 }
 
-/// The body of an answer that came in chunks; it must have its end.
+/// The body of an answer, which must have its end.
 fn unchunked(answer: &[u8]) -> Vec<u8> {
     let head = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
     assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..head]));
+    let told = String::from_utf8_lossy(&answer[..head]).to_lowercase();
+    if let Some(length) = told.lines().find_map(|line| line.strip_prefix("content-length: ")) {
+        assert_eq!(length, (answer.len() - head - 4).to_string(), "the file has its end");
+        return answer[head + 4..].to_vec();
+    }
     let (mut rest, mut body) = (&answer[head + 4..], Vec::new());
     loop {
         let line = rest.windows(2).position(|two| two == b"\r\n").expect("a chunk");

@@ -3,6 +3,7 @@
 mod burst;
 mod coordination;
 mod crash_loop;
+mod live;
 mod making_way;
 mod names;
 mod partition;

@@ -35,6 +35,8 @@ async fn a_body_without_fields_lacks_those_that_the_description_requires() {
     let event = admin.post("/api/events", &json!({ "name": "Night" })).await.expect(201);
     let gates = format!("/api/events/{}/gates", event["id"].as_str().unwrap());
     let gate = admin.post(&gates, &json!({ "name": "North" })).await.expect(201);
+    let webhook = json!({ "url": "https://example.com/" });
+    let webhook = admin.post("/api/webhooks", &webhook).await.expect(201);
     let mut compared = 0;
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
@@ -47,7 +49,11 @@ async fn a_body_without_fields_lacks_those_that_the_description_requires() {
                 .flatten()
                 .filter_map(Value::as_str)
                 .collect();
-            let record = if path.starts_with("/api/gates/") { &gate } else { &event };
+            let record = match path {
+                path if path.starts_with("/api/gates/") => &gate,
+                path if path.starts_with("/api/webhooks/") => &webhook,
+                _ => &event,
+            };
             let path =
                 path.replace("{id}", record["id"].as_str().unwrap()).replace("{name}", "mails");
             if required.is_empty() {

@@ -8,17 +8,21 @@ use stampede_api::{Right, Route};
 use stampede_testkit::{Client, Redis, send};
 
 use crate::access::client;
+use crate::role_matrix::is_stream;
 use crate::start;
 
 /// The route's path with values for its parameters.
 fn path(route: &Route) -> String {
     let id = "01890a5d-ac96-774b-bcce-b302099a8057";
     let mut path = route.path.replace("{id}", id).replace("{name}", "tickets");
-    for (parameter, value) in [("{kid}", "1"), ("{number}", "1"), ("{action}", "explode")] {
+    path = path.replace("{delivery}", id);
+    for (parameter, value) in
+        [("{kid}", "1"), ("{number}", "1"), ("{action}", "explode"), ("{token}", "x")]
+    {
         path = path.replace(parameter, value);
     }
     assert!(!path.contains('{'), "give {path} a value for its parameter");
-    path
+    if is_stream(route) { format!("{path}?seconds=0") } else { path }
 }
 
 async fn status(client: &Client, route: &Route) -> u16 {
@@ -32,7 +36,8 @@ async fn status(client: &Client, route: &Route) -> u16 {
 
 #[tokio::test]
 async fn every_route_demands_the_right_of_its_handlers_type() {
-    let app = start(&[("WORKER_MODE", "api")]).await;
+    // There are more routes than wrong keys are tried in a minute.
+    let app = start(&[("WORKER_MODE", "api"), ("RATE_LIMIT_FAILURES", "0")]).await;
     let (stranger, wrong) = (app.stranger(), app.client("stp_wrong"));
     let (viewer, organiser) = (client(&app, "viewer", "ann"), client(&app, "organiser", "ann"));
     let routes = stampede_api::routes();
@@ -43,6 +48,7 @@ async fn every_route_demands_the_right_of_its_handlers_type() {
             Right::Nothing => [None, (route.path == "/health").then_some(401), None, None],
             Right::Call => [Some(401), Some(401), None, None],
             Right::Write => [Some(401), Some(401), Some(403), None],
+            Right::Watch => [Some(401), Some(401), None, None],
             Right::Admit => [Some(401), Some(401), Some(403), None],
             Right::Oversee | Right::Administer => [Some(401), Some(401), Some(403), Some(403)],
         };
@@ -166,6 +172,7 @@ fn the_document_lists_every_route_with_who_may_call_it() {
             Right::Nothing => "open",
             Right::Call => "any key",
             Right::Write => "may write",
+            Right::Watch => "any key, scanners too",
             Right::Admit => "may admit",
             Right::Oversee => "reads everything",
             Right::Administer => "admin",

@@ -44,6 +44,7 @@ fn has_role(role: &str, right: Right) -> bool {
         Right::Nothing => true,
         Right::Call => role != "scanner",
         Right::Write => ["organiser", "admin"].contains(&role),
+        Right::Watch => true,
         Right::Admit => role != "viewer",
         Right::Oversee | Right::Administer => role == "admin",
     }
@@ -60,6 +61,7 @@ fn refusal(role: &str, limit: Limit, route: &Route) -> Option<&'static str> {
         None => false,
         Some(Reach::Of(_)) => limit == Limit::RightEvent,
         Some(Reach::OfHandler) => of_event,
+        Some(Reach::Feed) => true,
         Some(Reach::Queue) => limit == Limit::NamedQueue,
         Some(Reach::Queues) => !of_event,
         // The key of the path has no limit, so that no limited key reaches it.
@@ -94,7 +96,7 @@ async fn a_limited_key_reaches_what_it_names_and_nothing_else() {
     let app = start(&[("WORKER_MODE", "api")]).await;
     let owner = client(&app, "organiser", "ann");
     let template = new_template(&owner).await;
-    let records = Records::new(&owner, &template).await;
+    let records = Records::new(&owner, &template).await.with_webhook(&owner).await;
     let other = owner.post("/api/events", &json!({ "name": "Other" })).await.expect(201);
     let other = text(&other["id"]);
     for queue in ["mails", "slow"] {
@@ -113,6 +115,10 @@ async fn a_limited_key_reaches_what_it_names_and_nothing_else() {
                 let answer = match deletes && !of_queue {
                     true => {
                         let own = Records::new(&owner, &template).await;
+                        let own = match route.path {
+                            "/api/webhooks/{id}" => own.with_webhook(&owner).await,
+                            _ => own,
+                        };
                         let key = limited(&app, role, limit, &own.event, &other).await;
                         own.call_as(&key, route).await
                     }

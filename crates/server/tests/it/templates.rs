@@ -69,7 +69,7 @@ async fn a_template_is_kept_with_all_its_revisions() {
 
     let stale = ann.request(reqwest::Method::PUT, &path).header("If-Match", "\"1\"");
     let refused = send(stale.json(&json!({ "files": saying("Green") }))).await.expect(412);
-    assert!(text(&refused["error"]).contains("latest revision is 2"), "{refused}");
+    assert!(text(&refused["error"]).contains("at version \"2\""), "{refused}");
     let fresh = ann.request(reqwest::Method::PUT, &path).header("If-Match", "\"2\"");
     send(fresh.json(&json!({ "files": saying("Green") }))).await.expect(200);
 

@@ -15,4 +15,6 @@ pub struct Block {
     pub reason: Option<String>,
     /// Since when.
     pub created_at: Timestamp,
+    /// When its reason last changed; its version.
+    pub updated_at: Timestamp,
 }

@@ -46,4 +46,6 @@ pub struct Device {
     pub revoked_at: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
+    /// When its key last changed; its version.
+    pub updated_at: Timestamp,
 }

@@ -199,4 +199,8 @@ pub struct ScanFilter {
     pub device: Option<KeyId>,
     /// Only scans of this ticket.
     pub ticket: Option<TicketId>,
+    /// Only scans at this moment or later.
+    pub from: Option<Timestamp>,
+    /// Only scans before this moment.
+    pub to: Option<Timestamp>,
 }

@@ -4,15 +4,19 @@ mod listing;
 mod rotation;
 
 use async_trait::async_trait;
-use sqlx::AnyConnection;
 use sqlx::any::AnyQueryResult;
+use sqlx::{AnyConnection, AssertSqlSafe};
 use stampede_model::{KeyHash, KeyId, Principal, Role, Timestamp};
 
 use super::transaction::in_transaction;
+use super::versions::{Held, Of};
 use super::{Sql, rows};
 use crate::Durability::Synced;
 use crate::api_keys::PRESET_KEY_ID;
-use crate::{ApiKey, ApiKeys, KeyEdit, KeyFilter, KeyRotated, KeyUse, KeyWritten, NewKey, Result};
+use crate::{
+    ApiKey, ApiKeys, KeyEdit, KeyFilter, KeyRotated, KeyUse, KeyWritten, NewKey, Result, Slice,
+    Versioned,
+};
 
 #[async_trait]
 impl ApiKeys for Sql {
@@ -30,32 +34,43 @@ impl ApiKeys for Sql {
         self.read_key(id, now).await
     }
 
-    async fn api_keys(
+    async fn api_keys_slice(
         &self,
         filter: &KeyFilter,
-        after: Option<KeyId>,
-        limit: u32,
+        slice: &Slice<KeyId>,
         now: Timestamp,
     ) -> Result<Vec<ApiKey>> {
-        self.list_keys(filter, after, limit, now).await
+        self.list_keys(filter, slice, now).await
     }
 
-    async fn edit_key(&self, id: KeyId, edit: &KeyEdit) -> Result<KeyWritten> {
+    async fn edit_key_as_seen(
+        &self,
+        id: KeyId,
+        edit: &KeyEdit,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<KeyWritten> {
+        let update = format!(
+            "UPDATE keys SET label = COALESCE($2, label), \
+             unique_name = CASE WHEN id IN (SELECT key_id FROM check_in_devices) THEN NULL \
+             ELSE COALESCE($2, unique_name) END, \
+             expires_at = CASE WHEN $3 = 1 THEN $4 ELSE expires_at END, updated_at = {} \
+             WHERE id = $1 AND id <> $5 AND revoked_at IS NULL",
+            self.dialect.later("$6", "updated_at")
+        );
         in_transaction!(self, Synced, async |db| {
-            let done = sqlx::query(
-                "UPDATE keys SET label = COALESCE($2, label), \
-                 unique_name = CASE WHEN id IN (SELECT key_id FROM check_in_devices) THEN NULL \
-                 ELSE COALESCE($2, unique_name) END, \
-                 expires_at = CASE WHEN $3 = 1 THEN $4 ELSE expires_at END \
-                 WHERE id = $1 AND id <> $5 AND revoked_at IS NULL",
-            )
-            .bind(id.to_string())
-            .bind(edit.name.as_deref())
-            .bind(i64::from(edit.expires_at.is_some()))
-            .bind(edit.expires_at.flatten().map(Timestamp::as_millisecond))
-            .bind(PRESET_KEY_ID)
-            .execute(db)
-            .await;
+            if self.hold_as_seen(db, Of::Key, &id.to_string(), seen).await? == Held::Changed {
+                return Ok(KeyWritten::ChangedMeanwhile);
+            }
+            let done = sqlx::query(AssertSqlSafe(update.as_str()))
+                .bind(id.to_string())
+                .bind(edit.name.as_deref())
+                .bind(i64::from(edit.expires_at.is_some()))
+                .bind(edit.expires_at.flatten().map(Timestamp::as_millisecond))
+                .bind(PRESET_KEY_ID)
+                .bind(now.as_millisecond())
+                .execute(db)
+                .await;
             written(done)
         })
     }
@@ -70,23 +85,37 @@ impl ApiKeys for Sql {
         self.replace_secret(id, hash, former_until, now).await
     }
 
-    async fn end_key(&self, id: KeyId, now: Timestamp) -> Result<bool> {
+    async fn end_key_as_seen(
+        &self,
+        id: KeyId,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Versioned<()>> {
+        let revoke = format!(
+            "UPDATE keys SET revoked_at = $2, updated_at = {} \
+             WHERE id = $1 AND id <> $3 AND revoked_at IS NULL",
+            self.dialect.later("$2", "updated_at")
+        );
         in_transaction!(self, Synced, async |db| {
+            if self.hold_as_seen(db, Of::Key, &id.to_string(), seen).await? == Held::Changed {
+                return Ok(Versioned::ChangedMeanwhile);
+            }
             sqlx::query(
                 "UPDATE check_in_devices SET enrol_hash = NULL, enrol_until = NULL WHERE key_id = $1",
             )
             .bind(id.to_string())
             .execute(&mut *db)
             .await?;
-            let done = sqlx::query(
-                "UPDATE keys SET revoked_at = $2 WHERE id = $1 AND id <> $3 AND revoked_at IS NULL",
-            )
-            .bind(id.to_string())
-            .bind(now.as_millisecond())
-            .bind(PRESET_KEY_ID)
-            .execute(&mut *db)
-            .await?;
-            Ok(done.rows_affected() > 0)
+            let done = sqlx::query(AssertSqlSafe(revoke.as_str()))
+                .bind(id.to_string())
+                .bind(now.as_millisecond())
+                .bind(PRESET_KEY_ID)
+                .execute(&mut *db)
+                .await?;
+            Ok(match done.rows_affected() {
+                0 => Versioned::NotFound,
+                _ => Versioned::Done(()),
+            })
         })
     }
 
@@ -111,15 +140,18 @@ impl ApiKeys for Sql {
     }
 
     async fn revoke_key(&self, hash: &KeyHash, now: Timestamp) -> Result<bool> {
+        let revoke = format!(
+            "UPDATE keys SET revoked_at = $2, updated_at = {} \
+             WHERE revoked_at IS NULL AND (hash = $1 OR id IN \
+             (SELECT key_id FROM former_keys WHERE hash = $1 AND valid_until > $2))",
+            self.dialect.later("$2", "updated_at")
+        );
         in_transaction!(self, Synced, async |db| {
-            let done = sqlx::query(
-                "UPDATE keys SET revoked_at = $2 WHERE revoked_at IS NULL AND (hash = $1 OR id IN \
-                 (SELECT key_id FROM former_keys WHERE hash = $1 AND valid_until > $2))",
-            )
-            .bind(hash.as_str())
-            .bind(now.as_millisecond())
-            .execute(db)
-            .await?;
+            let done = sqlx::query(AssertSqlSafe(revoke.as_str()))
+                .bind(hash.as_str())
+                .bind(now.as_millisecond())
+                .execute(db)
+                .await?;
             Ok(done.rows_affected() > 0)
         })
     }
@@ -162,8 +194,8 @@ async fn insert(
     let scope = &key.principal.scope;
     let queues = scope.queues.as_ref().map(|names| serde_json::json!(names).to_string());
     sqlx::query(
-        "INSERT INTO keys (id, hash, owner, role, label, created_at, expires_at, event_id, queues, unique_name) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        "INSERT INTO keys (id, hash, owner, role, label, created_at, expires_at, event_id, queues, unique_name, updated_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $6)",
     )
     .bind(key.id.to_string())
     .bind(key.hash.as_str())
@@ -194,10 +226,10 @@ fn written(done: sqlx::Result<AnyQueryResult>) -> sqlx::Result<KeyWritten> {
 
 async fn preset(db: &mut AnyConnection, hash: &KeyHash, now: Timestamp) -> sqlx::Result<()> {
     sqlx::query(
-        "INSERT INTO keys (id, hash, owner, role, label, created_at) \
-         VALUES ($1, $2, 'admin', $3, 'preset', $4) \
+        "INSERT INTO keys (id, hash, owner, role, label, created_at, updated_at) \
+         VALUES ($1, $2, 'admin', $3, 'preset', $4, $4) \
          ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, revoked_at = NULL, \
-         created_at = excluded.created_at \
+         created_at = excluded.created_at, updated_at = excluded.updated_at \
          WHERE keys.hash <> excluded.hash OR keys.revoked_at IS NOT NULL",
     )
     .bind(PRESET_KEY_ID)
@@ -210,10 +242,12 @@ async fn preset(db: &mut AnyConnection, hash: &KeyHash, now: Timestamp) -> sqlx:
 }
 
 async fn revoke_preset(db: &mut AnyConnection, now: Timestamp) -> sqlx::Result<()> {
-    sqlx::query("UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
-        .bind(PRESET_KEY_ID)
-        .bind(now.as_millisecond())
-        .execute(db)
-        .await?;
+    sqlx::query(
+        "UPDATE keys SET revoked_at = $2, updated_at = $2 WHERE id = $1 AND revoked_at IS NULL",
+    )
+    .bind(PRESET_KEY_ID)
+    .bind(now.as_millisecond())
+    .execute(db)
+    .await?;
     Ok(())
 }

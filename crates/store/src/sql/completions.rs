@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use serde::Serialize;
+use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe};
-use stampede_model::{Batch, TicketId};
+use stampede_model::feed::{self, FailedTicket, MadeTicket};
+use stampede_model::{Batch, BatchId, TicketId};
 
+use super::outbox::Told;
 use super::page::to_json;
 use super::transaction::in_transaction;
 use super::{Sql, rows};
@@ -29,6 +32,52 @@ struct Change<'a> {
     seen: Option<i64>,
     worker: &'a str,
     at: i64,
+}
+
+/// A ticket whose record was changed.
+struct Changed {
+    id: TicketId,
+    batch: BatchId,
+    serial: u32,
+}
+
+fn changed(row: &AnyRow) -> sqlx::Result<Changed> {
+    Ok(Changed {
+        id: rows::parsed(row, "id")?,
+        batch: rows::parsed(row, "batch_id")?,
+        serial: rows::number(row, "serial")?,
+    })
+}
+
+/// The events of a group commit: for each batch with a changed ticket the tickets, then the counters.
+fn told(
+    batches: &[Batch],
+    changed: &[Changed],
+    changes: &BTreeMap<TicketId, Change<'_>>,
+) -> Vec<Told> {
+    let mut told = Vec::new();
+    for batch in batches {
+        let own = || changed.iter().filter(|ticket| ticket.batch == batch.id);
+        let reason = |ticket: &Changed| changes.get(&ticket.id).and_then(|change| change.reason);
+        let made: Vec<MadeTicket> = own()
+            .filter(|ticket| reason(ticket).is_none())
+            .map(|ticket| MadeTicket { id: ticket.id, number: ticket.serial })
+            .collect();
+        told.extend(Told::of_made(batch, &made));
+        for (ticket, reason) in own().filter_map(|ticket| Some((ticket, reason(ticket)?))) {
+            let failed = FailedTicket {
+                ticket_id: ticket.id,
+                batch_id: batch.id,
+                number: ticket.serial,
+                error: reason.to_owned(),
+            };
+            told.push(Told::of_order(batch, feed::Change::TicketFailed(failed)));
+        }
+        if own().next().is_some() {
+            told.push(Told::of_order(batch, feed::Change::of_batch(batch)));
+        }
+    }
+    told
 }
 
 #[async_trait]
@@ -103,7 +152,8 @@ impl Sql {
              value ->> 'checksum' AS checksum, \
              CAST(value ->> 'seen' AS BIGINT) AS seen, \
              value ->> 'worker' AS worker, CAST(value ->> 'at' AS BIGINT) AS at FROM {}) AS change \
-             WHERE tickets.id = change.ticket_id AND {condition} RETURNING id",
+             WHERE tickets.id = change.ticket_id AND {condition} \
+             RETURNING id, batch_id, serial",
             self.dialect.later("change.at", "tickets.updated_at"),
             self.dialect.each_object("$1")
         );
@@ -113,10 +163,13 @@ impl Sql {
                 .bind(values.as_str())
                 .fetch_all(&mut *db)
                 .await?;
-            let mut changed: Vec<TicketId> =
-                updated.iter().map(|row| rows::parsed(row, "id")).collect::<sqlx::Result<_>>()?;
-            changed.sort_unstable();
-            Ok(GroupCommit { batches: self.batches_of(db, &ids).await?, changed })
+            let mut changed: Vec<Changed> =
+                updated.iter().map(changed).collect::<sqlx::Result<_>>()?;
+            changed.sort_unstable_by_key(|ticket| ticket.id);
+            let batches = self.batches_of(db, &ids).await?;
+            self.tell(db, told(&batches, &changed, &changes)).await?;
+            let changed = changed.iter().map(|ticket| ticket.id).collect();
+            Ok(GroupCommit { batches, changed })
         })
     }
 

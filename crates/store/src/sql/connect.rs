@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
 use sqlx::migrate::MigrateError;
 use sqlx::{AnyConnection, AssertSqlSafe, ConnectOptions, Connection};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -69,6 +69,8 @@ impl Sql {
             dialect: address.dialect,
             writer_turn: (address.dialect == Dialect::Sqlite).then(Arc::default),
             limits,
+            writes: Arc::default(),
+            pending: Notify::new(),
             last_write: LastWrite::default(),
             anchor: Mutex::new(anchor),
             shown: address.shown.into(),

@@ -104,6 +104,14 @@ impl Dialect {
         }
     }
 
+    /// Ends a `SELECT` whose rows must not be changed before the transaction ends.
+    pub(crate) fn to_rely_on(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => "FOR SHARE",
+        }
+    }
+
     /// Ends a `SELECT` whose rows must not be deleted before the transaction ends.
     pub(crate) fn to_refer_to(self) -> &'static str {
         match self {

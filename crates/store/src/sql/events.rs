@@ -2,15 +2,18 @@
 
 use async_trait::async_trait;
 use sqlx::AssertSqlSafe;
+use stampede_model::feed::Change;
 use stampede_model::{Event, EventId, TemplateChoice, TicketId, Timestamp};
 
+use super::outbox::Told;
 use super::page::Page;
 use super::ticket_keys::insert_key;
 use super::transaction::in_transaction;
-use super::{Sql, rows};
+use super::versions::{Held, Of};
+use super::{Sql, rows, slices};
 use crate::Durability::Synced;
 use crate::vault::Vault;
-use crate::{Deleted, Events, Result};
+use crate::{Deleted, Events, Result, Slice, Versioned};
 
 #[async_trait]
 impl Events for Sql {
@@ -42,7 +45,8 @@ impl Events for Sql {
             .execute(&mut *db)
             .await?;
             insert_key(db, vault, event.id, 1, event.created_at).await?;
-            Ok(())
+            let created = Change::EventCreated(event.into());
+            self.tell(db, [Told::of_event(&event.owner, event.id, created)]).await
         })
     }
 
@@ -52,16 +56,15 @@ impl Events for Sql {
         self.fetch_optional(query, rows::event).await
     }
 
-    async fn events(
+    async fn events_slice(
         &self,
         owner: Option<&str>,
-        after: Option<EventId>,
-        limit: u32,
+        slice: &Slice<EventId>,
     ) -> Result<Vec<Event>> {
-        let mut conditions: Vec<(&str, String)> = Vec::new();
+        let mut conditions = slices::conditions(slice);
         conditions.extend(owner.map(|owner| ("owner =", owner.to_owned())));
-        conditions.extend(after.map(|id| ("id <", id.to_string())));
-        let page = Page { table: "events", columns: rows::EVENT, order: "id DESC", limit };
+        let (order, limit) = (slices::order(slice), slice.limit);
+        let page = Page { table: "events", columns: rows::EVENT, order, limit };
         self.page(page, conditions, rows::event).await
     }
 
@@ -97,16 +100,23 @@ impl Events for Sql {
                 .bind(template.id)
                 .bind(template.revision)
                 .bind(details.lang.as_ref().map(ToString::to_string))
-                .execute(db)
+                .execute(&mut *db)
                 .await?;
-            Ok(done.rows_affected() > 0)
+            if done.rows_affected() == 0 {
+                return Ok(false);
+            }
+            let changed = Change::EventChanged(event.into());
+            self.tell(db, [Told::of_event(&event.owner, event.id, changed)]).await?;
+            Ok(true)
         })
     }
 
-    async fn delete_event(&self, id: EventId) -> Result<Deleted> {
+    async fn delete_event_as_seen(&self, id: EventId, seen: Option<Timestamp>) -> Result<Deleted> {
         in_transaction!(self, Synced, async |db| {
-            if !self.hold_event(db, id).await? {
-                return Ok(Deleted::NotFound);
+            match self.hold_as_seen(db, Of::Event, &id.to_string(), seen).await? {
+                Held::AsSeen => {}
+                Held::Changed => return Ok(Deleted::ChangedMeanwhile),
+                Held::Missing => return Ok(Deleted::NotFound),
             }
             let count = sqlx::query("SELECT COUNT(*) AS tickets FROM tickets WHERE event_id = $1")
                 .bind(id.to_string())
@@ -116,18 +126,27 @@ impl Events for Sql {
             if tickets > 0 {
                 return Ok(Deleted::HasTickets(tickets));
             }
+            self.tell_deleted(db, id).await?;
             remove_event(db, id).await?;
             Ok(Deleted::Gone)
         })
     }
 
-    async fn delete_event_with_tickets(&self, id: EventId) -> Result<Vec<TicketId>> {
+    async fn delete_event_with_tickets_as_seen(
+        &self,
+        id: EventId,
+        seen: Option<Timestamp>,
+    ) -> Result<Versioned<Vec<TicketId>>> {
         let sql = format!(
             "SELECT id FROM tickets WHERE event_id = $1 ORDER BY id {}",
             self.dialect.to_change()
         );
         in_transaction!(self, Synced, async |db| {
-            self.hold_event(db, id).await?;
+            match self.hold_as_seen(db, Of::Event, &id.to_string(), seen).await? {
+                Held::AsSeen => {}
+                Held::Changed => return Ok(Versioned::ChangedMeanwhile),
+                Held::Missing => return Ok(Versioned::NotFound),
+            }
             let tickets = sqlx::query(AssertSqlSafe(sql.as_str()))
                 .bind(id.to_string())
                 .fetch_all(&mut *db)
@@ -141,8 +160,10 @@ impl Events for Sql {
                 .bind(id.to_string())
                 .execute(&mut *db)
                 .await?;
+            self.tell_deleted(db, id).await?;
             remove_event(db, id).await?;
-            tickets.iter().map(|row| rows::parsed(row, "id")).collect()
+            let tickets = tickets.iter().map(|row| rows::parsed(row, "id"));
+            Ok(Versioned::Done(tickets.collect::<sqlx::Result<_>>()?))
         })
     }
 }
@@ -157,6 +178,16 @@ impl Sql {
         let sql = format!("SELECT id FROM events WHERE id = $1 {}", self.dialect.to_change());
         let row = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(db).await?;
         Ok(row.is_some())
+    }
+
+    /// Tells that an event is deleted, before it is.
+    async fn tell_deleted(&self, db: &mut sqlx::AnyConnection, id: EventId) -> sqlx::Result<()> {
+        let sql = format!("SELECT {} FROM events WHERE id = $1", rows::EVENT);
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_string());
+        let Some(row) = query.fetch_optional(&mut *db).await? else { return Ok(()) };
+        let event = rows::event(&row)?;
+        let deleted = Change::EventDeleted((&event).into());
+        self.tell(db, [Told::of_event(&event.owner, id, deleted)]).await
     }
 }
 

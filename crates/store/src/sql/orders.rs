@@ -4,18 +4,24 @@
 //! the same event wait: on PostgreSQL for the event's row, on SQLite for the one writer. Orders for
 //! different events do not wait for each other on PostgreSQL.
 
+use std::borrow::Cow;
+use std::io;
+
 use async_trait::async_trait;
 use serde::Serialize;
 use sqlx::{AnyConnection, AssertSqlSafe, Row};
-use stampede_model::{Batch, BatchId, Order, TicketId, Timestamp};
+use stampede_model::feed::Change;
+use stampede_model::{Batch, BatchId, Order, Ticket, TicketId, Timestamp};
 
+use super::audit::insert_entry;
+use super::outbox::Told;
 use super::page::to_json;
 use super::ticket_keys::ensure_key;
 use super::transaction::in_transaction;
 use super::{Sql, rows};
 use crate::Durability::Synced;
 use crate::vault::Vault;
-use crate::{Orders, Placed, Result};
+use crate::{AuditEntry, Error, Orders, Placed, Result, TicketChunks};
 
 /// The columns of a new ticket that differ from the other tickets of its order.
 #[derive(Serialize)]
@@ -33,64 +39,31 @@ struct NewTicket<'a> {
 
 #[async_trait]
 impl Orders for Sql {
-    async fn place_order(&self, order: &Order, vault: &Vault) -> Result<Placed> {
-        let tickets = new_tickets(order);
-        let find_event = format!(
-            "SELECT id, last_serial FROM events WHERE id = $1 {}",
-            self.dialect.to_count_on()
-        );
-        let find_batch = format!(
-            "SELECT {}, idempotency_request FROM batches \
-             WHERE owner = $1 AND idempotency_key = $2",
-            rows::BATCH
-        );
-        let insert_tickets = format!(
-            "INSERT INTO tickets (id, event_id, batch_id, owner, position, serial, signing_key, name, \
-             email, seat, price_amount, price_currency, status, created_at, updated_at) \
-             SELECT value ->> 'id', $2, $3, $4, CAST(value ->> 'position' AS BIGINT), \
-             $6 + CAST(value ->> 'nth' AS BIGINT), $7, \
-             value ->> 'name', value ->> 'email', value ->> 'seat', value ->> 'amount', \
-             value ->> 'currency', 'pending', $5, $5 FROM {}",
-            self.dialect.each_object("$1")
-        );
-        in_transaction!(self, Synced, [self.limits.order], async |db| {
-            let event = sqlx::query(AssertSqlSafe(find_event.as_str()))
-                .bind(order.event_id.to_string())
-                .fetch_optional(&mut *db)
-                .await?;
-            let Some(event) = event else { return Ok(Placed::NoSuchEvent) };
-            let last_serial: i64 = event.try_get("last_serial")?;
-            if !insert_batch(db, order).await? {
-                let existing = sqlx::query(AssertSqlSafe(find_batch.as_str()))
-                    .bind(order.owner.as_str())
-                    .bind(order.idempotency.as_ref().map(|mark| mark.key.as_str()))
-                    .fetch_one(&mut *db)
-                    .await?;
-                let request: Option<String> = existing.try_get("idempotency_request")?;
-                return if request.as_ref() == order.idempotency.as_ref().map(|mark| &mark.request) {
-                    Ok(Placed::Existing(rows::batch(&existing)?))
-                } else {
-                    Ok(Placed::OtherRequest)
-                };
-            }
-            let key = ensure_key(db, vault, order.event_id, order.created_at).await?;
-            sqlx::query("UPDATE events SET last_serial = $2 WHERE id = $1")
-                .bind(order.event_id.to_string())
-                .bind(last_serial + order.tickets.len() as i64)
-                .execute(&mut *db)
-                .await?;
-            sqlx::query(AssertSqlSafe(insert_tickets.as_str()))
-                .bind(tickets.as_str())
-                .bind(order.event_id.to_string())
-                .bind(order.batch_id.to_string())
-                .bind(order.owner.as_str())
-                .bind(order.created_at.as_millisecond())
-                .bind(last_serial)
-                .bind(i64::from(key))
-                .execute(&mut *db)
-                .await?;
-            Ok(Placed::New(fetch_batch(db, order.batch_id).await?))
-        })
+    async fn place_noted_order(
+        &self,
+        order: &Order,
+        entry: Option<&AuditEntry>,
+        vault: &Vault,
+    ) -> Result<Placed> {
+        let (rows, count) = (new_tickets(&order.tickets), order.tickets.len() as i64);
+        let mut source = Source::Whole { rows, count, is_written: false };
+        self.place(order, &mut source, entry, vault).await
+    }
+
+    async fn place_in_chunks(
+        &self,
+        order: &Order,
+        chunks: &mut dyn TicketChunks,
+        vault: &Vault,
+    ) -> Result<Placed> {
+        let mut source = Source::Chunks { chunks, unread: None };
+        let placed = self.place(order, &mut source, None, vault).await;
+        match source {
+            Source::Chunks { unread: Some(error), .. } => Err(Error::Unavailable(format!(
+                "the tickets of an order cannot be read again: {error}"
+            ))),
+            _ => placed,
+        }
     }
 
     async fn batch(&self, id: BatchId) -> Result<Option<Batch>> {
@@ -130,6 +103,84 @@ impl Orders for Sql {
     }
 }
 
+impl Sql {
+    /// Writes an order with the tickets of `source`.
+    async fn place(
+        &self,
+        order: &Order,
+        source: &mut Source<'_>,
+        entry: Option<&AuditEntry>,
+        vault: &Vault,
+    ) -> Result<Placed> {
+        let find_event = format!(
+            "SELECT id, last_serial FROM events WHERE id = $1 {}",
+            self.dialect.to_count_on()
+        );
+        let find_batch = format!(
+            "SELECT {}, idempotency_request FROM batches \
+             WHERE owner = $1 AND idempotency_key = $2",
+            rows::BATCH
+        );
+        let insert_tickets = format!(
+            "INSERT INTO tickets (id, event_id, batch_id, owner, position, serial, signing_key, name, \
+             email, seat, price_amount, price_currency, status, created_at, updated_at) \
+             SELECT value ->> 'id', $2, $3, $4, CAST(value ->> 'position' AS BIGINT), \
+             $6 + CAST(value ->> 'nth' AS BIGINT), $7, \
+             value ->> 'name', value ->> 'email', value ->> 'seat', value ->> 'amount', \
+             value ->> 'currency', 'pending', $5, $5 FROM {}",
+            self.dialect.each_object("$1")
+        );
+        in_transaction!(self, Synced, [self.limits.order], async |db| {
+            let event = sqlx::query(AssertSqlSafe(find_event.as_str()))
+                .bind(order.event_id.to_string())
+                .fetch_optional(&mut *db)
+                .await?;
+            let Some(event) = event else { return Ok(Placed::NoSuchEvent) };
+            let mut last_serial: i64 = event.try_get("last_serial")?;
+            if !insert_batch(db, order).await? {
+                let existing = sqlx::query(AssertSqlSafe(find_batch.as_str()))
+                    .bind(order.owner.as_str())
+                    .bind(order.idempotency.as_ref().map(|mark| mark.key.as_str()))
+                    .fetch_one(&mut *db)
+                    .await?;
+                let request: Option<String> = existing.try_get("idempotency_request")?;
+                return if request.as_ref() == order.idempotency.as_ref().map(|mark| &mark.request) {
+                    Ok(Placed::Existing(rows::batch(&existing)?))
+                } else {
+                    Ok(Placed::OtherRequest)
+                };
+            }
+            let key = ensure_key(db, vault, order.event_id, order.created_at).await?;
+            source.rewind().await?;
+            while let Some((rows, count)) = source.next().await? {
+                sqlx::query(AssertSqlSafe(insert_tickets.as_str()))
+                    .bind(rows.as_ref())
+                    .bind(order.event_id.to_string())
+                    .bind(order.batch_id.to_string())
+                    .bind(order.owner.as_str())
+                    .bind(order.created_at.as_millisecond())
+                    .bind(last_serial)
+                    .bind(i64::from(key))
+                    .execute(&mut *db)
+                    .await?;
+                last_serial += count;
+            }
+            sqlx::query("UPDATE events SET last_serial = $2 WHERE id = $1")
+                .bind(order.event_id.to_string())
+                .bind(last_serial)
+                .execute(&mut *db)
+                .await?;
+            let batch = fetch_batch(db, order.batch_id).await?;
+            let created = Change::BatchCreated((&batch).into());
+            self.tell(db, [Told::of_order(&batch, created)]).await?;
+            if let Some(entry) = entry {
+                insert_entry(db, entry).await?;
+            }
+            Ok(Placed::New(batch))
+        })
+    }
+}
+
 /// Reads a batch inside a transaction that changed it.
 pub(super) async fn fetch_batch(db: &mut AnyConnection, id: BatchId) -> sqlx::Result<Batch> {
     let sql = format!("SELECT {} FROM batches WHERE id = $1", rows::BATCH);
@@ -156,9 +207,8 @@ async fn insert_batch(db: &mut AnyConnection, order: &Order) -> sqlx::Result<boo
     Ok(done.rows_affected() > 0)
 }
 
-fn new_tickets(order: &Order) -> String {
-    let tickets: Vec<NewTicket<'_>> = order
-        .tickets
+fn new_tickets(tickets: &[Ticket]) -> String {
+    let tickets: Vec<NewTicket<'_>> = tickets
         .iter()
         .zip(1..)
         .map(|(ticket, nth)| NewTicket {
@@ -173,4 +223,45 @@ fn new_tickets(order: &Order) -> String {
         })
         .collect();
     to_json(&tickets)
+}
+
+/// The tickets of an order, as the rows of one or of many statements.
+enum Source<'c> {
+    Whole { rows: String, count: i64, is_written: bool },
+    Chunks { chunks: &'c mut dyn TicketChunks, unread: Option<io::Error> },
+}
+
+impl Source<'_> {
+    /// Begins anew with the first ticket.
+    async fn rewind(&mut self) -> sqlx::Result<()> {
+        match self {
+            Self::Whole { is_written, .. } => *is_written = false,
+            Self::Chunks { chunks, unread } => {
+                if let Err(error) = chunks.rewind().await {
+                    *unread = Some(error);
+                    return Err(sqlx::Error::RowNotFound);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of the next statement and their number; `None` after the last.
+    async fn next(&mut self) -> sqlx::Result<Option<(Cow<'_, str>, i64)>> {
+        match self {
+            Self::Whole { rows, count, is_written } => {
+                let is_over = std::mem::replace(is_written, true);
+                Ok((!is_over).then_some((Cow::Borrowed(rows.as_str()), *count)))
+            }
+            Self::Chunks { chunks, unread } => match chunks.next().await {
+                Ok(tickets) if tickets.is_empty() => Ok(None),
+                Ok(tickets) => Ok(Some((Cow::Owned(new_tickets(&tickets)), tickets.len() as i64))),
+                // The caller reports the reason, which is none of the database.
+                Err(error) => {
+                    *unread = Some(error);
+                    Err(sqlx::Error::RowNotFound)
+                }
+            },
+        }
+    }
 }

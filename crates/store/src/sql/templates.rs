@@ -7,10 +7,11 @@ use stampede_model::{Template, TemplateId, TemplateRevision, Timestamp};
 
 use super::page::Page;
 use super::transaction::in_transaction;
-use super::{Sql, rows};
+use super::versions::{Held, Of};
+use super::{Sql, rows, slices};
 use crate::Durability::Synced;
 use crate::templates::{MAX_REVISIONS, NAMED_EVENTS, archive};
-use crate::{NewRevision, Result, Revised, TemplateDeleted, Templates};
+use crate::{NewRevision, Result, Revised, Slice, TemplateDeleted, Templates};
 
 #[async_trait]
 impl Templates for Sql {
@@ -39,16 +40,15 @@ impl Templates for Sql {
         self.fetch_optional(query, rows::template).await
     }
 
-    async fn templates(
+    async fn templates_slice(
         &self,
         owner: Option<&str>,
-        after: Option<TemplateId>,
-        limit: u32,
+        slice: &Slice<TemplateId>,
     ) -> Result<Vec<Template>> {
-        let mut conditions: Vec<(&str, String)> = Vec::new();
+        let mut conditions = slices::conditions(slice);
         conditions.extend(owner.map(|owner| ("owner =", owner.to_owned())));
-        conditions.extend(after.map(|id| ("id <", id.to_string())));
-        let page = Page { table: "templates", columns: rows::TEMPLATE, order: "id DESC", limit };
+        let (order, limit) = (slices::order(slice), slice.limit);
+        let page = Page { table: "templates", columns: rows::TEMPLATE, order, limit };
         self.page(page, conditions, rows::template).await
     }
 
@@ -146,15 +146,16 @@ impl Templates for Sql {
         })
     }
 
-    async fn delete_template(&self, id: TemplateId) -> Result<TemplateDeleted> {
-        let hold = format!("SELECT id FROM templates WHERE id = $1 {}", self.dialect.to_change());
+    async fn delete_template_as_seen(
+        &self,
+        id: TemplateId,
+        seen: Option<Timestamp>,
+    ) -> Result<TemplateDeleted> {
         in_transaction!(self, Synced, async |db| {
-            let held = sqlx::query(AssertSqlSafe(hold.as_str()))
-                .bind(id.to_string())
-                .fetch_optional(&mut *db)
-                .await?;
-            if held.is_none() {
-                return Ok(TemplateDeleted::NotFound);
+            match self.hold_as_seen(db, Of::Template, &id.to_string(), seen).await? {
+                Held::AsSeen => {}
+                Held::Changed => return Ok(TemplateDeleted::ChangedMeanwhile),
+                Held::Missing => return Ok(TemplateDeleted::NotFound),
             }
             // An event that chooses it at the same time waits for this lock, then finds no template.
             let users =

@@ -5,14 +5,17 @@ use std::collections::{BTreeSet, HashMap};
 use async_trait::async_trait;
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe};
-use stampede_model::{Batch, BatchId, Event, EventId, Ticket, TicketId, TicketStatus, Timestamp};
+use stampede_model::feed::{Change, TicketData};
+use stampede_model::{Batch, Event, EventId, Ticket, TicketId, TicketStatus, Timestamp};
 
 use super::orders::fetch_batch;
+use super::outbox::{Told, of_ticket};
 use super::page::Page;
 use super::transaction::in_transaction;
-use super::{Sql, rows};
+use super::versions::{Held, Of};
+use super::{Sql, rows, slices};
 use crate::Durability::{Relaxed, Synced};
-use crate::{Edited, Result, TicketEdit, TicketFilter, Tickets};
+use crate::{Edited, Result, Slice, TicketEdit, TicketFilter, Tickets, Versioned};
 
 /// [`rules::begins_generation`](crate::rules::begins_generation) in SQL: $3 is the name, $5 the seat.
 const REPRINTED: &str = "(name <> $3 OR seat IS DISTINCT FROM $5)";
@@ -36,24 +39,23 @@ impl Tickets for Sql {
         self.fetch_optional(query, rows::ticket).await
     }
 
-    async fn tickets(
+    async fn tickets_slice(
         &self,
         filter: &TicketFilter,
-        after: Option<TicketId>,
-        limit: u32,
+        slice: &Slice<TicketId>,
     ) -> Result<Vec<Ticket>> {
         // The narrowest filter must choose the index. Appending an empty text hides the wider ones from
         // the planner; otherwise it may search one batch through everything its owner has.
         let event = if filter.batch.is_some() { "event_id || '' =" } else { "event_id =" };
         let narrowed = filter.batch.is_some() || filter.event.is_some();
         let owner = if narrowed { "owner || '' =" } else { "owner =" };
-        let mut conditions: Vec<(&str, String)> = Vec::new();
+        let mut conditions = slices::conditions(slice);
         conditions.extend(filter.owner.clone().map(|name| (owner, name)));
         conditions.extend(filter.event.map(|id| (event, id.to_string())));
         conditions.extend(filter.batch.map(|id| ("batch_id =", id.to_string())));
         conditions.extend(filter.status.map(|status| ("status =", status.as_str().to_owned())));
-        conditions.extend(after.map(|id| ("id >", id.to_string())));
-        let page = Page { table: "tickets", columns: rows::TICKET, order: "id", limit };
+        let (order, limit) = (slices::order(slice), slice.limit);
+        let page = Page { table: "tickets", columns: rows::TICKET, order, limit };
         self.page(page, conditions, rows::ticket).await
     }
 
@@ -124,6 +126,7 @@ impl Tickets for Sql {
                 .fetch_all(&mut *db)
                 .await?;
             if let Some((ticket, batch)) = with_batch(db, &changed).await? {
+                self.tell(db, of_ticket(&ticket, &batch, Change::TicketChanged)).await?;
                 return Ok(Edited::Changed(Box::new(ticket), batch));
             }
             let Some(row) = fetch_ticket(db, id).await? else { return Ok(Edited::NotFound) };
@@ -146,17 +149,29 @@ impl Tickets for Sql {
         );
         in_transaction!(self, Synced, async |db| {
             self.share_event_of(db, id).await?;
-            change(db, &sql, id, now).await
+            self.change(db, &sql, id, now, Change::TicketReissued).await
         })
     }
 
-    async fn void_ticket(&self, id: TicketId, now: Timestamp) -> Result<Option<(Ticket, Batch)>> {
+    async fn void_ticket_as_seen(
+        &self,
+        id: TicketId,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Versioned<(Ticket, Batch)>> {
         let sql = format!(
             "UPDATE tickets SET status = 'void', updated_at = {} \
              WHERE id = $1 AND status <> 'void'",
             self.dialect.later("$2", "updated_at")
         );
-        in_transaction!(self, Synced, async |db| { change(db, &sql, id, now).await })
+        in_transaction!(self, Synced, async |db| {
+            let held = self.hold_as_seen(db, Of::Ticket, &id.to_string(), seen).await?;
+            if held == Held::Changed {
+                return Ok(Versioned::ChangedMeanwhile);
+            }
+            let changed = self.change(db, &sql, id, now, Change::TicketVoided).await?;
+            Ok(changed.map_or(Versioned::NotFound, Versioned::Done))
+        })
     }
 
     async fn mark_stale(&self, id: TicketId, now: Timestamp) -> Result<Option<Batch>> {
@@ -172,25 +187,40 @@ impl Tickets for Sql {
                 .bind(now.as_millisecond())
                 .fetch_all(&mut *db)
                 .await?;
-            Ok(with_batch(db, &changed).await?.map(|(_, batch)| batch))
+            let Some((_, batch)) = with_batch(db, &changed).await? else { return Ok(None) };
+            self.tell(db, [Told::of_order(&batch, Change::of_batch(&batch))]).await?;
+            Ok(Some(batch))
         })
     }
 
-    async fn delete_ticket(&self, id: TicketId, now: Timestamp) -> Result<Option<Batch>> {
+    async fn delete_ticket_as_seen(
+        &self,
+        id: TicketId,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Versioned<Batch>> {
+        let delete = format!("DELETE FROM tickets WHERE id = $1 RETURNING {}", rows::TICKET);
         in_transaction!(self, Synced, async |db| {
-            let gone = sqlx::query("DELETE FROM tickets WHERE id = $1 RETURNING batch_id")
+            let held = self.hold_as_seen(db, Of::Ticket, &id.to_string(), seen).await?;
+            if held == Held::Changed {
+                return Ok(Versioned::ChangedMeanwhile);
+            }
+            let gone = sqlx::query(AssertSqlSafe(delete.as_str()))
                 .bind(id.to_string())
                 .fetch_all(&mut *db)
                 .await?;
-            let Some(row) = gone.first() else { return Ok(None) };
-            let batch_id: BatchId = rows::parsed(row, "batch_id")?;
+            let Some(row) = gone.first() else { return Ok(Versioned::NotFound) };
+            let ticket = rows::ticket(row)?;
+            let batch_id = ticket.batch_id;
             // The trigger moved the counters, but a deleted row gives the batch no new time.
             sqlx::query("UPDATE batches SET updated_at = $2 WHERE id = $1 AND updated_at < $2")
                 .bind(batch_id.to_string())
                 .bind(now.as_millisecond())
                 .execute(&mut *db)
                 .await?;
-            fetch_batch(db, batch_id).await.map(Some)
+            let batch = fetch_batch(db, batch_id).await?;
+            self.tell(db, of_ticket(&ticket, &batch, Change::TicketDeleted)).await?;
+            Ok(Versioned::Done(batch))
         })
     }
 }
@@ -205,27 +235,33 @@ impl Sql {
         sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).execute(db).await?;
         Ok(())
     }
+
+    /// Changes a ticket if the statement allows it, and reads the ticket with its batch.
+    async fn change(
+        &self,
+        db: &mut AnyConnection,
+        sql: &str,
+        id: TicketId,
+        now: Timestamp,
+        told: fn(TicketData) -> Change,
+    ) -> sqlx::Result<Option<(Ticket, Batch)>> {
+        let changed = sqlx::query(AssertSqlSafe(sql))
+            .bind(id.to_string())
+            .bind(now.as_millisecond())
+            .execute(&mut *db)
+            .await?;
+        let row = fetch_ticket(db, id).await?;
+        let found = with_batch(db, row.as_slice()).await?;
+        if let (1.., Some((ticket, batch))) = (changed.rows_affected(), &found) {
+            self.tell(db, of_ticket(ticket, batch, told)).await?;
+        }
+        Ok(found)
+    }
 }
 
 async fn fetch_ticket(db: &mut AnyConnection, id: TicketId) -> sqlx::Result<Option<AnyRow>> {
     let sql = format!("SELECT {} FROM tickets WHERE id = $1", rows::TICKET);
     sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).fetch_optional(db).await
-}
-
-/// Changes a ticket if the statement allows it, and reads the ticket with its batch.
-async fn change(
-    db: &mut AnyConnection,
-    sql: &str,
-    id: TicketId,
-    now: Timestamp,
-) -> sqlx::Result<Option<(Ticket, Batch)>> {
-    sqlx::query(AssertSqlSafe(sql))
-        .bind(id.to_string())
-        .bind(now.as_millisecond())
-        .execute(&mut *db)
-        .await?;
-    let row = fetch_ticket(db, id).await?;
-    with_batch(db, row.as_slice()).await
 }
 
 /// Reads the first ticket of the rows, with its batch after the change.

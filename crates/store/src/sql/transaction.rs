@@ -62,6 +62,10 @@ macro_rules! in_transaction {
         };
         let result = $crate::sql::pooled_connection::within($limit, work).await;
         $sql.last_write.note(&result);
+        if result.is_ok() {
+            // Remembered if nobody waits yet.
+            $sql.writes.notify_one();
+        }
         result
     }};
 }

@@ -6,15 +6,21 @@
 //! which the check refuses.
 
 mod api_keys;
+mod audit;
+mod batches;
 mod check_ins;
 mod completions;
 mod counters;
 mod events;
+mod idempotent_requests;
 mod opening;
 mod orders;
+mod outbox;
 mod rules;
 pub(crate) mod samples;
 mod templates;
 mod ticket_keys;
 mod ticket_secret;
 mod tickets;
+mod versions;
+mod webhooks;

@@ -26,9 +26,10 @@ impl Begun {
         ticketing: &Ticketing,
         batch: &Batch,
         extent: Extent,
-        title: &str,
+        event: &Event,
     ) -> Result<Self, Error> {
-        let mut begun = Self { merger: Merger::new(title), after: None };
+        let title = format!("{} – {}", event.details.name, batch.id);
+        let mut begun = Self { merger: Merger::new(&title), after: None };
         if let Some((event, tickets)) = ticketing.page(batch, None).await? {
             let documents = begun.documents(ticketing, &event, &tickets, extent).await?;
             let press = &ticketing.shared.press;

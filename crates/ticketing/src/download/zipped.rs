@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use async_zip::error::ZipError;
 use stampede_model::{Batch, Event, Ticket, TicketId, TicketStatus};
 use tokio::time::Instant;
 
-use super::archive::Archive;
+use super::archive::{Archive, Name};
 use super::{Broken, Extent, PieceWriter};
 use crate::{Error, Ticketing};
 
@@ -16,9 +15,6 @@ const REMAKE_PATIENCE: Duration = Duration::from_secs(60);
 /// Pause between two looks at a ticket that is made again.
 const REMAKE_POLL: Duration = Duration::from_millis(100);
 
-/// Name of the file that lists missing tickets and the reasons.
-const LEFT_OUT: &str = "left-out.txt";
-
 pub(super) async fn write(
     ticketing: &Ticketing,
     batch: &Batch,
@@ -26,15 +22,14 @@ pub(super) async fn write(
     pieces: &PieceWriter,
 ) -> Result<(), Broken> {
     let mut archive = Archive::new(batch.total);
-    let digits = batch.total.checked_ilog10().map_or(4, |log| (log as usize + 1).max(4));
-    let mut left_out = String::new();
+    let mut left_out = LeftOut::default();
     let mut after = None;
     while let Some((event, tickets)) = ticketing.page(batch, after).await? {
         after = tickets.last().map(|ticket| ticket.id);
         let revision = ticketing.shared.press.revision_of(&event).await?;
         let stale = renew_stale(ticketing, &event, &tickets, &revision).await?;
         for ticket in &tickets {
-            let name = entry_name(ticket.index, digits, ticket.id);
+            let name = Name::Ticket { index: ticket.index, id: ticket.id };
             let content = match stale.contains(&ticket.id) {
                 false => at_once(ticketing, &event, ticket, &revision, extent).await?,
                 true => None,
@@ -44,20 +39,61 @@ pub(super) async fn write(
                 None => stale.wait_for(ticketing, ticket.id).await?,
             };
             match content {
-                Ok(pdf) => {
-                    pieces.send(archive.add(name, &pdf).await.map_err(failed)?).await?;
-                }
-                Err(reason) => left_out.push_str(&format!("{name}: {reason}\r\n")),
+                Ok(pdf) => add(&mut archive, name, pdf, pieces).await?,
+                Err(reason) => left_out.add(name, batch.total, &reason),
             }
         }
     }
-    if !left_out.is_empty() {
-        let text = format!("These tickets are not in this archive:\r\n\r\n{left_out}");
-        let added = archive.add(LEFT_OUT.to_owned(), text.as_bytes()).await;
-        pieces.send(added.map_err(failed)?).await?;
+    if let Some(text) = left_out.into_text() {
+        add(&mut archive, Name::LeftOut, text.into_bytes(), pieces).await?;
     }
-    pieces.send(archive.finish().await.map_err(failed)?).await?;
+    for piece in archive.finish() {
+        pieces.send(piece).await?;
+    }
     Ok(())
+}
+
+/// Adds a file to the archive.
+async fn add(
+    archive: &mut Archive,
+    name: Name,
+    content: Vec<u8>,
+    pieces: &PieceWriter,
+) -> Result<(), Broken> {
+    let head = archive
+        .add(name, &content)
+        .ok_or_else(|| Error::Internal(format!("{} is too large for a ZIP", archive.name(name))))?;
+    pieces.send(head).await?;
+    pieces.send(content).await?;
+    Ok(())
+}
+
+/// The list of tickets that are not in an archive.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut(String);
+
+impl LeftOut {
+    /// Adds a ticket of an order of `total`.
+    pub(super) fn add(&mut self, name: Name, total: u64, reason: &str) {
+        let name = Archive::new(total).name(name);
+        self.0.push_str(&format!("{name}: {reason}\r\n"));
+    }
+
+    /// The text; `None`: all tickets are in the archive.
+    pub(super) fn into_text(self) -> Option<String> {
+        let is_any = !self.0.is_empty();
+        is_any.then(|| format!("These tickets are not in this archive:\r\n\r\n{}", self.0))
+    }
+}
+
+/// The reason why a ticket is left out; `None`: it has a PDF, or waits for one.
+pub(super) fn not_made(ticket: &Ticket, extent: Extent) -> Option<String> {
+    match ticket.status {
+        TicketStatus::Void => Some("void".to_owned()),
+        TicketStatus::Failed => Some(failure(ticket)),
+        TicketStatus::Pending if extent == Extent::Partial => Some("not made yet".to_owned()),
+        TicketStatus::Pending | TicketStatus::Completed => None,
+    }
 }
 
 /// The PDF of a ticket, or the reason why there is none.
@@ -100,13 +136,11 @@ async fn at_once(
     revision: &str,
     extent: Extent,
 ) -> Result<Option<Content>, Error> {
+    if let Some(reason) = not_made(ticket, extent) {
+        return Ok(Some(Err(reason)));
+    }
     match ticket.status {
-        TicketStatus::Void => Ok(Some(Err("void".to_owned()))),
-        TicketStatus::Failed => Ok(Some(Err(failure(ticket)))),
-        TicketStatus::Pending if extent == Extent::Partial => {
-            Ok(Some(Err("not made yet".to_owned())))
-        }
-        TicketStatus::Pending => Ok(None),
+        TicketStatus::Void | TicketStatus::Failed | TicketStatus::Pending => Ok(None),
         TicketStatus::Completed => {
             let Some(pdf) = ticketing.wanted_pdf(ticket, event, revision).await? else {
                 return Ok(None);
@@ -151,26 +185,4 @@ fn failure(ticket: &Ticket) -> String {
     let line: String =
         reason.chars().map(|c| if c.is_control() { ' ' } else { c }).take(500).collect();
     format!("failed: {line}")
-}
-
-/// `ticket-0001-<id>.pdf`: digits, letters and hyphens, the same file on every system.
-fn entry_name(index: u32, digits: usize, id: TicketId) -> String {
-    format!("ticket-{index:0digits$}-{id}.pdf")
-}
-
-fn failed(error: ZipError) -> Error {
-    Error::Internal(format!("writing a ZIP: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_sort_in_the_order_of_the_tickets() {
-        let id = TicketId::from_bytes([7; 16]);
-        let name = entry_name(1, 4, id);
-        assert_eq!(name, "ticket-0001-07070707-0707-0707-0707-070707070707.pdf");
-        assert!(entry_name(9_999, 5, id) < entry_name(10_000, 5, id));
-    }
 }

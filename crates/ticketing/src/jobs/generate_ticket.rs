@@ -40,11 +40,13 @@ impl GenerateTicket {
     /// The job of a ticket.
     pub fn job(ticket: &Ticket) -> JobSpec {
         let payload = Self { ticket_id: ticket.id, batch_id: ticket.batch_id };
-        JobSpec {
-            id: ticket.id.to_string(),
-            priority: if ticket.is_vip() { VIP } else { NORMAL },
-            ..payload.spec()
-        }
+        payload.with_priority(ticket.is_vip())
+    }
+
+    /// The job, which is made before others if the ticket is a VIP's.
+    pub(crate) fn with_priority(self, is_vip: bool) -> JobSpec {
+        let id = self.ticket_id.to_string();
+        JobSpec { id, priority: if is_vip { VIP } else { NORMAL }, ..self.spec() }
     }
 }
 

@@ -14,9 +14,9 @@ async fn an_edit_that_changes_nothing_leaves_the_pdf_alone() {
     let mut stage = Stage::working().await;
     let (batch, tickets) = stage.place(&["Ann"]).await;
     stage.ended(batch).await;
-    let edit = stage.ticketing.edit(tickets[0], &renamed("Ann"), Strictness::Lenient).await;
+    let edit = stage.ticketing.edit(tickets[0], &renamed("Ann"), Strictness::Lenient, None).await;
     assert!(matches!(edit.unwrap(), Edit::Same(_)));
-    let edit = stage.ticketing.edit(tickets[0], &renamed("Bob"), Strictness::Lenient).await;
+    let edit = stage.ticketing.edit(tickets[0], &renamed("Bob"), Strictness::Lenient, None).await;
     let Edit::Done(ticket, warnings) = edit.unwrap() else { panic!("not edited") };
     assert!(ticket.status == TicketStatus::Pending && warnings.is_empty());
     assert_eq!(stage.ended(batch).await.completed, 1);
@@ -27,17 +27,17 @@ async fn an_edit_that_changes_nothing_leaves_the_pdf_alone() {
 async fn a_void_ticket_cannot_be_changed() {
     let stage = Stage::quiet().await;
     let (batch, tickets) = stage.place(&["Ann"]).await;
-    stage.ticketing.void(tickets[0]).await.unwrap();
+    stage.ticketing.void(tickets[0], None).await.unwrap();
     assert!(!stage.has_job(tickets[0]), "its job is taken off the queue");
     assert_eq!(stage.mirrored(batch)["voided"], 1);
-    let edit = stage.ticketing.edit(tickets[0], &renamed("Bob"), Strictness::Lenient).await;
+    let edit = stage.ticketing.edit(tickets[0], &renamed("Bob"), Strictness::Lenient, None).await;
     assert!(matches!(edit.unwrap(), Edit::Void));
     assert!(matches!(stage.ticketing.reissue(tickets[0]).await.unwrap(), Reissue::Void));
     let unknown = stampede_model::TicketId::generate();
-    let edit = stage.ticketing.edit(unknown, &renamed("Bob"), Strictness::Lenient).await;
+    let edit = stage.ticketing.edit(unknown, &renamed("Bob"), Strictness::Lenient, None).await;
     assert!(matches!(edit.unwrap(), Edit::NotFound));
     assert!(matches!(stage.ticketing.reissue(unknown).await.unwrap(), Reissue::NotFound));
-    assert!(stage.ticketing.void(unknown).await.unwrap().is_none());
+    assert!(stage.ticketing.void(unknown, None).await.unwrap().done().is_none());
 }
 
 #[tokio::test]
@@ -69,16 +69,16 @@ async fn deleting_leaves_neither_file_nor_job() {
     let mut stage = Stage::working().await;
     let (batch, tickets) = stage.place(&["Ann", "Bob"]).await;
     stage.ended(batch).await;
-    stage.ticketing.delete_ticket(tickets[0]).await.unwrap();
+    stage.ticketing.delete_ticket(tickets[0], None).await.unwrap();
     let path = stampede_model::Ticket::pdf_path(tickets[0]);
     assert_eq!(stage.files.size(&path).await.unwrap(), None);
     assert!(!stage.has_job(tickets[0]));
     assert_eq!(stage.mirrored(batch)["tickets"], serde_json::json!([tickets[1]]));
 
     let event = stage.event.id;
-    let kept = stage.ticketing.delete_event(event).await.unwrap();
+    let kept = stage.ticketing.delete_event(event, None).await.unwrap();
     assert_eq!(kept, EventDeletion::HasTickets(1));
-    stage.ticketing.delete_event_with_tickets(event).await.unwrap();
+    stage.ticketing.delete_event_with_tickets(event, None).await.unwrap();
     assert!(stage.ticketing.event(event).await.unwrap().is_none());
     let path = stampede_model::Ticket::pdf_path(tickets[1]);
     stampede_testkit::eventually(crate::stage::PATIENCE, || async {
@@ -90,6 +90,6 @@ async fn deleting_leaves_neither_file_nor_job() {
         .map_err(str::to_owned)
     })
     .await;
-    assert_eq!(stage.ticketing.delete_event(event).await.unwrap(), EventDeletion::NotFound);
+    assert_eq!(stage.ticketing.delete_event(event, None).await.unwrap(), EventDeletion::NotFound);
     stage.stop().await;
 }

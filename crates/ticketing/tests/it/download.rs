@@ -21,7 +21,7 @@ async fn downloaded(stage: &Stage, id: TicketId) -> Vec<u8> {
 }
 
 async fn read(file: BatchFile) -> Result<Vec<u8>, std::io::Error> {
-    file.pieces.map_ok(|piece| piece.to_vec()).try_concat().await
+    file.into_pieces(0..u64::MAX).map_ok(|piece| piece.to_vec()).try_concat().await
 }
 
 async fn batch_file(
@@ -36,7 +36,7 @@ async fn batch_file(
 
 fn ready(download: BatchDownload) -> BatchFile {
     match download {
-        BatchDownload::Ready(file) => file,
+        BatchDownload::Ready(file) => *file,
         _ => panic!("not ready"),
     }
 }
@@ -74,7 +74,7 @@ async fn a_pdf_that_is_not_there_says_why() {
     let pending = stage.ticket(tickets[0]).await;
     let answer = stage.ticketing.download(pending, event).await.unwrap();
     assert!(matches!(answer, Download::NotReady));
-    let void = stage.ticketing.void(tickets[1]).await.unwrap().unwrap();
+    let void = stage.ticketing.void(tickets[1], None).await.unwrap().done().unwrap();
     let answer = stage.ticketing.download(void, event).await.unwrap();
     assert!(matches!(answer, Download::Void));
 }
@@ -85,7 +85,7 @@ async fn mixed(stage: &Stage) -> (BatchId, Vec<TicketId>) {
     order.lines[2].holder = holder("Eve", Some("BROKEN"));
     let (batch, tickets) = accepted(stage.ticketing.place(order).await.unwrap());
     stage.ended(batch).await;
-    stage.ticketing.void(tickets[3]).await.unwrap();
+    stage.ticketing.void(tickets[3], None).await.unwrap();
     stage.until(tickets[2], TicketStatus::Failed).await;
     (batch, tickets)
 }
@@ -97,7 +97,7 @@ async fn a_batch_is_one_file_without_its_void_and_failed_tickets() {
 
     let merged = ready(batch_file(&stage, batch, BatchFormat::MergedPdf, Extent::Whole).await);
     let named = format!("void: {}; failed: {}", tickets[3], tickets[2]);
-    assert_eq!(merged.left_out.as_deref(), Some(named.as_str()));
+    assert_eq!(merged.left_out(), Some(named.as_str()));
     let pdf = read(merged).await.unwrap();
     pdf_is_sound(&pdf);
     assert_eq!(pdf_pages(&pdf), 2);
@@ -108,7 +108,7 @@ async fn a_batch_is_one_file_without_its_void_and_failed_tickets() {
     stage.files.delete(&Ticket::pdf_path(tickets[1])).await.unwrap();
     let zip = eventually(PATIENCE, || async {
         match batch_file(&stage, batch, BatchFormat::Zip, Extent::Whole).await {
-            BatchDownload::Ready(file) => Ok(file),
+            BatchDownload::Ready(file) => Ok(*file),
             // The place of the download before is free a moment after its end.
             BatchDownload::TooMany => Err("too many downloads"),
             _ => panic!("not ready"),

@@ -12,7 +12,7 @@ async fn a_ticket_voided_while_it_is_made_stays_void_and_leaves_no_file() {
     let mut stage = Stage::gated().await;
     let (batch, tickets) = stage.place(&["Ann"]).await;
     stage.at_the_gate(1).await;
-    let voided = stage.ticketing.void(tickets[0]).await.unwrap().unwrap();
+    let voided = stage.ticketing.void(tickets[0], None).await.unwrap().done().unwrap();
     assert_eq!(voided.status, TicketStatus::Void);
     stage.compiler.let_pass(1);
     // The job looks again, finds the ticket void and ends.
@@ -35,7 +35,7 @@ async fn a_ticket_edited_while_it_is_made_stays_pending_until_the_new_text_is_pr
     let (batch, tickets) = stage.place(&["Before"]).await;
     stage.at_the_gate(1).await;
     let patch = TicketPatch { name: Some("After".to_owned()), ..TicketPatch::default() };
-    let edit = stage.ticketing.edit(tickets[0], &patch, Strictness::Lenient).await.unwrap();
+    let edit = stage.ticketing.edit(tickets[0], &patch, Strictness::Lenient, None).await.unwrap();
     assert!(matches!(edit, Edit::Done(..)), "{edit:?}");
     stage.compiler.let_pass(1);
     // The first PDF is not recorded: the job comes back for the new text.
@@ -62,7 +62,7 @@ async fn a_ticket_that_cannot_be_made_fails_and_is_made_after_an_edit() {
     assert!(failed.error.unwrap().contains("no such seat"));
 
     let patch = TicketPatch { seat: Some(None), ..TicketPatch::default() };
-    stage.ticketing.edit(tickets[1], &patch, Strictness::Lenient).await.unwrap();
+    stage.ticketing.edit(tickets[1], &patch, Strictness::Lenient, None).await.unwrap();
     stage.until(tickets[1], TicketStatus::Completed).await;
     assert_eq!(stage.ended(batch).await.status(), BatchStatus::Completed);
     stage.stop().await;
@@ -78,7 +78,7 @@ async fn a_job_that_comes_back_says_how_to_stop_it() {
     let note = jobs.comes_back("tickets", &id).await.unwrap();
     assert!(note.contains(&format!("PATCH /api/tickets/{id}")), "{note}");
     assert!(jobs.all_come_back("tickets").unwrap().contains("pause the queue"));
-    stage.ticketing.void(tickets[0]).await.unwrap();
+    stage.ticketing.void(tickets[0], None).await.unwrap();
     assert_eq!(jobs.comes_back("tickets", &id).await, None, "a void ticket gets no new job");
     assert_eq!(jobs.comes_back("tickets", "no-ticket").await, None);
 }

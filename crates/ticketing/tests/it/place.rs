@@ -47,7 +47,7 @@ async fn the_same_idempotency_key_is_one_order() {
 #[tokio::test]
 async fn an_order_for_a_deleted_event_writes_nothing() {
     let stage = Stage::quiet().await;
-    stage.ticketing.delete_event(stage.event.id).await.unwrap();
+    stage.ticketing.delete_event(stage.event.id, None).await.unwrap();
     let placed = stage.ticketing.place(stage.order(&["Ann"])).await.unwrap();
     assert!(matches!(placed, Placement::NoSuchEvent), "{placed:?}");
 }

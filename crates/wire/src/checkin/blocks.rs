@@ -18,6 +18,8 @@ pub struct Block {
     pub reason: Option<String>,
     /// Since when.
     pub blocked_at: Timestamp,
+    /// When its reason last changed.
+    pub updated_at: Timestamp,
 }
 
 /// The blocked tickets of an event, by number.
@@ -38,11 +40,18 @@ mod tests {
     fn blocks_have_the_names_that_clients_read() {
         let (ticket, target) = (TicketId::from_bytes([2; 16]), EventId::from_bytes([1; 16]));
         let blocked_at = Timestamp::from_second(1_800_000_000).unwrap();
-        let block = Block { ticket, target, number: 7, reason: Some("stolen".into()), blocked_at };
+        let block = Block {
+            ticket,
+            target,
+            number: 7,
+            reason: Some("stolen".into()),
+            blocked_at,
+            updated_at: blocked_at,
+        };
         assert_golden(
             &Blocks { blocks: vec![block] },
             json!({ "blocks": [{ "ticket": ticket, "target": target, "number": 7, "reason": "stolen",
-                "blockedAt": "2027-01-15T08:00:00Z" }] }),
+                "blockedAt": "2027-01-15T08:00:00Z", "updatedAt": "2027-01-15T08:00:00Z" }] }),
         );
     }
 }

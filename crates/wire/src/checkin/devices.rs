@@ -28,6 +28,8 @@ pub struct Device {
     pub revoked_at: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
+    /// When its key last changed.
+    pub updated_at: Timestamp,
 }
 
 /// The devices of an event.
@@ -114,11 +116,12 @@ mod tests {
             unsent: Some(3),
             revoked_at: None,
             created_at: at,
+            updated_at: at,
         };
         let json = json!({
             "id": id, "target": target, "name": "Phone 1", "gate": null, "list": target,
             "expiresAt": null, "lastSeenAt": "2027-01-15T08:00:00Z", "unsent": 3, "revokedAt": null,
-            "createdAt": "2027-01-15T08:00:00Z",
+            "createdAt": "2027-01-15T08:00:00Z", "updatedAt": "2027-01-15T08:00:00Z",
         });
         assert_golden(&device, json.clone());
         let new = NewDevice {

@@ -51,6 +51,8 @@ pub struct Gate {
     pub name: String,
     /// When it was made.
     pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
 }
 
 /// The gates of an event.
@@ -81,7 +83,13 @@ impl From<stampede_model::CheckInList> for List {
 
 impl From<stampede_model::Gate> for Gate {
     fn from(gate: stampede_model::Gate) -> Self {
-        Self { id: gate.id, target: gate.event_id, name: gate.name, created_at: gate.created_at }
+        Self {
+            id: gate.id,
+            target: gate.event_id,
+            name: gate.name,
+            created_at: gate.created_at,
+            updated_at: gate.updated_at,
+        }
     }
 }
 
@@ -115,8 +123,11 @@ mod tests {
         );
         let id = GateId::from_bytes([2; 16]);
         assert_golden(
-            &Gate { id, target: event, name: "North".into(), created_at: at },
-            json!({ "id": id, "target": event, "name": "North", "createdAt": "2027-01-15T08:00:00Z" }),
+            &Gate { id, target: event, name: "North".into(), created_at: at, updated_at: at },
+            json!({
+                "id": id, "target": event, "name": "North", "createdAt": "2027-01-15T08:00:00Z",
+                "updatedAt": "2027-01-15T08:00:00Z",
+            }),
         );
     }
 }

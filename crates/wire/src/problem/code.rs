@@ -100,6 +100,10 @@ codes! {
     NameTaken = "name_taken", 409;
     /// The key comes from the setting `ADMIN_KEY` and is changed there.
     PresetKey = "preset_key", 409;
+    /// A request with this `Idempotency-Key` is being carried out; ask again after `Retry-After`.
+    InFlight = "in_flight", 409;
+    /// The request with this `Idempotency-Key` was carried out, but its answer was too long to be kept.
+    AnswerNotKept = "answer_not_kept", 409;
     /// The job is in a state that does not allow it.
     WrongState = "wrong_state", 409;
     /// Another device made the scan; the organiser can undo it.
@@ -112,16 +116,24 @@ codes! {
     ExitFollows = "exit_follows", 409;
     /// The ticket is void: it has no PDF any more.
     Gone = "gone", 410;
+    /// The link has ended; ask for a new one.
+    LinkExpired = "link_expired", 410;
     /// `If-Match` names a version that is not the latest.
     PreconditionFailed = "precondition_failed", 412;
     /// The body is too large.
     TooLarge = "too_large", 413;
     /// The body is not declared as JSON, or is compressed.
     UnsupportedMediaType = "unsupported_media_type", 415;
+    /// The file has no such part; `Content-Range` says how long it is.
+    RangeNotSatisfiable = "range_not_satisfiable", 416;
     /// The request cannot be carried out as it is.
     Invalid = "invalid", 422;
     /// Fields are missing, wrong or unknown; `errors` names all of them.
     InvalidFields = "invalid_fields", 422;
+    /// Rows of an uploaded file have mistakes; `errors` names the first thousand with their lines, `errorCount` counts all.
+    InvalidRows = "invalid_rows", 422;
+    /// An uploaded file cannot be read: another encoding, no column for names, quotes that are not closed, too many rows.
+    UnreadableFile = "unreadable_file", 422;
     /// The template does not work; `diagnostics` lists its mistakes.
     InvalidTemplate = "invalid_template", 422;
     /// The request is strict, and there are warnings.
@@ -136,7 +148,7 @@ codes! {
     NonceUsed = "nonce_used", 422;
     /// The operation destroys something and was not confirmed.
     NotConfirmed = "not_confirmed", 422;
-    /// Your other requests take all that you may have; try again after `Retry-After`.
+    /// Your other requests, of your key or your address, take all that you may have; try again after `Retry-After`.
     RateLimited = "rate_limited", 429;
     /// Too many wrong enrolment codes came in the last minute.
     TooManyWrongCodes = "too_many_wrong_codes", 429;

@@ -54,6 +54,47 @@ pub struct BatchCounters {
     pub updated_at: i64,
 }
 
+/// The answer to a batch that was cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchCancelled {
+    /// Always true.
+    pub success: bool,
+    /// The batch.
+    pub batch_id: BatchId,
+    /// Tickets that were not made, and were made void by this request.
+    pub cancelled: u64,
+    /// Tickets that were made, and were made void by this request.
+    pub made_voided: u64,
+    /// Tickets that stay.
+    pub kept: u64,
+    /// All void tickets of the batch.
+    pub voided: u64,
+}
+
+/// The answer to a batch whose failed tickets are tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchRetried {
+    /// Always true.
+    pub success: bool,
+    /// The batch.
+    pub batch_id: BatchId,
+    /// Tickets that had failed and are tried again.
+    pub retried: u64,
+    /// All tickets that are still to be made.
+    pub pending: u64,
+}
+
+/// One page of batches, the newest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BatchPage {
+    /// The batches.
+    pub batches: Vec<BatchCounters>,
+    /// The `after` of the next page; `null` on the last page.
+    pub next: Option<BatchId>,
+}
+
 /// Jobs of a queue by state; the names are BullMQ's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueStats {

@@ -43,6 +43,9 @@ pub struct Warning {
     /// The ticket's place in the request, from 1; absent if the warning is about no ticket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<usize>,
+    /// The line of an uploaded file that it is about; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
     /// The ticket; absent if it was not accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<TicketId>,
@@ -77,6 +80,7 @@ mod tests {
             field: "seats".into(),
             message: "seats was ignored".into(),
             index: None,
+            line: None,
             ticket: None,
         };
         let narrow = Warning {
@@ -84,6 +88,7 @@ mod tests {
             field: "name".into(),
             message: "too long".into(),
             index: Some(1),
+            line: None,
             ticket: Some(ticket),
         };
         let warnings =

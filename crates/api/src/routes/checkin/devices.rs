@@ -2,20 +2,27 @@
 
 use axum::Json;
 use axum::extract::State;
-use stampede_checkin::{DeviceRequest, Enrolment, NewDeviceResult};
+use stampede_checkin::{DeviceRequest, Enrolment, NewDeviceResult, Written};
 use stampede_identity::latest_end;
-use stampede_model::{EventId, GateId, KeyId, Limit, ListId, Timestamp};
-use stampede_wire::checkin::devices::{Devices, Enrolled, Me, NewDevice};
+use stampede_model::{EventId, GateId, KeyId, Limit, ListId, Principal, Role, Timestamp};
+use stampede_wire::Paged;
+use stampede_wire::checkin::devices::{Device, Devices, Enrolled, Me, NewDevice};
 
-use super::setup::{managed, readable};
+use super::setup::{managed, readable, written};
 use super::{A_GATE, A_LIST, A_TIME};
 use crate::app::{App, now};
 use crate::auth::{Anyone, Caller, Door, Writer};
 use crate::body::{Body, StrangersBody};
-use crate::describe::{Created, NoContent};
+use crate::describe::{Created, Located, NoContent};
 use crate::forms::{IdOf, Line, Mistakes, Parsed, Text, form};
 use crate::input::Id;
+use crate::page::Page;
 use crate::problem::{Code, Problem};
+use crate::query::Params;
+use crate::routes::CHANGE_TRIES;
+use crate::trace::{Audited, Change, json};
+use crate::version::{Fresh, IfMatch, IfNoneMatch, Tagged, Version};
+use stampede_audit::{Kind, Subject};
 
 form! {
     /// `POST /api/events/{id}/devices`.
@@ -43,9 +50,27 @@ pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<EventId>,
-) -> Result<Json<Devices>, Problem> {
+    Params(page): Params<Page>,
+) -> Result<Json<Paged<Devices>>, Problem> {
     let event = readable(&app, &caller, id).await?;
-    Ok(Json(app.checkin.devices(&event).await?))
+    let devices = app.checkin.devices(&event).await?.devices;
+    Ok(Json(page.cut(devices, |device| device.id.to_string(), |devices| Devices { devices })))
+}
+
+pub(crate) async fn read(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<KeyId>,
+    known: IfNoneMatch,
+) -> Result<Fresh<Json<Device>>, Problem> {
+    let device = app.checkin.device(id).await?.ok_or_else(|| Problem::not_found("Device", &id))?;
+    readable(&app, &caller, device.target).await?;
+    Ok(known.answer(version(&device), Json(device)))
+}
+
+/// The version of a device. When it was last seen changes by itself.
+fn version(device: &Device) -> Version {
+    Version::from(device.updated_at).showing(device)
 }
 
 /// Makes a device. Its key and its enrolment code are shown once.
@@ -54,7 +79,7 @@ pub(crate) async fn create(
     caller: Writer,
     Id(id): Id<EventId>,
     Body(form, _held): Body<DeviceForm>,
-) -> Result<Created<NewDevice>, Problem> {
+) -> Result<Audited<Tagged<Located<Created<NewDevice>>>>, Problem> {
     let event = managed(&app, &caller, id).await?;
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
@@ -75,10 +100,14 @@ pub(crate) async fn create(
     let name = mistakes.finish(name)?;
     let request = DeviceRequest { name, gate, list, expires_at };
     let mut mistakes = Mistakes::default();
+    let begun = caller.begin_new(&app, Subject::new(Kind::Device).at(id)).await?;
     match app.checkin.create_device(&event, request).await? {
         NewDeviceResult::Made(device) => {
             tracing::info!(event = %id, device = %device.device.id, user = caller.0.user, "device made");
-            return Ok(Created(*device));
+            let version = version(&device.device);
+            let made = begun.after(&device.device);
+            let path = format!("/api/devices/{}", device.device.id);
+            return Ok(made.answer(Tagged::new(version, Located(path, Created(*device)))));
         }
         NewDeviceResult::NoSuchGate => mistakes.wrong("gate", "is no gate of this event"),
         NewDeviceResult::NoSuchList => mistakes.wrong("list", "is no list of this event"),
@@ -91,32 +120,63 @@ pub(crate) async fn revoke(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<KeyId>,
-) -> Result<NoContent, Problem> {
-    let not_found = || Problem::not_found("Device", &id);
-    let device = app.checkin.device(id).await?.ok_or_else(not_found)?;
-    managed(&app, &caller, device.event_id).await?;
-    app.checkin.revoke_device(id).await?;
-    tracing::info!(event = %device.event_id, device = %id, user = caller.0.user, "device revoked");
-    Ok(NoContent)
+    wanted: IfMatch,
+) -> Result<Audited<NoContent>, Problem> {
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let device = app.checkin.device(id).await?;
+        let device = device.ok_or_else(|| Problem::not_found("Device", &id))?;
+        managed(&app, &caller, device.target).await?;
+        let seen = wanted.demand(device.updated_at)?;
+        let subject = Subject::of(Kind::Device, id).at(device.target);
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&device),
+            None => caller.begin(&app, subject, &device).await?,
+        };
+        match app.checkin.revoke_device(id, seen).await? {
+            Written::ChangedMeanwhile => begun = Some(noted),
+            revoked => {
+                written(revoked, "Device", &id)?;
+                tracing::info!(event = %device.target, device = %id, user = caller.0.user, "device revoked");
+                let after = app.checkin.device(id).await?;
+                return Ok(noted.after(&after).answer(NoContent));
+            }
+        }
+    }
+    Err(Problem::busy("the device"))
 }
 
 /// Gives a device a fresh key for a code that works once.
 pub(crate) async fn enrol(
     State(app): State<App>,
-    _: Anyone,
+    stranger: Anyone,
     StrangersBody(form, _held): StrangersBody<EnrolForm>,
-) -> Result<Json<Enrolled>, Problem> {
+) -> Result<Audited<Json<Enrolled>>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let code = mistakes.required(form.code);
     let Text(code) = mistakes.finish(code)?;
-    match app.checkin.enrol(&code).await? {
-        Enrolment::Done(enrolled) => Ok(Json(*enrolled)),
-        Enrolment::Wrong => {
+    // A wrong code changes nothing, and strangers may send many.
+    let noted = match app.checkin.device_of_code(&code).await? {
+        Some((device, owner)) => {
+            let who = Principal { key: Some(device.id), ..Principal::new(owner, Role::Scanner) };
+            stranger.0.known(&who);
+            let subject = Subject::of(Kind::Device, device.id).at(device.target);
+            Some(stranger.0.begin(&app, subject, json(&device)).await?)
+        }
+        None => None,
+    };
+    match (app.checkin.enrol(&code).await?, noted) {
+        (Enrolment::Done(enrolled), Some(noted)) => {
+            Ok(noted.after(&enrolled.device).answer(Json(*enrolled)))
+        }
+        // The code began to work between the two looks at it, which codes never do.
+        (Enrolment::Done(_), None) => Err(Problem::internal(&"an enrolment without an entry")),
+        (Enrolment::Wrong, _) => {
             let detail = "this code is wrong, was used before, or is older than ten minutes";
             Err(Problem::new(Code::WrongCode, detail))
         }
-        Enrolment::TooManyWrong => {
+        (Enrolment::TooManyWrong, _) => {
             let detail = "too many wrong codes in the last minute; wait before the next";
             Err(Problem::new(Code::TooManyWrongCodes, detail).retry_after(60))
         }

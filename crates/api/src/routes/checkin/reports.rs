@@ -4,13 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use stampede_model::{EventId, GateId, KeyId, TicketId};
 use stampede_store::ScanFilter;
-use stampede_wire::checkin::scans::{Conflicts, ScanPage};
+use stampede_wire::Paged;
+use stampede_wire::checkin::scans::{Conflict, Conflicts, ScanPage};
 use stampede_wire::checkin::statistics::Statistics;
 
 use super::setup::readable;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::input::Id;
+use crate::page::{Page, Times};
 use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
 use crate::routes::Paging;
@@ -23,7 +25,10 @@ pub(crate) struct Listing {
 
 impl FromQuery for Listing {
     fn from_query(query: &mut Query) -> Self {
+        let times = Times::from_query(query);
         let filter = ScanFilter {
+            from: times.from,
+            to: times.to,
             result: query
                 .about("The decision.")
                 .parsed("result", "must be ok or a reason such as already_redeemed"),
@@ -55,9 +60,12 @@ pub(crate) async fn conflicts(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<EventId>,
-) -> Result<Json<Conflicts>, Problem> {
+    Params(page): Params<Page>,
+) -> Result<Json<Paged<Conflicts>>, Problem> {
     readable(&app, &caller, id).await?;
-    Ok(Json(app.checkin.conflicts(id).await?))
+    let conflicts = app.checkin.conflicts(id).await?.conflicts;
+    let key = |conflict: &Conflict| format!("{:020}", conflict.scan.seq);
+    Ok(Json(page.cut(conflicts, key, |conflicts| Conflicts { conflicts })))
 }
 
 pub(crate) async fn statistics(

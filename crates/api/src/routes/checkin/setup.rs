@@ -4,19 +4,25 @@ use axum::Json;
 use axum::extract::State;
 use stampede_checkin::{ListChange, Written};
 use stampede_model::{BatchId, Event, EventId, GateId, Limit, ListId, Timestamp};
+use stampede_wire::Paged;
 use stampede_wire::checkin::setup::{Gate, Gates, List as ShownList, Lists};
 
 use super::A_TIME;
 use crate::app::App;
 use crate::auth::{Caller, Writer};
 use crate::body::Body;
-use crate::describe::{Created, NoContent};
+use crate::describe::{Created, Located, NoContent};
 use crate::forms::{
     Changes, Flag, Form, Given, IdOf, Line, List, Mistakes, Parsed, Part, Whole, form,
 };
 use crate::input::Id;
+use crate::page::Page;
 use crate::problem::{Code, Problem};
-use crate::routes::events;
+use crate::query::Params;
+use crate::routes::{CHANGE_TRIES, events};
+use crate::trace::{Audited, Change};
+use crate::version::{Fresh, IfMatch, IfNoneMatch, Tagged};
+use stampede_audit::{Kind, Subject};
 
 /// Most orders or seat patterns of one list.
 const MOST_CONDITIONS: usize = 1_000;
@@ -76,9 +82,12 @@ pub(crate) async fn lists(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<EventId>,
-) -> Result<Json<Lists>, Problem> {
+    Params(page): Params<Page>,
+) -> Result<Json<Paged<Lists>>, Problem> {
     readable(&app, &caller, id).await?;
-    Ok(Json(app.checkin.lists(id).await?))
+    let lists = app.checkin.lists(id).await?.lists;
+    // The built-in list has the id of its event, which is older than all other lists.
+    Ok(Json(page.cut(lists, |list| list.id.to_string(), |lists| Lists { lists })))
 }
 
 pub(crate) async fn create_list(
@@ -86,7 +95,7 @@ pub(crate) async fn create_list(
     caller: Writer,
     Id(id): Id<EventId>,
     Body(form, _held): Body<ListForm>,
-) -> Result<Created<ShownList>, Problem> {
+) -> Result<Audited<Tagged<Located<Created<ShownList>>>>, Problem> {
     managed(&app, &caller, id).await?;
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
@@ -95,8 +104,21 @@ pub(crate) async fn create_list(
     }
     let change = read_list(&mut mistakes, form);
     let change = mistakes.finish(Some(change))?;
+    let begun = caller.begin_new(&app, Subject::new(Kind::List).at(id)).await?;
     let list = written(app.checkin.create_list(id, change).await?, "Event", &id)?;
-    Ok(Created(list))
+    let path = format!("/api/lists/{}", list.id);
+    Ok(begun.after(&list).answer(Tagged::new(list.updated_at, Located(path, Created(list)))))
+}
+
+pub(crate) async fn read_one_list(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<ListId>,
+    known: IfNoneMatch,
+) -> Result<Fresh<Json<ShownList>>, Problem> {
+    let list = app.checkin.list(id).await?.ok_or_else(|| Problem::not_found("List", &id))?;
+    readable(&app, &caller, list.target).await?;
+    Ok(known.answer(list.updated_at, Json(list)))
 }
 
 /// Changes the fields that are given; changing the built-in list is what makes a record of it.
@@ -104,16 +126,40 @@ pub(crate) async fn update_list(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<ListId>,
+    wanted: IfMatch,
     Body(Changes(form), _held): Body<Changes<ListForm>>,
-) -> Result<Json<ShownList>, Problem> {
-    let event = app.checkin.event_of_list(id).await?;
-    managed(&app, &caller, event.ok_or_else(|| Problem::not_found("List", &id))?).await?;
+) -> Result<Audited<Tagged<Json<ShownList>>>, Problem> {
+    managed_list(&app, &caller, id).await?;
     let mut mistakes = Mistakes::default();
     mistakes.only_or_fixed(&form, &FIXED);
     mistakes.must_name_one_of(form.names_any(), ListForm::NAMES);
     let change = read_list(&mut mistakes, form);
     let change = mistakes.finish(Some(change))?;
-    written(app.checkin.change_list(id, &change).await?, "List", &id).map(Json)
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let before = managed_list(&app, &caller, id).await?;
+        let seen = wanted.demand(before.updated_at)?;
+        let subject = Subject::of(Kind::List, id).at(before.target);
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, subject, &before).await?,
+        };
+        match app.checkin.change_list(id, &change, seen).await? {
+            Written::ChangedMeanwhile => begun = Some(noted),
+            changed => {
+                let list = written(changed, "List", &id)?;
+                return Ok(noted.after(&list).answer(Tagged::new(list.updated_at, Json(list))));
+            }
+        }
+    }
+    Err(Problem::busy("the list"))
+}
+
+/// The list, if the caller may change its event's check-in.
+async fn managed_list(app: &App, caller: &Writer, id: ListId) -> Result<ShownList, Problem> {
+    let list = app.checkin.list(id).await?.ok_or_else(|| Problem::not_found("List", &id))?;
+    managed(app, caller, list.target).await?;
+    Ok(list)
 }
 
 /// Deletes a list with the state of its tickets. The built-in list stays.
@@ -121,25 +167,42 @@ pub(crate) async fn delete_list(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<ListId>,
-) -> Result<NoContent, Problem> {
-    let event = app.checkin.event_of_list(id).await?;
-    let event = event.ok_or_else(|| Problem::not_found("List", &id))?;
-    managed(&app, &caller, event).await?;
-    if id.is_main_of(event) {
-        let detail = format!("list {id} is built in and stays; PATCH /api/lists/{id} changes it");
-        return Err(Problem::new(Code::BuiltIn, detail));
+    wanted: IfMatch,
+) -> Result<Audited<NoContent>, Problem> {
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let before = managed_list(&app, &caller, id).await?;
+        if id.is_main_of(before.target) {
+            let detail =
+                format!("list {id} is built in and stays; PATCH /api/lists/{id} changes it");
+            return Err(Problem::new(Code::BuiltIn, detail));
+        }
+        let seen = wanted.demand(before.updated_at)?;
+        let subject = Subject::of(Kind::List, id).at(before.target);
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, subject, &before).await?,
+        };
+        match app.checkin.delete_list(id, seen).await? {
+            Written::ChangedMeanwhile => begun = Some(noted),
+            deleted => {
+                written(deleted, "List", &id)?;
+                return Ok(noted.gone().answer(NoContent));
+            }
+        }
     }
-    app.checkin.delete_list(id).await?;
-    Ok(NoContent)
+    Err(Problem::busy("the list"))
 }
 
 pub(crate) async fn gates(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<EventId>,
-) -> Result<Json<Gates>, Problem> {
+    Params(page): Params<Page>,
+) -> Result<Json<Paged<Gates>>, Problem> {
     readable(&app, &caller, id).await?;
-    Ok(Json(app.checkin.gates(id).await?))
+    let gates = app.checkin.gates(id).await?.gates;
+    Ok(Json(page.cut(gates, |gate| gate.id.to_string(), |gates| Gates { gates })))
 }
 
 pub(crate) async fn create_gate(
@@ -147,34 +210,87 @@ pub(crate) async fn create_gate(
     caller: Writer,
     Id(id): Id<EventId>,
     Body(form, _held): Body<GateForm>,
-) -> Result<Created<Gate>, Problem> {
+) -> Result<Audited<Tagged<Located<Created<Gate>>>>, Problem> {
     managed(&app, &caller, id).await?;
-    let gate = app.checkin.create_gate(id, read_gate(form)?).await?;
+    let name = read_gate(form)?;
+    let begun = caller.begin_new(&app, Subject::new(Kind::Gate).at(id)).await?;
+    let gate = app.checkin.create_gate(id, name).await?;
     let gate = gate.ok_or_else(|| Problem::not_found("Event", &id))?;
-    Ok(Created(gate))
+    let path = format!("/api/gates/{}", gate.id);
+    Ok(begun.after(&gate).answer(Tagged::new(gate.updated_at, Located(path, Created(gate)))))
 }
 
 pub(crate) async fn update_gate(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<GateId>,
+    wanted: IfMatch,
     Body(form, _held): Body<GateForm>,
-) -> Result<Json<Gate>, Problem> {
-    let event = app.checkin.event_of_gate(id).await?;
-    managed(&app, &caller, event.ok_or_else(|| Problem::not_found("Gate", &id))?).await?;
-    let gate = app.checkin.rename_gate(id, read_gate(form)?).await?;
-    gate.map(Json).ok_or_else(|| Problem::not_found("Gate", &id))
+) -> Result<Audited<Tagged<Json<Gate>>>, Problem> {
+    managed_gate(&app, &caller, id).await?;
+    let name = read_gate(form)?;
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let before = managed_gate(&app, &caller, id).await?;
+        let seen = wanted.demand(before.updated_at)?;
+        let subject = Subject::of(Kind::Gate, id).at(before.target);
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, subject, &before).await?,
+        };
+        match app.checkin.rename_gate(id, name.clone(), seen).await? {
+            Written::ChangedMeanwhile => begun = Some(noted),
+            renamed => {
+                let gate = written(renamed, "Gate", &id)?;
+                return Ok(noted.after(&gate).answer(Tagged::new(gate.updated_at, Json(gate))));
+            }
+        }
+    }
+    Err(Problem::busy("the gate"))
+}
+
+/// The gate, if the caller may change its event's check-in.
+async fn managed_gate(app: &App, caller: &Writer, id: GateId) -> Result<Gate, Problem> {
+    let gate = app.checkin.gate(id).await?.ok_or_else(|| Problem::not_found("Gate", &id))?;
+    managed(app, caller, gate.target).await?;
+    Ok(gate)
+}
+
+pub(crate) async fn read_one_gate(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<GateId>,
+    known: IfNoneMatch,
+) -> Result<Fresh<Json<Gate>>, Problem> {
+    let gate = app.checkin.gate(id).await?.ok_or_else(|| Problem::not_found("Gate", &id))?;
+    readable(&app, &caller, gate.target).await?;
+    Ok(known.answer(gate.updated_at, Json(gate)))
 }
 
 pub(crate) async fn delete_gate(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<GateId>,
-) -> Result<NoContent, Problem> {
-    let event = app.checkin.event_of_gate(id).await?;
-    managed(&app, &caller, event.ok_or_else(|| Problem::not_found("Gate", &id))?).await?;
-    app.checkin.delete_gate(id).await?;
-    Ok(NoContent)
+    wanted: IfMatch,
+) -> Result<Audited<NoContent>, Problem> {
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let before = managed_gate(&app, &caller, id).await?;
+        let seen = wanted.demand(before.updated_at)?;
+        let subject = Subject::of(Kind::Gate, id).at(before.target);
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, subject, &before).await?,
+        };
+        match app.checkin.delete_gate(id, seen).await? {
+            Written::ChangedMeanwhile => begun = Some(noted),
+            deleted => {
+                written(deleted, "Gate", &id)?;
+                return Ok(noted.gone().answer(NoContent));
+            }
+        }
+    }
+    Err(Problem::busy("the gate"))
 }
 
 fn read_gate(form: GateForm) -> Result<String, Problem> {
@@ -236,11 +352,15 @@ fn read_entries<T: Part, V, const MAX: usize>(
     Some(values)
 }
 
-fn written<T>(written: Written<T>, what: &str, id: &dyn std::fmt::Display) -> Result<T, Problem> {
+pub(super) fn written<T>(
+    written: Written<T>,
+    what: &str,
+    id: &dyn std::fmt::Display,
+) -> Result<T, Problem> {
     match written {
         Written::Done(value) => Ok(value),
         Written::NotFound => Err(Problem::not_found(what, id)),
-        Written::Busy => Err(Problem::busy("the list")),
+        Written::Busy | Written::ChangedMeanwhile => Err(Problem::busy("the record")),
         Written::ClosesBeforeItOpens => {
             let mut mistakes = Mistakes::default();
             mistakes.wrong("closesAt", "must be after opensAt");

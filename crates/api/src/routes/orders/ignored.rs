@@ -64,6 +64,7 @@ impl Ignored {
             message: format!("{field} was ignored: it {message}"),
             field,
             index: None,
+            line: None,
             ticket: None,
         };
         self.0.iter().map(Name::told).map(warning).collect()

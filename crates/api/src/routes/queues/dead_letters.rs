@@ -16,7 +16,9 @@ use crate::forms::{Flag, Given, List, Mistakes, Payload, Text, form};
 use crate::input::{Id, Ids};
 use crate::problem::{Code, Problem};
 use crate::query::Params;
+use crate::trace::Audited;
 use crate::unknown::no_such_action;
+use stampede_audit::{Kind, Subject};
 
 /// Letters, newest first, or those that contain a text; `next` is the `skip` of the next page.
 pub(crate) async fn list(
@@ -44,16 +46,18 @@ pub(crate) async fn replay(
     admin: Admin,
     Id(name): Id<String>,
     LargeBody(form, _held): LargeBody<ReplayForm>,
-) -> Result<Json<wire::BulkResult>, Problem> {
+) -> Result<Audited<Json<wire::BulkResult>>, Problem> {
     let letters = letters_of(&app, &name).await?;
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let data = mistakes.value(form.data).map(|payload| payload.value);
     let which = selection(mistakes, form.ids, form.all)?;
     log_intent(&admin, &name, "replay", &which);
+    let noted = admin.begin_new(&app, Subject::of(Kind::DeadLetters, &name)).await?;
     let done = letters.replay(&which, data.as_ref()).await?;
     log_done(&admin, &name, "replay", done.count);
-    Ok(Json(shown::bulk(done, letters.count().await? as u64)))
+    let result = shown::bulk(done, letters.count().await? as u64);
+    Ok(noted.after(&result).answer(Json(result)))
 }
 
 /// Throws letters away: `{ids: […]}` or `{all: true}`.
@@ -62,15 +66,17 @@ pub(crate) async fn purge(
     admin: Admin,
     Id(name): Id<String>,
     LargeBody(form, _held): LargeBody<PurgeForm>,
-) -> Result<Json<wire::BulkResult>, Problem> {
+) -> Result<Audited<Json<wire::BulkResult>>, Problem> {
     let letters = letters_of(&app, &name).await?;
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let which = selection(mistakes, form.ids, form.all)?;
     log_intent(&admin, &name, "purge", &which);
+    let noted = admin.begin_new(&app, Subject::of(Kind::DeadLetters, &name)).await?;
     let done = letters.purge(&which).await?;
     log_done(&admin, &name, "purge", done.count);
-    Ok(Json(shown::bulk(done, letters.count().await? as u64)))
+    let result = shown::bulk(done, letters.count().await? as u64);
+    Ok(noted.after(&result).answer(Json(result)))
 }
 
 /// Refuses an action that dead letters do not have.

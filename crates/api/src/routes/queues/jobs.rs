@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use stampede_broker::{Backoff, Cancelled, JobSpec, Presence, Queue, State as JobState};
 use stampede_wire::queues as wire;
 
@@ -19,7 +19,9 @@ use crate::forms::{Given, Mistakes, Payload, Text, Whole, form};
 use crate::input::{Id, Ids, Names};
 use crate::problem::{Code, Problem};
 use crate::query::{FromQuery, Params, Query};
+use crate::trace::Audited;
 use crate::unknown::no_such_action;
+use stampede_audit::{Kind, Subject};
 
 /// The jobs to show.
 pub(crate) struct Wanted {
@@ -90,16 +92,18 @@ pub(crate) async fn remove(
     State(app): State<App>,
     admin: Admin,
     Ids(name, id): Ids<String, String>,
-) -> Result<Either<Json<wire::Changed>, NoContent>, Problem> {
+) -> Result<Audited<Either<Json<wire::Changed>, NoContent>>, Problem> {
     let queue = existing(&app, &name).await?;
-    queue.job(&id).await?.ok_or_else(|| Problem::not_found("Job", &id))?;
+    let job = queue.job(&id).await?.ok_or_else(|| Problem::not_found("Job", &id))?;
+    let before = json!({ "name": job.name, "state": job.state.name() });
+    let noted = admin.begin(&app, subject(&name, &id), &before).await?;
     if queue.remove(&id).await? {
         tracing::info!(user = admin.0.user, queue = name, job = id, "job removed");
         let note = coming_back::note_of_one(&app, &name, &id).await;
-        return Ok(match note {
+        return Ok(noted.gone().answer(match note {
             Some(_) => Either::One(Json(wire::Changed { success: true, note })),
             None => Either::Other(NoContent),
-        });
+        }));
     }
     Err(Problem::new(Code::WrongState, "the job is being worked on; cancel it instead"))
 }
@@ -110,13 +114,15 @@ pub(crate) async fn retry(
     admin: Admin,
     Ids(name, id): Ids<String, String>,
     MaybeBody(form): MaybeBody<NoFields>,
-) -> Result<Json<wire::JobChanged>, Problem> {
+) -> Result<Audited<Json<wire::JobChanged>>, Problem> {
     let queue = existing(&app, &name).await?;
     must_be_empty(&form)?;
+    let noted = admin.begin_new(&app, subject(&name, &id)).await?;
     if !queue.retry(&id).await? {
         return Err(refusal(&queue, &id, "only a failed job can be retried").await?);
     }
-    Ok(changed(&admin, &name, &id, "retry", "waiting"))
+    let changed = changed(&admin, &name, &id, "retry", "waiting");
+    Ok(noted.after(&changed.0).answer(changed))
 }
 
 /// Lets a delayed job begin now.
@@ -125,13 +131,15 @@ pub(crate) async fn promote(
     admin: Admin,
     Ids(name, id): Ids<String, String>,
     MaybeBody(form): MaybeBody<NoFields>,
-) -> Result<Json<wire::JobChanged>, Problem> {
+) -> Result<Audited<Json<wire::JobChanged>>, Problem> {
     let queue = existing(&app, &name).await?;
     must_be_empty(&form)?;
+    let noted = admin.begin_new(&app, subject(&name, &id)).await?;
     if !queue.promote(&id).await? {
         return Err(refusal(&queue, &id, "only a delayed job can be promoted").await?);
     }
-    Ok(changed(&admin, &name, &id, "promote", "waiting"))
+    let changed = changed(&admin, &name, &id, "promote", "waiting");
+    Ok(noted.after(&changed.0).answer(changed))
 }
 
 /// Removes a job that waits, or tells its worker to stop it: `{reason?}`.
@@ -140,24 +148,34 @@ pub(crate) async fn cancel(
     admin: Admin,
     Ids(name, id): Ids<String, String>,
     MaybeBody(form): MaybeBody<CancelForm>,
-) -> Result<Json<wire::JobChanged>, Problem> {
+) -> Result<Audited<Json<wire::JobChanged>>, Problem> {
     let queue = existing(&app, &name).await?;
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let reason = mistakes.value(form.reason).map(|Text(reason)| reason);
     let reason = mistakes.finish(Some(reason))?;
     let reason = reason.unwrap_or_else(|| format!("by {}", admin.0.user));
+    let noted = admin.begin_new(&app, subject(&name, &id)).await?;
     match queue.cancel(&id, &reason).await? {
         Cancelled::Removed => {
             let Json(answer) = changed(&admin, &name, &id, "cancel", "removed");
             let note = coming_back::note_of_one(&app, &name, &id).await;
-            Ok(Json(wire::JobChanged { note, ..answer }))
+            let answer = wire::JobChanged { note, ..answer };
+            Ok(noted.after(&answer).answer(Json(answer)))
         }
-        Cancelled::Told => Ok(changed(&admin, &name, &id, "cancel", "cancelling")),
+        Cancelled::Told => {
+            let changed = changed(&admin, &name, &id, "cancel", "cancelling");
+            Ok(noted.after(&changed.0).answer(changed))
+        }
         Cancelled::NotThere => {
             Err(refusal(&queue, &id, "only a job that waits or runs can be cancelled").await?)
         }
     }
+}
+
+/// The job as the audit log names it.
+fn subject(queue: &str, job: &str) -> Subject {
+    Subject::of(Kind::Job, format!("{queue}/{job}"))
 }
 
 /// Refuses an action that jobs do not have.
@@ -244,7 +262,7 @@ pub(crate) async fn add(
     admin: Admin,
     Id(name): Id<String>,
     LargeBody(form, _held): LargeBody<JobForm>,
-) -> Result<Json<wire::Added>, Problem> {
+) -> Result<Audited<Json<wire::Added>>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let (id, delay) = (mistakes.value(form.id), milliseconds(&mut mistakes, form.delay_ms));
@@ -265,6 +283,7 @@ pub(crate) async fn add(
     let queue = any(&app, &name).await?;
     queue.check(&job)?;
     let was_there = queue.presence(&[&job.id]).await? != [Presence::Missing];
+    let noted = admin.begin_new(&app, subject(&name, &job.id)).await?;
     let ids = queue.enqueue(std::slice::from_ref(&job)).await?;
     tracing::info!(user = admin.0.user, queue = name, job = job.id, was_there, "job added");
     let note = is_new.then(|| {
@@ -273,7 +292,10 @@ pub(crate) async fn add(
             app.jobs.queues().join(", ")
         )
     });
-    Ok(Json(wire::Added { success: true, id: ids.into_iter().next(), added: !was_there, note }))
+    // The payload belongs to the job, and may hold what nobody else is to read.
+    let made = noted.after(&json!({ "name": job.name, "added": !was_there }));
+    let id = ids.into_iter().next();
+    Ok(made.answer(Json(wire::Added { success: true, id, added: !was_there, note })))
 }
 
 /// The description of a job, also of a schedule's jobs.

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use axum::Json;
 use axum::extract::State;
 use stampede_broker::{Delayed, Queue, WhenActive};
+use stampede_model::feed::{Change, QueueData};
 use stampede_wire::queues::{BulkResult, Changed, Done, Drained};
 
 use super::{LONGEST_NAME, coming_back, existing, shown};
@@ -14,7 +15,10 @@ use crate::body::MaybeBody;
 use crate::forms::{Flag, Given, Mistakes, Text, Whole, form};
 use crate::input::{Id, Ids};
 use crate::problem::{Code, Problem};
+use crate::trace::Audited;
 use crate::unknown::no_such_action;
+use serde_json::json;
+use stampede_audit::{Kind, Subject};
 
 /// Most jobs at a time that a request may set.
 const MOST_AT_A_TIME: u64 = 1_000_000;
@@ -82,12 +86,16 @@ pub(crate) async fn pause(
     admin: Admin,
     Id(name): Id<String>,
     body: MaybeBody<NoFields>,
-) -> Result<Json<Done>, Problem> {
+) -> Result<Audited<Json<Done>>, Problem> {
     let queue = without_fields(&app, &name, &body).await?;
     log_intent(&admin, &name, "pause");
+    let before = json!({ "paused": queue.is_paused().await? });
+    let noted = admin.begin(&app, Subject::of(Kind::Queue, &name), &before).await?;
     queue.pause().await?;
     log_done(&admin, &name, "pause");
-    Ok(Json(Done { success: true }))
+    stampede_feed::publish(&app.broker, Change::QueuePaused(QueueData { queue: name.clone() }))
+        .await;
+    Ok(noted.after(&json!({ "paused": true })).answer(Json(Done { success: true })))
 }
 
 /// Workers take jobs of the queue again.
@@ -96,12 +104,16 @@ pub(crate) async fn resume(
     admin: Admin,
     Id(name): Id<String>,
     body: MaybeBody<NoFields>,
-) -> Result<Json<Done>, Problem> {
+) -> Result<Audited<Json<Done>>, Problem> {
     let queue = without_fields(&app, &name, &body).await?;
     log_intent(&admin, &name, "resume");
+    let before = json!({ "paused": queue.is_paused().await? });
+    let noted = admin.begin(&app, Subject::of(Kind::Queue, &name), &before).await?;
     queue.resume().await?;
     log_done(&admin, &name, "resume");
-    Ok(Json(Done { success: true }))
+    stampede_feed::publish(&app.broker, Change::QueueResumed(QueueData { queue: name.clone() }))
+        .await;
+    Ok(noted.after(&json!({ "paused": false })).answer(Json(Done { success: true })))
 }
 
 /// Limits the jobs that run at a time over all workers: `{jobs}`, `null` lifts the limit.
@@ -110,7 +122,7 @@ pub(crate) async fn concurrency(
     admin: Admin,
     Id(name): Id<String>,
     MaybeBody(form): MaybeBody<ConcurrencyForm>,
-) -> Result<Json<Done>, Problem> {
+) -> Result<Audited<Json<Done>>, Problem> {
     let queue = existing(&app, &name).await?;
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
@@ -121,9 +133,11 @@ pub(crate) async fn concurrency(
     let jobs = mistakes.ruled(form.jobs, rule, |Whole(jobs)| Some(jobs));
     let jobs = mistakes.finish(Some(jobs))?;
     log_intent(&admin, &name, "concurrency");
+    let before = json!({ "concurrency": queue.global_concurrency().await? });
+    let noted = admin.begin(&app, Subject::of(Kind::Queue, &name), &before).await?;
     queue.set_global_concurrency(jobs).await?;
     log_done(&admin, &name, "concurrency");
-    Ok(Json(Done { success: true }))
+    Ok(noted.after(&json!({ "concurrency": jobs })).answer(Json(Done { success: true })))
 }
 
 /// Retries all failed jobs, the oldest 10,000 in one request.
@@ -132,13 +146,15 @@ pub(crate) async fn retry(
     admin: Admin,
     Id(name): Id<String>,
     body: MaybeBody<NoFields>,
-) -> Result<Json<BulkResult>, Problem> {
+) -> Result<Audited<Json<BulkResult>>, Problem> {
     let queue = without_fields(&app, &name, &body).await?;
     log_intent(&admin, &name, "retry");
+    let noted = admin.begin_new(&app, Subject::of(Kind::Queue, &name)).await?;
     let retried = queue.retry_all().await?;
     let left = queue.counts().await?.failed;
     log_done(&admin, &name, "retry");
-    Ok(Json(shown::bulk(retried, left)))
+    let result = shown::bulk(retried, left);
+    Ok(noted.after(&result).answer(Json(result)))
 }
 
 /// Removes all waiting jobs: `{delayed: true}` removes delayed ones too.
@@ -147,16 +163,19 @@ pub(crate) async fn drain(
     admin: Admin,
     Id(name): Id<String>,
     MaybeBody(form): MaybeBody<DrainForm>,
-) -> Result<Json<Drained>, Problem> {
+) -> Result<Audited<Json<Drained>>, Problem> {
     let queue = existing(&app, &name).await?;
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let delayed = if is_set(&mut mistakes, form.delayed) { Delayed::Too } else { Delayed::Keep };
     let delayed = mistakes.finish(Some(delayed))?;
     log_intent(&admin, &name, "drain");
+    let noted = admin.begin_new(&app, Subject::of(Kind::Queue, &name)).await?;
     let removed = queue.drain(delayed).await? as u64;
     log_done(&admin, &name, "drain");
-    Ok(Json(Drained { success: true, removed, note: coming_back::note_of_all(&app, &name) }))
+    let note = coming_back::note_of_all(&app, &name);
+    let drained = Drained { success: true, removed, note };
+    Ok(noted.after(&drained).answer(Json(drained)))
 }
 
 /// Destroys a queue: `{confirm: <name>}`, and `{force: true}` if jobs run.
@@ -165,7 +184,7 @@ pub(crate) async fn obliterate(
     admin: Admin,
     Id(name): Id<String>,
     MaybeBody(form): MaybeBody<ObliterateForm>,
-) -> Result<Json<Changed>, Problem> {
+) -> Result<Audited<Json<Changed>>, Problem> {
     let queue = existing(&app, &name).await?;
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
@@ -180,9 +199,11 @@ pub(crate) async fn obliterate(
         return Err(Problem::new(Code::NotConfirmed, detail));
     }
     log_intent(&admin, &name, "obliterate");
+    let noted = admin.begin_new(&app, Subject::of(Kind::Queue, &name)).await?;
     queue.obliterate(when).await?;
     log_done(&admin, &name, "obliterate");
-    Ok(Json(Changed { success: true, note: coming_back::note_of_all(&app, &name) }))
+    let note = coming_back::note_of_all(&app, &name);
+    Ok(noted.gone().answer(Json(Changed { success: true, note })))
 }
 
 /// Refuses an action that queues do not have.

@@ -87,6 +87,7 @@ pub(crate) async fn validate(
         field: warning.field,
         message: warning.message,
         index: None,
+        line: None,
         ticket: None,
     });
     let (hash, warnings) = (files.hash(), warnings.collect());

@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
+use tracing::Instrument;
 
 use super::disposition::Disposition;
 use super::fetch::Admitted;
@@ -11,7 +12,7 @@ use super::finishing::{FinishEffect, NextInSlot};
 use super::slots::{FreeSlot, Residue};
 use super::{EventKind, FIRST_PAUSE, LONGEST_PAUSE, Shared};
 use crate::queue::scripts::Claim;
-use crate::{Job, now_ms};
+use crate::{Job, RequestId, now_ms};
 
 impl Shared {
     /// Runs a job and all that follow it; returns the slot when there is no next one.
@@ -40,7 +41,18 @@ impl Shared {
         }
     }
 
+    /// Runs and finishes one job, as work for the request that caused it: log lines carry the request's id.
     async fn work_on(&self, slot: usize, claim: &Claim, admitted: Admitted) -> NextInSlot {
+        match RequestId::of_payload(&admitted.job.data) {
+            Some(id) => {
+                let span = tracing::error_span!("job", request_id = %id);
+                id.scope(self.run_and_finish(slot, claim, admitted)).instrument(span).await
+            }
+            None => self.run_and_finish(slot, claim, admitted).await,
+        }
+    }
+
+    async fn run_and_finish(&self, slot: usize, claim: &Claim, admitted: Admitted) -> NextInSlot {
         let Admitted { job, permit } = admitted;
         let job = &*job;
         let _running = self.events.running();

@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use stampede_audit::{Kind, Subject};
 use stampede_client::KeyQuery;
 use stampede_identity::{Identity, KeyRequest, LONGEST_GRACE, Listing, Refused};
 use stampede_model::{EventId, KeyId, Principal, Role, Timestamp};
-use stampede_store::Store;
+use stampede_store::{Slice, Sorted, Store};
 use stampede_wire::identity::{IssuedKey, Key};
 
 use crate::cli::ServerArgs;
 use crate::commands::session::Session;
 use crate::connect;
+use crate::operator::{audited, json};
 use crate::settings::Settings;
 
 /// Keys that are read at a time.
@@ -58,13 +60,16 @@ impl Keys {
     pub(super) async fn create(&self, key: &NewKey) -> Result<IssuedKey> {
         let (event, queues, expires_at) = (key.event, key.queues.clone(), key.expires_at);
         match self {
-            Self::Local { identity, operator, .. } => {
+            Self::Local { store, identity, operator } => {
                 // Without a user, the key belongs to a new one, who has no records yet.
                 let user = key.user.clone().unwrap_or_else(|| KeyId::generate().to_string());
                 let name = key.name.clone().unwrap_or_default();
                 let (role, user) = (key.role, Some(user));
                 let request = KeyRequest { name, role, user, event, queues, expires_at };
-                allowed(identity.create_key(operator, &request).await?)
+                let making = async { allowed(identity.create_key(operator, &request).await?) };
+                let subject = Subject::new(Kind::Key);
+                let after = |issued: &IssuedKey| json(&issued.key);
+                audited(store, "createKey", subject, None, making, after).await
             }
             Self::Remote(session) => {
                 let Some(name) = key.name.clone() else {
@@ -101,7 +106,8 @@ impl Keys {
         match self {
             Self::Local { identity, operator, .. } => {
                 let listing = Listing { user, name, ..Listing::default() };
-                let keys = identity.keys(operator, listing, after, PAGE).await?;
+                let slice = Slice::new(Sorted::NewestFirst, after, PAGE);
+                let keys = identity.keys(operator, listing, &slice).await?;
                 let is_full = keys.len() as u32 == PAGE;
                 let next = keys.last().filter(|_| is_full).map(|key| key.id);
                 Ok((keys, next))
@@ -125,8 +131,12 @@ impl Keys {
             bail!("--grace is at most 7d");
         }
         match self {
-            Self::Local { identity, operator, .. } => {
-                allowed(identity.rotate_key(operator, id, grace).await?)
+            Self::Local { store, identity, operator } => {
+                let before = json(&self.read(id).await?);
+                let rotating = async { allowed(identity.rotate_key(operator, id, grace).await?) };
+                let (subject, after) =
+                    (Subject::of(Kind::Key, id), |issued: &IssuedKey| json(&issued.key));
+                audited(store, "rotateKey", subject, before, rotating, after).await
             }
             Self::Remote(session) => Ok(session.client.rotate_key(id, grace.as_secs()).await?),
         }
@@ -134,8 +144,11 @@ impl Keys {
 
     pub(super) async fn revoke(&self, id: KeyId) -> Result<()> {
         match self {
-            Self::Local { identity, operator, .. } => {
-                allowed(identity.revoke_key(operator, id).await?)
+            Self::Local { store, identity, operator } => {
+                let before = json(&self.read(id).await?);
+                let revoking = async { allowed(identity.revoke_key(operator, id, None).await?) };
+                let subject = Subject::of(Kind::Key, id);
+                audited(store, "revokeKey", subject, before, revoking, |()| None).await
             }
             Self::Remote(session) => Ok(session.client.revoke_key(id).await?),
         }
@@ -144,7 +157,13 @@ impl Keys {
     /// Revokes the key with this secret; `false`: there is none. A server is never sent a text that may be a secret.
     pub(super) async fn revoke_secret(&self, secret: &str) -> Result<bool> {
         match self {
-            Self::Local { identity, .. } => Ok(identity.revoke_secret(secret).await?),
+            Self::Local { store, identity, .. } => {
+                let Some(id) = identity.key_with_secret(secret).await? else { return Ok(false) };
+                let before = json(&self.read(id).await?);
+                let revoking = identity.revoke_secret(secret);
+                let subject = Subject::of(Kind::Key, id);
+                audited(store, "revokeKey", subject, before, revoking, |_| None).await
+            }
             Self::Remote(_) if secret.starts_with("stp_") => {
                 bail!("with --url, name the key by its id or name, not by its secret")
             }

@@ -6,8 +6,8 @@ use stampede_model::{KeyId, Timestamp};
 
 use crate::api_keys::PRESET_KEY_ID;
 use crate::sql::page::to_json;
-use crate::sql::{Sql, rows};
-use crate::{ApiKey, KeyFilter, KeyKind, KeyState, Result};
+use crate::sql::{Sql, rows, slices};
+use crate::{ApiKey, KeyFilter, KeyKind, KeyState, Result, Slice};
 
 impl Sql {
     pub(super) async fn read_key(&self, id: KeyId, now: Timestamp) -> Result<Option<ApiKey>> {
@@ -18,17 +18,16 @@ impl Sql {
     pub(super) async fn list_keys(
         &self,
         filter: &KeyFilter,
-        after: Option<KeyId>,
-        limit: u32,
+        slice: &Slice<KeyId>,
         now: Timestamp,
     ) -> Result<Vec<ApiKey>> {
-        let (conditions, values) = self.conditions(filter, after, now);
+        let (conditions, values) = self.conditions(filter, slice, now);
         let mut sql = format!("{} WHERE TRUE", select(now));
         for condition in conditions {
             sql += &format!(" AND {condition}");
         }
-        sql += " ORDER BY id DESC LIMIT $1";
-        let mut query = sqlx::query(AssertSqlSafe(sql)).bind(i64::from(limit));
+        sql += &format!(" ORDER BY {} LIMIT $1", slices::order(slice));
+        let mut query = sqlx::query(AssertSqlSafe(sql)).bind(i64::from(slice.limit));
         for value in values {
             query = query.bind(value);
         }
@@ -39,7 +38,7 @@ impl Sql {
     fn conditions(
         &self,
         filter: &KeyFilter,
-        after: Option<KeyId>,
+        slice: &Slice<KeyId>,
         now: Timestamp,
     ) -> (Vec<String>, Vec<String>) {
         let (mut conditions, mut values) = (Vec::new(), Vec::new());
@@ -52,7 +51,9 @@ impl Sql {
         equals("owner =", filter.user.clone());
         equals("role =", filter.role.map(|role| role.to_string()));
         equals("label =", filter.name.clone());
-        equals("id <", after.map(|id| id.to_string()));
+        for (condition, value) in slices::conditions(slice) {
+            equals(condition, Some(value));
+        }
         let now = now.as_millisecond();
         conditions.extend(filter.state.map(|state| match state {
             KeyState::Active => {
@@ -84,7 +85,7 @@ impl Sql {
 /// The beginning of a query that [`key`] reads.
 fn select(now: Timestamp) -> String {
     format!(
-        "SELECT id, owner, role, label, event_id, queues, created_at, expires_at, revoked_at, \
+        "SELECT id, owner, role, label, event_id, queues, created_at, updated_at, expires_at, revoked_at, \
          last_used_at, last_used_from, \
          CAST(CASE WHEN EXISTS (SELECT 1 FROM check_in_devices WHERE key_id = keys.id) THEN 1 ELSE 0 END AS BIGINT) AS is_device, \
          (SELECT MAX(valid_until) FROM former_keys WHERE key_id = keys.id AND valid_until > {}) AS former_until \
@@ -101,6 +102,7 @@ fn key(row: &AnyRow) -> sqlx::Result<ApiKey> {
         name: rows::value(row, "label")?,
         principal,
         created_at: rows::time(row, "created_at")?,
+        updated_at: rows::time(row, "updated_at")?,
         revoked_at: rows::optional_time(row, "revoked_at")?,
         last_used_at: rows::optional_time(row, "last_used_at")?,
         last_used_from: rows::value(row, "last_used_from")?,

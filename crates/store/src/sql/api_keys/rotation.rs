@@ -35,6 +35,10 @@ impl Sql {
              AND (expires_at IS NULL OR expires_at > $3) {}",
             self.dialect.to_change()
         );
+        let replace = format!(
+            "UPDATE keys SET hash = $2, updated_at = {} WHERE id = $1",
+            self.dialect.later("$3", "updated_at")
+        );
         in_transaction!(self, Synced, async |db| {
             let found = sqlx::query(AssertSqlSafe(read.as_str()))
                 .bind(id.to_string())
@@ -51,9 +55,10 @@ impl Sql {
                 }
                 keep_former(&mut *db, id, &former, until).await?;
             }
-            sqlx::query("UPDATE keys SET hash = $2 WHERE id = $1")
+            sqlx::query(AssertSqlSafe(replace.as_str()))
                 .bind(id.to_string())
                 .bind(hash.as_str())
+                .bind(now.as_millisecond())
                 .execute(&mut *db)
                 .await?;
             Ok(KeyRotated::Done)

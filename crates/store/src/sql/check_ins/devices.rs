@@ -4,11 +4,12 @@ use sqlx::AssertSqlSafe;
 use stampede_model::{KeyHash, KeyId, Timestamp};
 
 use super::super::transaction::in_transaction;
+use super::super::versions::{Held, Of};
 use super::rows;
 use crate::Durability::{Relaxed, Synced};
 use crate::sql::Sql;
 use crate::sql::api_keys::insert_key;
-use crate::{Device, NewDevice, Result};
+use crate::{Device, NewDevice, Result, Versioned};
 
 impl Sql {
     pub(super) async fn write_device(&self, device: &NewDevice, now: Timestamp) -> Result<()> {
@@ -30,8 +31,21 @@ impl Sql {
         })
     }
 
-    pub(super) async fn end_device(&self, key: KeyId, now: Timestamp) -> Result<bool> {
+    pub(super) async fn end_device(
+        &self,
+        key: KeyId,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Versioned<()>> {
+        let revoke = format!(
+            "UPDATE keys SET revoked_at = $2, updated_at = {} \
+             WHERE id = $1 AND revoked_at IS NULL",
+            self.dialect.later("$2", "updated_at")
+        );
         in_transaction!(self, Synced, async |db| {
+            if self.hold_as_seen(db, Of::Key, &key.to_string(), seen).await? == Held::Changed {
+                return Ok(Versioned::ChangedMeanwhile);
+            }
             let done = sqlx::query(
                 "UPDATE check_in_devices SET enrol_hash = NULL, enrol_until = NULL WHERE key_id = $1",
             )
@@ -39,14 +53,14 @@ impl Sql {
             .execute(&mut *db)
             .await?;
             if done.rows_affected() == 0 {
-                return Ok(false);
+                return Ok(Versioned::NotFound);
             }
-            sqlx::query("UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
+            sqlx::query(AssertSqlSafe(revoke.as_str()))
                 .bind(key.to_string())
                 .bind(now.as_millisecond())
                 .execute(&mut *db)
                 .await?;
-            Ok(true)
+            Ok(Versioned::Done(()))
         })
     }
 
@@ -57,6 +71,11 @@ impl Sql {
         now: Timestamp,
     ) -> Result<Option<Device>> {
         let read = format!("{} WHERE keys.id = $1", rows::DEVICES);
+        let fresh = format!(
+            "UPDATE keys SET hash = $2, updated_at = {} WHERE id = $1 AND revoked_at IS NULL \
+             AND (expires_at IS NULL OR expires_at > $3)",
+            self.dialect.later("$3", "updated_at")
+        );
         // Strangers may send codes: a wrong one must not take a turn of those who write.
         let known = sqlx::query(
             "SELECT key_id FROM check_in_devices WHERE enrol_hash = $1 AND enrol_until > $2",
@@ -77,15 +96,12 @@ impl Sql {
             .await?;
             let Some(row) = found.first() else { return Ok(None) };
             let id: KeyId = crate::sql::rows::parsed(row, "key_id")?;
-            let changed = sqlx::query(
-                "UPDATE keys SET hash = $2 WHERE id = $1 AND revoked_at IS NULL \
-                 AND (expires_at IS NULL OR expires_at > $3)",
-            )
-            .bind(id.to_string())
-            .bind(key.as_str())
-            .bind(now.as_millisecond())
-            .execute(&mut *db)
-            .await?;
+            let changed = sqlx::query(AssertSqlSafe(fresh.as_str()))
+                .bind(id.to_string())
+                .bind(key.as_str())
+                .bind(now.as_millisecond())
+                .execute(&mut *db)
+                .await?;
             if changed.rows_affected() == 0 {
                 return Ok(None);
             }

@@ -11,7 +11,7 @@ pub(super) const LIST: &str = "id, event_id, name, opens_at, closes_at, entries,
      created_at, updated_at";
 
 /// The columns [`gate`] reads.
-pub(super) const GATE: &str = "id, event_id, name, created_at";
+pub(super) const GATE: &str = "id, event_id, name, created_at, updated_at";
 
 /// The columns [`scan`] reads.
 pub(super) const SCAN: &str = "id, seq, event_id, list_id, gate_id, key_id, actor, device_name, nonce, asked, \
@@ -21,7 +21,7 @@ pub(super) const SCAN: &str = "id, seq, event_id, list_id, gate_id, key_id, acto
 /// A query of devices, to be ended with a condition; [`device`] reads it.
 pub(super) const DEVICES: &str = "SELECT keys.id AS id, check_in_devices.event_id AS event_id, keys.owner AS owner, \
      keys.label AS label, gate_id, list_id, keys.expires_at AS expires_at, last_seen_at, unsent, \
-     keys.revoked_at AS revoked_at, keys.created_at AS created_at \
+     keys.revoked_at AS revoked_at, keys.created_at AS created_at, keys.updated_at AS updated_at \
      FROM check_in_devices JOIN keys ON keys.id = check_in_devices.key_id";
 
 /// Reads the columns [`LIST`].
@@ -50,6 +50,7 @@ pub(super) fn gate(row: &AnyRow) -> sqlx::Result<Gate> {
         event_id: parsed(row, "event_id")?,
         name: value(row, "name")?,
         created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
     })
 }
 
@@ -67,6 +68,7 @@ pub(super) fn device(row: &AnyRow) -> sqlx::Result<Device> {
         unsent: optional_number(row, "unsent")?,
         revoked_at: optional_time(row, "revoked_at")?,
         created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
     })
 }
 

@@ -4,10 +4,13 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use sqlx::{AnyConnection, AssertSqlSafe};
+use stampede_model::feed::Change;
 use stampede_model::{Admission, EventId, ScanId, ScanKind, TicketId, Timestamp};
 
+use super::super::outbox::Told;
 use super::super::transaction::in_transaction;
 use super::group::Group;
+use super::write::scan_data;
 use super::{rows, set_counters};
 use crate::Durability::Synced;
 use crate::sql::Sql;
@@ -54,6 +57,9 @@ impl Scans for Sql {
                 .bind(note)
                 .execute(&mut *db)
                 .await?;
+            let undone = Change::ScanUndone(scan_data(&scan));
+            let batch = scan.ticket.as_ref().map(|ticket| ticket.batch_id);
+            self.tell(db, [Told::within(scan.event_id, batch, undone)]).await?;
             let note = note.map(str::to_owned);
             Ok(Undo::Done(Box::new(Scan { undone_at: Some(now), note, ..scan })))
         })
@@ -96,6 +102,13 @@ impl Scans for Sql {
                 values.push(value);
                 sql += &format!(" AND {column} = ${}", values.len() + 3);
             }
+        }
+        // Numbers, which no text can pretend to be.
+        if let Some(from) = filter.from {
+            sql += &format!(" AND at >= {}", from.as_millisecond());
+        }
+        if let Some(to) = filter.to {
+            sql += &format!(" AND at < {}", to.as_millisecond());
         }
         sql += " ORDER BY seq DESC LIMIT $3";
         let before = before.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(i64::MAX);

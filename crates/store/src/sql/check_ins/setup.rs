@@ -7,11 +7,12 @@ use stampede_model::{
 };
 
 use super::super::transaction::in_transaction;
+use super::super::versions::{Held, Of};
 use super::rows;
 use crate::Durability::Synced;
 use crate::sql::Sql;
 use crate::sql::rows::{EVENT, event as event_row};
-use crate::{CheckInSetup, Device, NewDevice, Result};
+use crate::{CheckInSetup, Device, NewDevice, Result, Versioned};
 
 #[async_trait]
 impl CheckInSetup for Sql {
@@ -54,13 +55,24 @@ impl CheckInSetup for Sql {
         })
     }
 
-    async fn delete_check_in_list(&self, id: ListId) -> Result<bool> {
-        let Some(list) = self.check_in_list(id).await? else { return Ok(false) };
-        if id.is_main_of(list.event_id) {
-            return Ok(false);
-        }
+    async fn delete_check_in_list_as_seen(
+        &self,
+        id: ListId,
+        seen: Option<Timestamp>,
+    ) -> Result<Versioned<()>> {
+        let list = self.check_in_list(id).await?;
+        let Some(list) = list.filter(|list| !id.is_main_of(list.event_id)) else {
+            return Ok(Versioned::NotFound);
+        };
         in_transaction!(self, Synced, async |db| {
-            let Some(seq) = self.next_change(db, list.event_id).await? else { return Ok(false) };
+            let Some(seq) = self.next_change(db, list.event_id).await? else {
+                return Ok(Versioned::NotFound);
+            };
+            match self.hold_as_seen(db, Of::List, &id.to_string(), seen).await? {
+                Held::AsSeen => {}
+                Held::Changed => return Ok(Versioned::ChangedMeanwhile),
+                Held::Missing => return Ok(Versioned::NotFound),
+            }
             for sql in [
                 "DELETE FROM check_in_lists WHERE id = $1",
                 "DELETE FROM check_in_admissions WHERE list_id = $1",
@@ -69,7 +81,7 @@ impl CheckInSetup for Sql {
                 sqlx::query(sql).bind(id.to_string()).execute(&mut *db).await?;
             }
             note_lists(db, list.event_id, seq).await?;
-            Ok(true)
+            Ok(Versioned::Done(()))
         })
     }
 
@@ -92,24 +104,63 @@ impl CheckInSetup for Sql {
                 return Ok(false);
             }
             sqlx::query(
-                "INSERT INTO check_in_gates (id, event_id, name, created_at) \
-                 VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO UPDATE SET name = excluded.name",
+                "INSERT INTO check_in_gates (id, event_id, name, created_at, updated_at) \
+                 VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO UPDATE SET \
+                 name = excluded.name, updated_at = excluded.updated_at",
             )
             .bind(gate.id.to_string())
             .bind(gate.event_id.to_string())
             .bind(gate.name.as_str())
             .bind(gate.created_at.as_millisecond())
+            .bind(gate.updated_at.as_millisecond())
             .execute(&mut *db)
             .await?;
             Ok(true)
         })
     }
 
-    async fn delete_gate(&self, id: GateId) -> Result<bool> {
-        let Some(gate) = self.gate(id).await? else { return Ok(false) };
+    async fn rename_gate_as_seen(
+        &self,
+        gate: &Gate,
+        seen: Option<Timestamp>,
+    ) -> Result<Versioned<Gate>> {
+        let update = format!(
+            "UPDATE check_in_gates SET name = $2, updated_at = {} WHERE id = $1 RETURNING {}",
+            self.dialect.later("$3", "updated_at"),
+            rows::GATE
+        );
         in_transaction!(self, Synced, async |db| {
             if self.next_change(db, gate.event_id).await?.is_none() {
-                return Ok(false);
+                return Ok(Versioned::NotFound);
+            }
+            if self.hold_as_seen(db, Of::Gate, &gate.id.to_string(), seen).await? == Held::Changed {
+                return Ok(Versioned::ChangedMeanwhile);
+            }
+            let renamed = sqlx::query(AssertSqlSafe(update.as_str()))
+                .bind(gate.id.to_string())
+                .bind(gate.name.as_str())
+                .bind(gate.updated_at.as_millisecond())
+                .fetch_all(&mut *db)
+                .await?;
+            let Some(row) = renamed.first() else { return Ok(Versioned::NotFound) };
+            rows::gate(row).map(Versioned::Done)
+        })
+    }
+
+    async fn delete_gate_as_seen(
+        &self,
+        id: GateId,
+        seen: Option<Timestamp>,
+    ) -> Result<Versioned<()>> {
+        let Some(gate) = self.gate(id).await? else { return Ok(Versioned::NotFound) };
+        in_transaction!(self, Synced, async |db| {
+            if self.next_change(db, gate.event_id).await?.is_none() {
+                return Ok(Versioned::NotFound);
+            }
+            match self.hold_as_seen(db, Of::Gate, &id.to_string(), seen).await? {
+                Held::AsSeen => {}
+                Held::Changed => return Ok(Versioned::ChangedMeanwhile),
+                Held::Missing => return Ok(Versioned::NotFound),
             }
             for sql in [
                 "DELETE FROM check_in_gates WHERE id = $1",
@@ -117,7 +168,7 @@ impl CheckInSetup for Sql {
             ] {
                 sqlx::query(sql).bind(id.to_string()).execute(&mut *db).await?;
             }
-            Ok(true)
+            Ok(Versioned::Done(()))
         })
     }
 
@@ -138,8 +189,19 @@ impl CheckInSetup for Sql {
         self.fetch_all(query, rows::device).await
     }
 
-    async fn revoke_device(&self, key: KeyId, now: Timestamp) -> Result<bool> {
-        self.end_device(key, now).await
+    async fn revoke_device_as_seen(
+        &self,
+        key: KeyId,
+        seen: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Versioned<()>> {
+        self.end_device(key, seen, now).await
+    }
+
+    async fn device_of_code(&self, code: &KeyHash, now: Timestamp) -> Result<Option<Device>> {
+        let sql = format!("{} WHERE enrol_hash = $1 AND enrol_until > $2", rows::DEVICES);
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(code.as_str()).bind(now.as_millisecond());
+        self.fetch_optional(query, rows::device).await
     }
 
     async fn enrol_device(

@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 use sqlx::{AnyConnection, AssertSqlSafe};
+use stampede_model::feed::{Change, ScanData};
 use stampede_model::{BatchId, EventId, GateId, KeyId, ListId, ScanId, TicketId, Timestamp};
 
 use super::group::Group;
 use super::set_counters;
 use crate::sql::Sql;
+use crate::sql::outbox::Told;
 use crate::sql::page::to_json;
 use crate::{NewScan, Scan};
 
@@ -73,6 +75,7 @@ impl Group {
             let new: Vec<ScanRow<'_>> =
                 self.new.iter().filter_map(|id| self.scan(id)).map(scan_row).collect();
             run(db, insert_scans(sql), &to_json(&new)).await?;
+            sql.tell(db, self.new.iter().filter_map(|id| self.scan(id)).map(told)).await?;
         }
         if !self.amended.is_empty() {
             let amended: Vec<ConflictRow> = self
@@ -114,6 +117,29 @@ impl Group {
                 seq,
             })
         })
+    }
+}
+
+fn told(scan: &Scan) -> Told {
+    let batch = scan.ticket.as_ref().map(|ticket| ticket.batch_id);
+    Told::within(scan.event_id, batch, Change::ScanRecorded(scan_data(scan)))
+}
+
+/// A scan as the feed tells it: without the guest's name.
+pub(super) fn scan_data(scan: &Scan) -> ScanData {
+    ScanData {
+        scan_id: scan.id,
+        seq: scan.seq,
+        result: scan.result,
+        kind: scan.kind,
+        ticket_id: scan.ticket.as_ref().map(|ticket| ticket.id),
+        number: scan.ticket.as_ref().map(|ticket| ticket.serial),
+        list: scan.list_id,
+        gate: scan.gate_id,
+        device: scan.device_name.clone(),
+        at: scan.at,
+        offline: scan.offline,
+        conflict: scan.conflict,
     }
 }
 

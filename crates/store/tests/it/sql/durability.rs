@@ -19,7 +19,8 @@ use crate::suite::samples::{at, completion_of_current, event, failure, order, or
 
 on_every_sql_backend!(every_operation_commits_with_the_durability_it_promises);
 
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
+    "outbox",
     "events",
     "batches",
     "tickets",
@@ -132,6 +133,8 @@ async fn check_tickets(store: &Store, probe: &Probe) {
     probe.assert("reissue_ticket", Synced, store.reissue_ticket(ids[0], at(9))).await;
     probe.assert("void_ticket", Synced, store.void_ticket(ids[0], at(9))).await;
     probe.assert("delete_ticket", Synced, store.delete_ticket(ids[2], at(9))).await;
+    let rows = store.outbox(1_000).await.unwrap();
+    probe.assert("settle_outbox", Relaxed, store.settle_outbox(&rows)).await;
     let deletion = store.delete_event_with_tickets(event.id);
     probe.assert("delete_event_with_tickets", Synced, deletion).await;
 }

@@ -143,11 +143,17 @@ async fn a_name_belongs_to_one_key_of_a_user_until_it_is_revoked(db: Database) {
     let phone = named("phone", ann());
     assert_eq!(store.insert_named_key(&phone, at(0)).await.unwrap(), KeyWritten::Done);
     let rename = KeyEdit { name: Some("laptop".into()), expires_at: Some(Some(at(99))) };
-    assert_eq!(store.edit_key(phone.id, &rename).await.unwrap(), KeyWritten::NameTaken);
+    assert_eq!(
+        store.edit_key_as_seen(phone.id, &rename, None, at(0)).await.unwrap(),
+        KeyWritten::NameTaken
+    );
     let kept = read(&store, phone.id).await;
     assert_eq!((kept.name.as_str(), kept.principal.expires_at), ("phone", None));
     assert!(store.end_key(first.id, at(1)).await.unwrap());
-    assert_eq!(store.edit_key(phone.id, &rename).await.unwrap(), KeyWritten::Done);
+    assert_eq!(
+        store.edit_key_as_seen(phone.id, &rename, None, at(0)).await.unwrap(),
+        KeyWritten::Done
+    );
     assert_eq!(read(&store, phone.id).await.name, "laptop");
 }
 
@@ -238,24 +244,39 @@ async fn a_key_is_changed_unless_it_is_revoked_or_preset(db: Database) {
     let laptop = named("laptop", ann());
     store.insert_named_key(&laptop, at(0)).await.unwrap();
     let edit = KeyEdit { name: None, expires_at: Some(Some(at(7))) };
-    assert_eq!(store.edit_key(laptop.id, &edit).await.unwrap(), KeyWritten::Done);
+    assert_eq!(
+        store.edit_key_as_seen(laptop.id, &edit, None, at(0)).await.unwrap(),
+        KeyWritten::Done
+    );
     assert_eq!(holder(&store, "laptop", 6).await.unwrap().expires_at, Some(at(7)));
     assert_eq!(holder(&store, "laptop", 7).await, None);
     let forever = KeyEdit { name: Some("desk".into()), expires_at: Some(None) };
-    assert_eq!(store.edit_key(laptop.id, &forever).await.unwrap(), KeyWritten::Done);
+    assert_eq!(
+        store.edit_key_as_seen(laptop.id, &forever, None, at(0)).await.unwrap(),
+        KeyWritten::Done
+    );
     let read = read(&store, laptop.id).await;
     assert_eq!((read.name.as_str(), read.principal.expires_at), ("desk", None));
     store.preset_admin_key(Some(&KeyHash::of("preset")), at(0)).await.unwrap();
     let all = store.api_keys(&KeyFilter::default(), None, 9, at(1)).await.unwrap();
     let preset = all.iter().find(|key| key.kind == KeyKind::Preset).unwrap();
-    assert_eq!(store.edit_key(preset.id, &forever).await.unwrap(), KeyWritten::NotFound);
+    assert_eq!(
+        store.edit_key_as_seen(preset.id, &forever, None, at(0)).await.unwrap(),
+        KeyWritten::NotFound
+    );
     assert!(!store.end_key(preset.id, at(1)).await.unwrap());
     let hash = KeyHash::of("x");
     let rotated = store.rotate_key(preset.id, &hash, None, at(1)).await.unwrap();
     assert_eq!(rotated, KeyRotated::NotFound);
     assert!(store.end_key(laptop.id, at(1)).await.unwrap());
-    assert_eq!(store.edit_key(laptop.id, &forever).await.unwrap(), KeyWritten::NotFound);
-    assert_eq!(store.edit_key(KeyId::generate(), &forever).await.unwrap(), KeyWritten::NotFound);
+    assert_eq!(
+        store.edit_key_as_seen(laptop.id, &forever, None, at(0)).await.unwrap(),
+        KeyWritten::NotFound
+    );
+    assert_eq!(
+        store.edit_key_as_seen(KeyId::generate(), &forever, None, at(0)).await.unwrap(),
+        KeyWritten::NotFound
+    );
 }
 
 async fn a_replaced_secret_works_until_its_grace_ends(db: Database) {
@@ -335,7 +356,10 @@ async fn a_key_is_revoked_by_its_id(db: Database) {
     for device in [&one, &two] {
         store.insert_device(device, at(0)).await.unwrap();
         let edit = KeyEdit { name: Some("door".into()), expires_at: None };
-        assert_eq!(store.edit_key(device.key.id, &edit).await.unwrap(), KeyWritten::Done);
+        assert_eq!(
+            store.edit_key_as_seen(device.key.id, &edit, None, at(0)).await.unwrap(),
+            KeyWritten::Done
+        );
     }
 }
 

@@ -72,7 +72,7 @@ async fn ticket(store: &Store, id: TicketId) -> Ticket {
 }
 
 /// A device of an event, with the key `secret` and the code `code`.
-fn device(event: &Event, secret: &str, code: &str) -> NewDevice {
+pub(crate) fn device(event: &Event, secret: &str, code: &str) -> NewDevice {
     let scope = Scope { event: Some(event.id), queues: None };
     let principal = Principal { scope, ..Principal::new(event.owner.clone(), Role::Scanner) };
     NewDevice {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stampede_model::{Batch, BatchId, EventId, Pdf, Ticket, TicketId, Timestamp};
 use stampede_store::rules::{self, Counters};
-use stampede_store::{Completion, Edited, Failure, Rotated, Store, TicketEdit};
+use stampede_store::{Completion, Edited, Failure, MadeTickets, Rotated, Store, TicketEdit};
 
 use crate::backends::Database;
 use crate::suite::samples::{
@@ -31,6 +31,13 @@ impl Model {
         let Some(after) = self.tickets.get(&id).and_then(rule) else { return false };
         self.tickets.insert(id, after);
         true
+    }
+
+    /// Applies a change that the rules allow to all tickets of a batch; returns how many changed.
+    fn change_all(&mut self, batch: BatchId, rule: impl Fn(&Ticket) -> Option<Ticket>) -> u64 {
+        let of_batch = self.tickets.values().filter(|ticket| ticket.batch_id == batch);
+        let ids: Vec<TicketId> = of_batch.map(|ticket| ticket.id).collect();
+        ids.into_iter().filter(|id| self.change(*id, &rule)).count() as u64
     }
 
     fn counters(&self, batch: BatchId) -> Counters {
@@ -91,7 +98,7 @@ async fn random_changes_do_what_the_rules_say(db: Database) {
         // Clocks differ: some changes come with a time before the last one.
         let now = at(20 + step) - Duration::from_secs(dice.below(15) as u64);
         let id = ids[dice.below(ids.len())];
-        match dice.below(20) {
+        match dice.below(22) {
             0..6 => complete(&store, &mut model, &mut dice, &ids, now).await,
             6..9 => fail(&store, &mut model, &mut dice, &ids, now).await,
             9..13 => edit(&store, &mut model, &mut dice, id, now).await,
@@ -99,7 +106,9 @@ async fn random_changes_do_what_the_rules_say(db: Database) {
             15..17 => mark_stale(&store, &mut model, id, now).await,
             17 => void(&store, &mut model, id, now).await,
             18 => delete(&store, &mut model, id, now).await,
-            _ => rotate(&store, &mut model, now).await,
+            19 => rotate(&store, &mut model, now).await,
+            20 => retry(&store, &mut model, one.batch_id, now).await,
+            _ => cancel(&store, &mut model, &mut dice, two.batch_id, now).await,
         }
         if step % 25 == 0 {
             model.check_all(&store).await;
@@ -186,6 +195,20 @@ async fn reissue(store: &Store, model: &mut Model, id: TicketId, now: Timestamp)
 async fn void(store: &Store, model: &mut Model, id: TicketId, now: Timestamp) {
     model.change(id, |it| rules::voided(it, now));
     check_changed(model, id, store.void_ticket(id, now).await.unwrap());
+}
+
+async fn retry(store: &Store, model: &mut Model, batch: BatchId, now: Timestamp) {
+    let (after, count) = store.retry_batch(batch, now).await.unwrap().unwrap();
+    assert_eq!(count, model.change_all(batch, |it| rules::retried(it, now)));
+    model.check_batch(&after);
+}
+
+async fn cancel(store: &Store, model: &mut Model, dice: &mut Dice, batch: BatchId, now: Timestamp) {
+    let made = if dice.below(4) == 0 { MadeTickets::Void } else { MadeTickets::Keep };
+    let done = store.cancel_batch(batch, made, now).await.unwrap().unwrap();
+    let changed = model.change_all(batch, |it| rules::cancelled(it, made, now));
+    assert_eq!(done.unmade + done.made, changed);
+    model.check_batch(&done.batch);
 }
 
 fn check_changed(model: &mut Model, id: TicketId, found: Option<(Ticket, Batch)>) {

@@ -31,6 +31,10 @@ const SPAN = SIZE - 7;
 const MOST_TRIPLES = 5;
 /** Triples whose timing lines are counted; that is quick. */
 const MOST_FOREIGN = 20;
+/** How much longer than the others a module of a timing line may look, in a code that is tilted … */
+const LONGEST_MODULE = 1.5;
+/** … and by the points of the picture. */
+const ROUNDING = 0.9;
 /** How far from its expected place the alignment pattern may be, in modules. */
 const SEARCH = 6;
 
@@ -271,13 +275,21 @@ function sizeAlong(bits, from, to, beside) {
   const [x1, y1] = edge(to);
   const steps = Math.ceil(Math.hypot(x1 - x0, y1 - y0));
   let changes = 0;
+  let changedAt = 0;
+  let longest = 0;
   let last = darkAt(bits, x0, y0);
   for (let step = 1; step <= steps; step++) {
     const next = darkAt(bits, x0 + ((x1 - x0) * step) / steps, y0 + ((y1 - y0) * step) / steps);
     if (next < 0) return 0;
-    if (next !== last) changes++;
+    if (next !== last) {
+      longest = Math.max(longest, step - changedAt);
+      changedAt = step;
+      changes++;
+    }
     last = next;
   }
+  // The modules of a timing line are equally long. In noise and print, dark and light have any length.
+  if (longest > LONGEST_MODULE * (steps / changes) + ROUNDING) return 0;
   // From the last module of one finder to the first of the other: light, dark, light … light, dark.
   return changes + 13;
 }

@@ -146,6 +146,7 @@ async fn a_list_or_gate_that_is_gone_forgets_no_guest(db: Database) {
         event_id: event.id,
         name: "North".into(),
         created_at: at(0),
+        updated_at: at(0),
     };
     assert!(store.put_gate(&gate).await.unwrap());
     let second = ticket(&store, order.tickets[1].id).await;

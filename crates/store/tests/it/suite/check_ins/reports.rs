@@ -150,8 +150,13 @@ async fn every_change_that_scanners_must_know_has_a_number(db: Database) {
     moved("a new key", 1).await;
     store.revoke_ticket_key(event.id, 1, at(9)).await.unwrap();
     moved("a revoked key", 1).await;
-    let gate =
-        Gate { id: GateId::generate(), event_id: event.id, name: "N".into(), created_at: at(0) };
+    let gate = Gate {
+        id: GateId::generate(),
+        event_id: event.id,
+        name: "N".into(),
+        created_at: at(0),
+        updated_at: at(0),
+    };
     store.put_gate(&gate).await.unwrap();
     moved("a gate", 1).await;
 }
@@ -159,8 +164,13 @@ async fn every_change_that_scanners_must_know_has_a_number(db: Database) {
 async fn figures_count_what_happened(db: Database) {
     let store = db.store().await;
     let (event, order) = ordered(&store, 4).await;
-    let gate =
-        Gate { id: GateId::generate(), event_id: event.id, name: "N".into(), created_at: at(0) };
+    let gate = Gate {
+        id: GateId::generate(),
+        event_id: event.id,
+        name: "N".into(),
+        created_at: at(0),
+        updated_at: at(0),
+    };
     store.put_gate(&gate).await.unwrap();
     let mut tickets = Vec::new();
     for sold in &order.tickets {

@@ -91,8 +91,13 @@ async fn a_list_admits_its_tickets_at_its_times(db: Database) {
 async fn gates_are_named_renamed_and_deleted(db: Database) {
     let store = db.store().await;
     let (event, order) = ordered(&store, 1).await;
-    let gate =
-        Gate { id: GateId::generate(), event_id: event.id, name: "Nord".into(), created_at: at(0) };
+    let gate = Gate {
+        id: GateId::generate(),
+        event_id: event.id,
+        name: "Nord".into(),
+        created_at: at(0),
+        updated_at: at(0),
+    };
     assert!(store.put_gate(&gate).await.unwrap());
     let renamed = Gate { name: "North \"1\"".into(), ..gate };
     assert!(store.put_gate(&renamed).await.unwrap());
@@ -150,8 +155,13 @@ async fn a_device_is_enrolled_once_and_revoked(db: Database) {
 async fn a_device_scans_for_its_list_at_its_gate(db: Database) {
     let store = db.store().await;
     let (event, order) = ordered(&store, 1).await;
-    let gate =
-        Gate { id: GateId::generate(), event_id: event.id, name: "N".into(), created_at: at(0) };
+    let gate = Gate {
+        id: GateId::generate(),
+        event_id: event.id,
+        name: "N".into(),
+        created_at: at(0),
+        updated_at: at(0),
+    };
     let list = list(&event, AdmissionRules { seats: Some(Vec::new()), ..AdmissionRules::main() });
     store.put_gate(&gate).await.unwrap();
     store.put_check_in_list(&list, None).await.unwrap();

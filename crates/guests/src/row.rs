@@ -1,0 +1,99 @@
+//! The rules of one row: what a file says about one guest becomes a [`Guest`], or mistakes.
+
+use serde::{Deserialize, Serialize};
+use stampede_model::{Currency, Limit, Money, check_email, check_text};
+
+use crate::mistakes::{Mistakes, Place};
+
+/// One guest of a file, as the file has it. It serialises, so that it can be kept aside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guest {
+    /// The line of the file where the row begins, or the place among the holders of a JSON file, from 1.
+    #[serde(rename = "l")]
+    pub line: u64,
+    /// The name.
+    #[serde(rename = "n")]
+    pub name: String,
+    /// The address.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    /// Seat, row or class.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub seat: Option<String>,
+    /// The amount of the price, as [`Money::amount`] writes it.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<String>,
+}
+
+/// A value of a row before it is checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// Nothing.
+    #[default]
+    Absent,
+    /// A text or number.
+    Is(String),
+    /// Something that breaks this rule, whatever the field.
+    Wrong(String),
+}
+
+/// A row before it is checked.
+#[derive(Debug, Default)]
+pub(crate) struct Row {
+    pub(crate) name: Value,
+    pub(crate) email: Value,
+    pub(crate) seat: Value,
+    pub(crate) price: Value,
+}
+
+impl Row {
+    /// Checks the row; notes all of its mistakes.
+    pub(crate) fn check(
+        self,
+        place: Place,
+        currency: Currency,
+        mistakes: &mut Mistakes,
+    ) -> Option<(Guest, Option<Money>)> {
+        let before = mistakes.count;
+        if self.name == Value::Absent {
+            mistakes.note(place, "name", "is missing");
+        }
+        let mut field = Field { place, mistakes };
+        let name = field.read("name", self.name, |text| check_text(text, Limit::NAME));
+        let email = field.read("email", self.email, check_email);
+        let seat = field.read("seat", self.seat, |text| check_text(text, Limit::SEAT));
+        let price = field.read("price", self.price, |text| Money::parse(text, currency));
+        if mistakes.count > before {
+            return None;
+        }
+        let line = match place {
+            Place::Line(line) => line,
+            Place::Holder(index) => index as u64 + 1,
+            Place::Body => 1,
+        };
+        let guest = Guest { line, name: name?, email, seat, price: price.map(Money::amount) };
+        Some((guest, price))
+    }
+}
+
+/// Reads the fields of one row.
+struct Field<'m> {
+    place: Place,
+    mistakes: &'m mut Mistakes,
+}
+
+impl Field<'_> {
+    fn read<T, E: std::fmt::Display>(
+        &mut self,
+        name: &str,
+        value: Value,
+        check: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let checked = match value {
+            Value::Absent => return None,
+            Value::Wrong(message) => Err(message),
+            Value::Is(text) => check(&text).map_err(|error| error.to_string()),
+        };
+        checked.map_err(|message| self.mistakes.note(self.place, name, message)).ok()
+    }
+}
