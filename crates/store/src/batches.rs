@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use stampede_model::{Batch, BatchId, EventId, Timestamp};
 
-use crate::Result;
+use crate::{Result, Slice};
 
 /// Which batches to list; an empty filter means all.
 #[derive(Debug, Clone, Default)]
@@ -38,13 +38,8 @@ pub struct Cancelled {
 /// Operations on whole batches. Tickets change as [`rules`](crate::rules) says.
 #[async_trait]
 pub trait Batches: Send + Sync {
-    /// Reads a page of batches, the newest first; `after` is the last id of the page before.
-    async fn batches(
-        &self,
-        filter: &BatchFilter,
-        after: Option<BatchId>,
-        limit: u32,
-    ) -> Result<Vec<Batch>>;
+    /// Reads a part of the list of batches.
+    async fn batches(&self, filter: &BatchFilter, slice: &Slice<BatchId>) -> Result<Vec<Batch>>;
 
     /// Makes all tickets of a batch void that were never made, in one step; `made` says what becomes of the others.
     ///

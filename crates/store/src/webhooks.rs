@@ -22,7 +22,7 @@ pub use self::deliveries::{
     Redelivered, SealedDelivery, WebhookAttempt, WebhookDeliveries, WebhookDelivery,
 };
 use crate::vault::Vault;
-use crate::{Result, Store};
+use crate::{Result, Slice, Store};
 
 /// An endpoint, without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,12 +131,11 @@ pub trait Webhooks: Send + Sync {
     /// An endpoint that is not deleted.
     async fn webhook(&self, id: WebhookId) -> Result<Option<Webhook>>;
 
-    /// Endpoints, newest first; those before `after`.
+    /// A part of the list of endpoints.
     async fn webhooks(
         &self,
         filter: &WebhookFilter,
-        after: Option<WebhookId>,
-        limit: u32,
+        slice: &Slice<WebhookId>,
     ) -> Result<Vec<Webhook>>;
 
     /// Writes address, description, kinds and state of an endpoint, if it still has the version `seen`. The pending

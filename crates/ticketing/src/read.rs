@@ -40,14 +40,13 @@ impl Ticketing {
         Ok(self.shared.store.tickets_slice(filter, slice).await?)
     }
 
-    /// A page of batches, the newest first.
+    /// A part of the list of batches.
     pub async fn batches(
         &self,
         filter: &BatchFilter,
-        after: Option<BatchId>,
-        limit: u32,
+        slice: &Slice<BatchId>,
     ) -> Result<Vec<Batch>, Error> {
-        Ok(self.shared.store.batches(filter, after, limit).await?)
+        Ok(self.shared.store.batches(filter, slice).await?)
     }
 
     /// One batch.

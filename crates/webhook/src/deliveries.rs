@@ -1,7 +1,7 @@
 //! The log of deliveries: list, read, redeliver.
 
 use stampede_model::{DeliveryId, Timestamp, WebhookId};
-use stampede_store::{DeliveryFilter, Redelivered};
+use stampede_store::{DeliveryFilter, Redelivered, Slice};
 use stampede_wire::webhooks::{Delivery, DeliveryLog, DeliveryState};
 
 use crate::{DeliverWebhook, Error, Webhooks, answers};
@@ -18,17 +18,16 @@ pub enum Redelivery {
 }
 
 impl Webhooks {
-    /// Deliveries of an endpoint, newest first; those before `after`.
+    /// A part of the list of an endpoint's deliveries.
     pub async fn deliveries(
         &self,
         webhook: WebhookId,
         state: Option<DeliveryState>,
         kind: Option<String>,
-        after: Option<DeliveryId>,
-        limit: u32,
+        slice: &Slice<DeliveryId>,
     ) -> Result<Vec<Delivery>, Error> {
         let filter = DeliveryFilter { state: state.map(answers::stored), kind };
-        let found = self.shared.store.deliveries(webhook, &filter, after, limit).await?;
+        let found = self.shared.store.deliveries(webhook, &filter, slice).await?;
         Ok(found.into_iter().map(answers::delivery).collect())
     }
 

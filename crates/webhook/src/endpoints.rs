@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use stampede_model::{DeliveryId, EventId, FeedEventId, WebhookId};
 use stampede_store::{
-    Disabled, DisabledReason, NewDelivery, Webhook as Record, WebhookFilter, WebhookWritten,
+    Disabled, DisabledReason, NewDelivery, Slice, Webhook as Record, WebhookFilter, WebhookWritten,
 };
 use stampede_wire::webhooks::{Delivery, IssuedWebhook, Webhook, WebhookState};
 
@@ -105,14 +105,13 @@ impl Webhooks {
         }
     }
 
-    /// Endpoints, newest first; those before `after`.
+    /// A part of the list of endpoints.
     pub async fn list(
         &self,
         filter: &WebhookFilter,
-        after: Option<WebhookId>,
-        limit: u32,
+        slice: &Slice<WebhookId>,
     ) -> Result<Vec<Webhook>, Error> {
-        let found = self.shared.store.webhooks(filter, after, limit).await?;
+        let found = self.shared.store.webhooks(filter, slice).await?;
         Ok(found.into_iter().map(answers::webhook).collect())
     }
 

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use stampede_audit::{Kind, Subject};
 use stampede_model::{Batch, BatchId, EventId};
-use stampede_store::{BatchFilter, MadeTickets};
+use stampede_store::{BatchFilter, MadeTickets, Sorted};
 use stampede_wire::ticketing::batches::{
     BatchCancelled, BatchCounters, BatchPage, BatchRetried, BatchStatus,
 };
@@ -15,34 +15,35 @@ use crate::body::MaybeBody;
 use crate::describe::{Accepted, Located};
 use crate::forms::{Mistakes, Text, form};
 use crate::input::Id;
+use crate::page::Part;
 use crate::problem::Problem;
 use crate::query::Params;
-use crate::routes::{Paging, events};
+use crate::routes::events;
 use crate::trace::Audited;
 use crate::version::{Fresh, IfNoneMatch, Version};
 
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
-    Params(paging): Params<Paging>,
+    Params(part): Params<Part>,
 ) -> Result<Json<BatchPage>, Problem> {
     let owner = caller.0.visible_owner().map(str::to_owned);
-    page(&app, BatchFilter { owner, event: caller.0.scope.event }, &paging).await
+    page(&app, BatchFilter { owner, event: caller.0.scope.event }, &part).await
 }
 
 pub(crate) async fn list_of_event(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<EventId>,
-    Params(paging): Params<Paging>,
+    Params(part): Params<Part>,
 ) -> Result<Json<BatchPage>, Problem> {
     caller.must_read(&events::find(&app, id).await?.owner)?;
-    page(&app, BatchFilter { owner: None, event: Some(id) }, &paging).await
+    page(&app, BatchFilter { owner: None, event: Some(id) }, &part).await
 }
 
-async fn page(app: &App, filter: BatchFilter, paging: &Paging) -> Result<Json<BatchPage>, Problem> {
-    let batches = app.ticketing.batches(&filter, paging.after()?, paging.limit()).await?;
-    let next = paging.next(&batches, |batch| batch.id);
+async fn page(app: &App, filter: BatchFilter, part: &Part) -> Result<Json<BatchPage>, Problem> {
+    let batches = app.ticketing.batches(&filter, &part.slice(Sorted::NewestFirst)?).await?;
+    let next = part.page.next(&batches, |batch| batch.id);
     Ok(Json(BatchPage { batches: batches.iter().map(BatchCounters::from).collect(), next }))
 }
 

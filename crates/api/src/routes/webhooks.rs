@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use stampede_audit::{Kind, Subject};
 use stampede_model::{EventId, WebhookId};
-use stampede_store::WebhookFilter;
+use stampede_store::{Sorted, WebhookFilter};
 use stampede_webhook::{Change, LONGEST_GRACE, MOST_ENDPOINTS, Made, NewWebhook, Tested, Written};
 use stampede_wire::webhooks::{
     Delivery, IssuedWebhook, MessageKind, Webhook, WebhookPage, WebhookState,
@@ -20,9 +20,10 @@ use crate::body::{Body, MaybeBody};
 use crate::describe::{Accepted, Created, NoContent};
 use crate::forms::{Changes, Form, Given, IdOf, List, Mistakes, Parsed, Text, Whole, form};
 use crate::input::Id;
+use crate::page::Part;
 use crate::problem::{Code, Problem};
 use crate::query::{FromQuery, Params, Query};
-use crate::routes::{CHANGE_TRIES, Paging};
+use crate::routes::CHANGE_TRIES;
 use crate::scope::must_reach;
 use crate::trace::Audited;
 use crate::version::{Fresh, IfMatch, IfNoneMatch, Tagged, Version};
@@ -90,7 +91,7 @@ const FIXED: [&str; 11] = [
 pub(crate) struct WebhookListing {
     event: Option<EventId>,
     state: Option<WebhookState>,
-    paging: Paging,
+    part: Part,
 }
 
 impl FromQuery for WebhookListing {
@@ -101,7 +102,7 @@ impl FromQuery for WebhookListing {
             .word("state", &STATES, "must be active or disabled")
             .and_then(|word| word.parse().ok());
         let event = query.about("Those of this event alone.").parsed("event", AN_EVENT);
-        Self { event, state, paging: Paging::from_query(query) }
+        Self { event, state, part: Part::from_query(query) }
     }
 }
 
@@ -182,7 +183,7 @@ fn read_kinds(
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
-    Params(WebhookListing { event, state, paging }): Params<WebhookListing>,
+    Params(WebhookListing { event, state, part }): Params<WebhookListing>,
 ) -> Result<Json<WebhookPage>, Problem> {
     let only = caller.0.scope.event;
     let next_to_nothing = only.is_some() && event.is_some() && only != event;
@@ -193,9 +194,9 @@ pub(crate) async fn list(
     };
     let webhooks = match next_to_nothing {
         true => Vec::new(),
-        false => app.webhooks.list(&filter, paging.after()?, paging.limit()).await?,
+        false => app.webhooks.list(&filter, &part.slice(Sorted::NewestFirst)?).await?,
     };
-    let next = paging.next(&webhooks, |webhook| webhook.id);
+    let next = part.page.next(&webhooks, |webhook| webhook.id);
     Ok(Json(WebhookPage { webhooks, next }))
 }
 

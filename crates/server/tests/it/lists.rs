@@ -40,6 +40,10 @@ async fn cursors_show_each_record_once_though_others_come_and_go() {
             .await
             .expect(201);
         admin.put(&format!("/api/limits/l{n}"), &json!({ "max": 1, "perMs": 1 })).await.expect(200);
+        let url = format!("https://example.com/{n}");
+        admin.post("/api/webhooks", &json!({ "url": url })).await.expect(201);
+        let one = json!({ "target": event["id"], "name": "Guest" });
+        admin.post("/api/tickets", &one).await.expect(200);
         let schedule = json!({ "name": "send", "everyMs": 3_600_000 + n });
         admin.put(&format!("/api/queues/mails/schedules/s{n}"), &schedule).await.expect(200);
     }
@@ -49,9 +53,9 @@ async fn cursors_show_each_record_once_though_others_come_and_go() {
         let name = json!({ "name": format!("Meanwhile {}", rand_text()) });
         match path {
             "/api/events" => drop(admin.post(path, &name).await.expect(201)),
-            "/api/tickets" => {
+            "/api/tickets" | "/api/batches" => {
                 let one = json!({ "target": event["id"], "name": "Guest" });
-                admin.post(path, &one).await.expect(200);
+                admin.post("/api/tickets", &one).await.expect(200);
             }
             "/api/limits" => {
                 let limit = json!({ "max": 1, "perMs": 1 });
@@ -64,6 +68,9 @@ async fn cursors_show_each_record_once_though_others_come_and_go() {
     for (path, field, id) in [
         ("/api/events".to_owned(), "events", "id"),
         ("/api/tickets".to_owned(), "tickets", "id"),
+        ("/api/batches".to_owned(), "batches", "id"),
+        ("/api/webhooks".to_owned(), "webhooks", "id"),
+        (of_event("batches"), "batches", "id"),
         ("/api/keys".to_owned(), "keys", "id"),
         ("/api/limits".to_owned(), "limits", "name"),
         ("/api/queues/mails/schedules".to_owned(), "schedules", "key"),

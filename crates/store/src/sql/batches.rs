@@ -8,28 +8,24 @@ use stampede_model::{Batch, BatchId, Timestamp};
 use super::outbox::Told;
 use super::page::Page;
 use super::transaction::in_transaction;
-use super::{Sql, rows};
+use super::{Sql, rows, slices};
 use crate::Durability::Synced;
-use crate::{BatchFilter, Batches, Cancelled, MadeTickets, Result};
+use crate::{BatchFilter, Batches, Cancelled, MadeTickets, Result, Slice};
 
 /// [`rules::is_unmade`](crate::rules::is_unmade) in SQL.
 const UNMADE: &str = "status IN ('pending', 'failed') AND pdf_fingerprint IS NULL";
 
 #[async_trait]
 impl Batches for Sql {
-    async fn batches(
-        &self,
-        filter: &BatchFilter,
-        after: Option<BatchId>,
-        limit: u32,
-    ) -> Result<Vec<Batch>> {
+    async fn batches(&self, filter: &BatchFilter, slice: &Slice<BatchId>) -> Result<Vec<Batch>> {
         // The narrower filter must choose the index, as in the list of tickets.
         let owner = if filter.event.is_some() { "owner || '' =" } else { "owner =" };
         let mut conditions: Vec<(&str, String)> = Vec::new();
         conditions.extend(filter.owner.clone().map(|name| (owner, name)));
         conditions.extend(filter.event.map(|id| ("event_id =", id.to_string())));
-        conditions.extend(after.map(|id| ("id <", id.to_string())));
-        let page = Page { table: "batches", columns: rows::BATCH, order: "id DESC", limit };
+        conditions.extend(slices::conditions(slice));
+        let order = slices::order(slice);
+        let page = Page { table: "batches", columns: rows::BATCH, order, limit: slice.limit };
         self.page(page, conditions, rows::batch).await
     }
 

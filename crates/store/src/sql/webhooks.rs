@@ -14,11 +14,12 @@ use stampede_model::{Timestamp, WebhookId};
 
 use super::Sql;
 use super::page::to_json;
+use super::slices;
 use super::ticket_secret::check_secret;
 use super::transaction::in_transaction;
 use crate::Durability::Synced;
 use crate::vault::Vault;
-use crate::{DisabledReason, Result, Webhook, WebhookFilter, WebhookWritten, Webhooks};
+use crate::{DisabledReason, Result, Slice, Webhook, WebhookFilter, WebhookWritten, Webhooks};
 
 #[async_trait]
 impl Webhooks for Sql {
@@ -59,30 +60,25 @@ impl Webhooks for Sql {
     async fn webhooks(
         &self,
         filter: &WebhookFilter,
-        after: Option<WebhookId>,
-        limit: u32,
+        slice: &Slice<WebhookId>,
     ) -> Result<Vec<Webhook>> {
         let mut sql =
             format!("SELECT {} FROM webhook_endpoints WHERE deleted_at IS NULL", rows::WEBHOOK);
-        let mut values = Vec::new();
-        for (condition, value) in [
-            ("owner =", filter.owner.clone()),
-            ("event_id =", filter.event.map(|id| id.to_string())),
-            ("id <", after.map(|id| id.to_string())),
-        ] {
-            if let Some(value) = value {
-                values.push(value);
-                sql += &format!(" AND {condition} ${}", values.len() + 1);
-            }
+        let mut conditions = Vec::new();
+        conditions.extend(filter.owner.clone().map(|owner| ("owner =", owner)));
+        conditions.extend(filter.event.map(|id| ("event_id =", id.to_string())));
+        conditions.extend(slices::conditions(slice));
+        for (index, (condition, _)) in conditions.iter().enumerate() {
+            sql += &format!(" AND {condition} ${}", index + 2);
         }
         sql += match filter.is_active {
             Some(true) => " AND disabled_at IS NULL",
             Some(false) => " AND disabled_at IS NOT NULL",
             None => "",
         };
-        sql += " ORDER BY id DESC LIMIT $1";
-        let mut query = sqlx::query(AssertSqlSafe(sql)).bind(i64::from(limit));
-        for value in values {
+        sql += &format!(" ORDER BY {} LIMIT $1", slices::order(slice));
+        let mut query = sqlx::query(AssertSqlSafe(sql)).bind(i64::from(slice.limit));
+        for (_, value) in conditions {
             query = query.bind(value);
         }
         self.fetch_all(query, rows::webhook).await

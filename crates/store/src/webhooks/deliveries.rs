@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use stampede_model::{BatchId, DeliveryId, EventId, FeedEventId, Timestamp, WebhookId};
 
 use super::DisabledReason;
-use crate::Result;
+use crate::{Result, Slice};
 
 /// The state of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,13 +203,12 @@ pub trait WebhookDeliveries: Send + Sync {
     async fn delivery(&self, webhook: WebhookId, id: DeliveryId)
     -> Result<Option<WebhookDelivery>>;
 
-    /// Deliveries of an endpoint, newest first; those before `after`.
+    /// A part of the list of an endpoint's deliveries.
     async fn deliveries(
         &self,
         webhook: WebhookId,
         filter: &DeliveryFilter,
-        after: Option<DeliveryId>,
-        limit: u32,
+        slice: &Slice<DeliveryId>,
     ) -> Result<Vec<WebhookDelivery>>;
 
     /// The last attempts of a delivery, the first first.

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use serde_json::json;
 use stampede_model::{DeliveryId, Timestamp, WebhookId};
+use stampede_store::Sorted;
 use stampede_webhook::Redelivery;
 use stampede_wire::webhooks::{
     Delivery, DeliveryLog, DeliveryPage, DeliveryState, RedeliveredMany, WebhookState,
@@ -16,9 +17,9 @@ use crate::body::Body;
 use crate::describe::Accepted;
 use crate::forms::{Mistakes, Parsed, form};
 use crate::input::{Id, Ids};
+use crate::page::Part;
 use crate::problem::Problem;
 use crate::query::{FromQuery, Params, Query};
-use crate::routes::Paging;
 use crate::trace::Audited;
 
 form! {
@@ -33,7 +34,7 @@ form! {
 pub(crate) struct DeliveryListing {
     state: Option<DeliveryState>,
     kind: Option<String>,
-    paging: Paging,
+    part: Part,
 }
 
 impl FromQuery for DeliveryListing {
@@ -48,7 +49,7 @@ impl FromQuery for DeliveryListing {
                 _ => DeliveryState::Cancelled,
             });
         let kind = query.about("Exactly this kind, such as `batch.completed`.").text("kind");
-        Self { state, kind, paging: Paging::from_query(query) }
+        Self { state, kind, part: Part::from_query(query) }
     }
 }
 
@@ -57,12 +58,12 @@ pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<WebhookId>,
-    Params(DeliveryListing { state, kind, paging }): Params<DeliveryListing>,
+    Params(DeliveryListing { state, kind, part }): Params<DeliveryListing>,
 ) -> Result<Json<DeliveryPage>, Problem> {
     readable(&app, &caller, id).await?;
-    let found = app.webhooks.deliveries(id, state, kind, paging.after()?, paging.limit());
-    let deliveries = found.await?;
-    let next = paging.next(&deliveries, |delivery| delivery.id);
+    let slice = part.slice(Sorted::NewestFirst)?;
+    let deliveries = app.webhooks.deliveries(id, state, kind, &slice).await?;
+    let next = part.page.next(&deliveries, |delivery| delivery.id);
     Ok(Json(DeliveryPage { deliveries, next }))
 }
 

@@ -106,6 +106,11 @@ async fn long_answers_are_compressed_for_clients_that_accept_it() {
     libdeflater::Decompressor::new().gzip_decompress(&zipped.bytes, &mut read).unwrap();
     assert_eq!(read, plain.bytes);
 
+    let zipped = coded("/api/openapi.json", "gzip, zstd").await;
+    assert_eq!(zipped.headers["content-encoding"], "zstd");
+    assert!(zipped.bytes.len() * 3 < plain.bytes.len(), "{}", zipped.bytes.len());
+    assert_eq!(zstd::bulk::decompress(&zipped.bytes, plain.bytes.len()).unwrap(), plain.bytes);
+
     let short = coded("/health", "gzip").await;
     assert!(!short.headers.contains_key("content-encoding"), "it fits into a packet");
     let refused = coded("/api/openapi.json", "gzip;q=0, identity").await;

@@ -6,12 +6,12 @@ use stampede_model::{DeliveryId, Timestamp, WebhookId};
 
 use super::rows;
 use crate::Durability::{Relaxed, Synced};
-use crate::sql::Sql;
-use crate::sql::page::to_json;
+use crate::sql::page::{Page, to_json};
 use crate::sql::transaction::in_transaction;
+use crate::sql::{Sql, slices};
 use crate::{
     AttemptResult, DeliveryFilter, DisabledReason, NewDelivery, PendingDelivery, Redelivered,
-    Result, SealedDelivery, WebhookAttempt, WebhookDeliveries, WebhookDelivery,
+    Result, SealedDelivery, Slice, WebhookAttempt, WebhookDeliveries, WebhookDelivery,
 };
 
 /// What makes a delivery pending again, with all attempts.
@@ -66,28 +66,15 @@ impl WebhookDeliveries for Sql {
         &self,
         webhook: WebhookId,
         filter: &DeliveryFilter,
-        after: Option<DeliveryId>,
-        limit: u32,
+        slice: &Slice<DeliveryId>,
     ) -> Result<Vec<WebhookDelivery>> {
-        let mut sql =
-            format!("SELECT {} FROM webhook_deliveries WHERE endpoint_id = $2", rows::DELIVERY);
-        let mut values = vec![webhook.to_string()];
-        for (condition, value) in [
-            ("state =", filter.state.map(|state| state.as_str().to_owned())),
-            ("kind =", filter.kind.clone()),
-            ("id <", after.map(|id| id.to_string())),
-        ] {
-            if let Some(value) = value {
-                values.push(value);
-                sql += &format!(" AND {condition} ${}", values.len() + 1);
-            }
-        }
-        sql += " ORDER BY id DESC LIMIT $1";
-        let mut query = sqlx::query(AssertSqlSafe(sql)).bind(i64::from(limit));
-        for value in values {
-            query = query.bind(value);
-        }
-        self.fetch_all(query, rows::delivery).await
+        let mut conditions = vec![("endpoint_id =", webhook.to_string())];
+        conditions.extend(filter.state.map(|state| ("state =", state.as_str().to_owned())));
+        conditions.extend(filter.kind.clone().map(|kind| ("kind =", kind)));
+        conditions.extend(slices::conditions(slice));
+        let (order, limit) = (slices::order(slice), slice.limit);
+        let page = Page { table: "webhook_deliveries", columns: rows::DELIVERY, order, limit };
+        self.page(page, conditions, rows::delivery).await
     }
 
     async fn delivery_attempts(&self, id: DeliveryId) -> Result<Vec<WebhookAttempt>> {

@@ -5,7 +5,8 @@ use std::io;
 use async_trait::async_trait;
 use stampede_model::{BatchId, Order, Ticket, TicketStatus};
 use stampede_store::{
-    BatchFilter, Error, MadeTickets, Placed, Store, TicketChunks, TicketFilter, rules,
+    BatchFilter, Error, MadeTickets, Placed, Slice, Sorted, Store, TicketChunks, TicketFilter,
+    rules,
 };
 
 use crate::backends::Database;
@@ -163,7 +164,8 @@ async fn batches_are_listed_the_newest_first(db: Database) {
     }
     let listed = async |owner: Option<&str>, event, after, limit| -> Vec<BatchId> {
         let filter = BatchFilter { owner: owner.map(str::to_owned), event };
-        let found = store.batches(&filter, after, limit).await.unwrap();
+        let slice = Slice::new(Sorted::NewestFirst, after, limit);
+        let found = store.batches(&filter, &slice).await.unwrap();
         found.into_iter().map(|batch| batch.id).collect()
     };
     assert_eq!(listed(None, None, None, 9).await, [placed[2], placed[1], placed[0]]);
@@ -171,6 +173,11 @@ async fn batches_are_listed_the_newest_first(db: Database) {
     assert_eq!(listed(Some("ann"), None, None, 9).await, [placed[2], placed[0]]);
     assert_eq!(listed(Some("ann"), Some(bobs.id), None, 9).await, []);
     assert_eq!(listed(None, Some(bobs.id), None, 9).await, [placed[1]]);
+    let oldest = Slice::new(Sorted::OldestFirst, Some(placed[0]), 1);
+    let found = store.batches(&BatchFilter::default(), &oldest).await.unwrap();
+    assert_eq!(found[0].id, placed[1]);
+    let none = Slice { to: Some(at(0)), ..Slice::new(Sorted::NewestFirst, None, 9) };
+    assert_eq!(store.batches(&BatchFilter::default(), &none).await.unwrap(), []);
 }
 
 /// A batch of five: made, made and pending again, failed, void, pending.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use stampede_model::{DeliveryId, EventId, FeedEventId, Timestamp, WebhookId};
 use stampede_store::{
     AttemptResult, DeliveryFilter, DeliveryState, Disabled, DisabledReason, NewDelivery,
-    Redelivered, Store, Webhook, WebhookAttempt, WebhookDelivery, WebhookFilter, WebhookWritten,
+    Redelivered, Slice, Sorted, Store, Webhook, WebhookAttempt, WebhookDelivery, WebhookFilter,
+    WebhookWritten,
 };
 
 use super::samples::at;
@@ -25,6 +26,11 @@ on_every_backend!(
     old_deliveries_are_removed_in_portions,
     a_lost_ticket_secret_disables_all_endpoints,
 );
+
+/// The newest records of a list.
+fn newest<I>(limit: u32) -> Slice<I> {
+    Slice::new(Sorted::NewestFirst, None, limit)
+}
 
 const GIVE_UP: Duration = Duration::from_secs(5 * 24 * 3_600);
 
@@ -100,11 +106,15 @@ async fn an_endpoint_keeps_its_fields_and_counts_its_changes(db: Database) {
 
     let other = made(&store, "bob").await;
     let listed = async |filter: WebhookFilter, after| -> Vec<WebhookId> {
-        let found = store.webhooks(&filter, after, 10).await.unwrap();
+        let found =
+            store.webhooks(&filter, &Slice::new(Sorted::NewestFirst, after, 10)).await.unwrap();
         found.into_iter().map(|webhook| webhook.id).collect()
     };
     assert_eq!(listed(WebhookFilter::default(), None).await, [other.id, webhook.id]);
     assert_eq!(listed(WebhookFilter::default(), Some(other.id)).await, [webhook.id]);
+    let oldest = Slice::new(Sorted::OldestFirst, None, 1);
+    let found = store.webhooks(&WebhookFilter::default(), &oldest).await.unwrap();
+    assert_eq!(found[0].id, webhook.id);
     let of_bob = WebhookFilter { owner: Some("bob".to_owned()), ..WebhookFilter::default() };
     assert_eq!(listed(of_bob, None).await, [other.id]);
     let of_event = WebhookFilter { event: webhook.event, ..WebhookFilter::default() };
@@ -128,7 +138,7 @@ async fn a_user_has_no_more_endpoints_than_allowed_also_when_two_are_made_at_onc
     both.sort_by_key(|written| *written == WebhookWritten::TooMany);
     assert_eq!(both, [WebhookWritten::Done, WebhookWritten::TooMany]);
     made(&store, "bob").await;
-    let deleted = store.webhooks(&WebhookFilter::default(), None, 10).await.unwrap();
+    let deleted = store.webhooks(&WebhookFilter::default(), &newest(10)).await.unwrap();
     let of_ann = deleted.iter().find(|webhook| webhook.owner == "ann").unwrap();
     store.delete_webhook(of_ann.id, at(1)).await.unwrap();
     let third = store.insert_webhook(&endpoint("ann"), b"s", 2).await.unwrap();
@@ -180,7 +190,7 @@ async fn an_attempt_is_recorded_with_its_effect(db: Database) {
 
     let listed = async |state: Option<DeliveryState>, kind: Option<&str>| {
         let filter = DeliveryFilter { state, kind: kind.map(str::to_owned) };
-        store.deliveries(webhook.id, &filter, None, 10).await.unwrap().len()
+        store.deliveries(webhook.id, &filter, &newest(10)).await.unwrap().len()
     };
     assert_eq!(listed(None, None).await, 1);
     assert_eq!(listed(Some(DeliveryState::Delivered), Some("webhook.test")).await, 1);
@@ -331,7 +341,7 @@ async fn old_deliveries_are_removed_in_portions(db: Database) {
     assert_eq!(store.forget_deliveries(at(25), 1).await.unwrap(), 1);
     assert_eq!(store.forget_deliveries(at(25), 1).await.unwrap(), 1);
     assert_eq!(store.forget_deliveries(at(25), 1).await.unwrap(), 0);
-    let left = store.deliveries(webhook.id, &DeliveryFilter::default(), None, 10).await.unwrap();
+    let left = store.deliveries(webhook.id, &DeliveryFilter::default(), &newest(10)).await.unwrap();
     assert_eq!(left.len(), 2);
     assert_eq!(left[0].id, pending, "what is pending stays, however old");
     store.delete_webhook(webhook.id, at(40)).await.unwrap();

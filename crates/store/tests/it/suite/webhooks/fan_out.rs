@@ -3,7 +3,7 @@
 use stampede_model::{EventId, FeedEventId};
 use stampede_store::{DeliveryFilter, Disabled, DisabledReason, OutboxRow, Store, Webhook};
 
-use super::{at, endpoint, made};
+use super::{at, endpoint, made, newest};
 use crate::backends::Database;
 use crate::suite::samples::event;
 
@@ -15,7 +15,8 @@ on_every_backend!(
 
 /// The kinds of the messages that an endpoint gets, the oldest first.
 async fn kinds(store: &Store, webhook: &Webhook) -> Vec<String> {
-    let found = store.deliveries(webhook.id, &DeliveryFilter::default(), None, 100).await.unwrap();
+    let found =
+        store.deliveries(webhook.id, &DeliveryFilter::default(), &newest(100)).await.unwrap();
     found.into_iter().rev().map(|delivery| delivery.kind).collect()
 }
 
@@ -44,7 +45,8 @@ async fn a_settled_message_has_one_delivery_to_each_endpoint_that_chose_it(db: D
     assert_eq!(kinds(&store, &deleted).await, ["event.deleted"]);
     assert_eq!(kinds(&store, &of_first).await, ["event.created"]);
     assert!(kinds(&store, &strange).await.is_empty(), "they are ann's");
-    let found = store.deliveries(of_first.id, &DeliveryFilter::default(), None, 9).await.unwrap();
+    let found =
+        store.deliveries(of_first.id, &DeliveryFilter::default(), &newest(9)).await.unwrap();
     let (delivery, row) = (&found[0], &rows[0]);
     assert_eq!((delivery.message, &delivery.data), (row.id, &row.data));
     assert_eq!((delivery.event, delivery.happened_at), (Some(first.id), row.at));
