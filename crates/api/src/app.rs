@@ -1,5 +1,8 @@
 //! What the routes share.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
 use stampede_audit::Audit;
 use stampede_broker::{Broker, JobList};
 use stampede_checkin::CheckIn;
@@ -26,9 +29,27 @@ pub struct Limits {
     pub body_bytes: usize,
 }
 
-/// State of the API. Cheap to clone.
+/// State of the API. Cheap to clone: every request does so several times.
 #[derive(Clone)]
-pub struct App {
+pub struct App(Arc<AppParts>);
+
+impl App {
+    /// The state made of its parts.
+    pub fn new(parts: AppParts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Deref for App {
+    type Target = AppParts;
+
+    fn deref(&self) -> &AppParts {
+        &self.0
+    }
+}
+
+/// What the routes work with.
+pub struct AppParts {
     /// Orders and tickets.
     pub ticketing: Ticketing,
     /// Check-in.

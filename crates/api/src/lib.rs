@@ -38,7 +38,7 @@ mod turns;
 mod unknown;
 mod version;
 
-pub use app::{App, Limits};
+pub use app::{App, AppParts, Limits};
 pub use auth::Right;
 pub use body::{Budget, Uploads};
 pub use client_address::TrustedProxies;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use stampede_api::{
-    App, Budget, Front, Limits, LinkBase, Live, OrdersAtOnce, RateLimitConfig, RateLimits,
-    StorageCheck, Turns, Uploads, Vitals,
+    App, AppParts, Budget, Front, Limits, LinkBase, Live, OrdersAtOnce, RateLimitConfig,
+    RateLimits, StorageCheck, Turns, Uploads, Vitals,
 };
 use stampede_audit::{Audit, Retention};
 use stampede_broker::{Broker, JobList};
@@ -125,7 +125,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         let hub = Hub::new(&ground.broker, stop.clone());
         parts.spawn(hub.clone().run());
         let live = Live::new(hub, settings.cors_origins.clone());
-        let app = App {
+        let app = App::new(AppParts {
             live: live.clone(),
             ticketing: ground.ticketing,
             checkin: checkin.clone(),
@@ -149,7 +149,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             orders: OrdersAtOnce::new(settings.max_quantity as usize),
             node: handle,
             latency,
-        };
+        });
         parts.spawn(stampede_api::forget_old_requests(store.clone(), stop.clone()));
         let front = Front {
             proxies: settings.trusted_proxies.clone(),
