@@ -134,3 +134,68 @@ async fn lists_are_filtered_by_time_and_unknown_parameters_are_refused() {
         assert_eq!(jobs["jobs"].as_array().unwrap().len(), 1, "{query}");
     }
 }
+
+/// Answers with an array that are no lists of records, or whose records are always few, and why.
+const WHOLE: [(&str, &str); 6] = [
+    ("listTicketKeys", "an event has at most a hundred keys, and verifiers need all of them"),
+    ("listDecisions", "there are at most a hundred"),
+    ("getDoor", "what one key may do"),
+    ("getBundle", "packed; parts of it follow by `since`"),
+    ("getCheckInStatistics", "sums"),
+    ("getQueues", "one entry for each queue, as older software reads it"),
+];
+
+/// Lists that have one order, and why.
+const ONE_ORDER: [(&str, &str); 4] = [
+    ("listScans", "the log is read from its end"),
+    ("listRevisions", "the last one is what people look for"),
+    ("listJobs", "the queue has an order of its own"),
+    ("listDeadLetters", "the queue has an order of its own"),
+];
+
+#[tokio::test]
+async fn every_answer_with_a_list_takes_limit_after_and_order() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let document = app.stranger().get("/api/openapi.json").await.expect(200);
+    let resolved = |schema: &Value| match schema["$ref"].as_str() {
+        Some(reference) => document.pointer(&reference[1..]).unwrap().clone(),
+        None => schema.clone(),
+    };
+    let is_among = |list: &[(&str, &str)], id: &str| list.iter().any(|(other, _)| *other == id);
+    let (mut lists, mut seen) = (0, Vec::new());
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        // A path that ends with an id is that of one record.
+        let operation = &operations["get"];
+        if operation.is_null() || path.ends_with('}') {
+            continue;
+        }
+        let id = operation["operationId"].as_str().unwrap();
+        let schema =
+            resolved(&operation["responses"]["200"]["content"]["application/json"]["schema"]);
+        let is_array = |property: &Value| {
+            let schema = resolved(property);
+            schema["type"] == "array" || schema["type"] == json!(["array", "null"])
+        };
+        let properties = schema["properties"].as_object();
+        let has_list = properties.is_some_and(|all| all.values().any(is_array));
+        if schema["type"] != "array" && !has_list {
+            continue;
+        }
+        lists += 1;
+        seen.push(id.to_owned());
+        let takes = |name: &str| {
+            let parameters = operation["parameters"].as_array().unwrap();
+            parameters.iter().any(|parameter| parameter["name"] == name)
+        };
+        let is_whole = is_among(&WHOLE, id);
+        for name in ["limit", "after"] {
+            assert!(takes(name) != is_whole, "{id} and {name}: take it, or say why not");
+        }
+        let has_one_order = is_whole || is_among(&ONE_ORDER, id);
+        assert!(takes("order") != has_one_order, "{id} and order: take it, or say why not");
+    }
+    assert!(lists > 20, "{lists}: {seen:?}");
+    for (id, _) in ONE_ORDER {
+        assert!(seen.iter().any(|other| other == id), "{id} is no list any more: {seen:?}");
+    }
+}

@@ -73,7 +73,8 @@ mod tests {
         let places = Places::new(16);
         let anns = all_of(&places, "ann");
         assert_eq!(anns.len(), 8);
-        let others: Vec<_> = ["bob", "eve", "joe", "zoe"].map(|owner| all_of(&places, owner)).into();
+        let others: Vec<_> =
+            ["bob", "eve", "joe", "zoe"].map(|owner| all_of(&places, owner)).into();
         assert!(others.iter().all(|places| places.len() == OF_ONE_OWNER));
         assert!(places.take("max").is_none());
         drop(anns);
