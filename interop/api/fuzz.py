@@ -1,14 +1,18 @@
 """Schemathesis against the OpenAPI document of the running server, with a key of each role.
 
+First each operation gets a few requests of the administrator, then each role has its share of the time. What was reached is
+written to a report (REPORT, by default in the temporary folder): the run fails if the administrator did not reach every operation, or a role too few.
 Whatever it thinks of is answered with a status and a form that the document lists, and with no 5xx. SECONDS_IN_ALL is the
 time for all roles together (75). SEED chooses the requests (1); SEED=new makes others each time. The server has data of its own; nothing is left out of the document: queues that are
 destroyed are only those of this server.
 """
 
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -17,6 +21,11 @@ from stage import ADMIN_KEY, Stage
 HERE = Path(__file__).parent
 SECONDS = float(os.environ.get("SECONDS_IN_ALL", "75"))
 SEED = os.environ.get("SEED", "1")
+# Time for the first requests to every operation; they need 5 s on an idle machine, and are not cut short by SECONDS_IN_ALL.
+SECONDS_FOR_ALL = 60
+REPORT = Path(os.environ.get("REPORT") or Path(tempfile.gettempdir()) / "stampede-api-reached.json")
+# The part of all operations that a role reaches at least.
+LEAST = {"admin": 1.0, "organiser": 0.3, "viewer": 0.15, "scanner": 0.1, None: 0.1}
 # Role, user and share of the time. A caller without rights is refused everywhere, so it needs less of it.
 ROLES = [
     ("admin", "root", 0.36),
@@ -46,8 +55,8 @@ def configured(stage, batch):
     return str(path)
 
 
-def run(stage, role, user, seconds, event, config):
-    """One role; returns the number of requests and whether all went well."""
+def run(stage, role, user, seconds, event, config, reached, *more):
+    """One role; returns the number of requests and whether all went well. Adds the operations that were asked to `reached`."""
     key = ADMIN_KEY if role == "admin" else stage.key(role, user) if role else None
     command = [
         str(Path(sys.executable).parent / "schemathesis"), "--config-file", config, "--no-color",
@@ -57,6 +66,7 @@ def run(stage, role, user, seconds, event, config):
         # A made-up key beside the real one would only be refused.
         "--generation-with-security-parameters", "false",
     ]
+    command += more
     if key:
         command += ["--header", f"Authorization: Bearer {key}"]
     else:
@@ -65,36 +75,70 @@ def run(stage, role, user, seconds, event, config):
     if SEED != "new":
         command += ["--seed", SEED]
     begun = time.monotonic()
+    asked = Path(stage.folder.name) / "asked"
+    asked.unlink(missing_ok=True)
     environment = {
-        **os.environ, "STAMPEDE_EVENT": event, "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(HERE),
+        **os.environ, "STAMPEDE_ASKED": str(asked), "STAMPEDE_EVENT": event, "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(HERE),
     }
     ended = subprocess.run(command, cwd=stage.folder.name, env=environment, capture_output=True, text=True)
     output = ended.stdout + ended.stderr
     counted = re.search(r"([\d,]+) generated", output)
     count = int(counted.group(1).replace(",", "")) if counted else 0
     name = f"{role} {user}" if role else "without a key"
-    print(f"schemathesis, {name}: {count} test cases in {time.monotonic() - begun:.0f} s, {'fine' if ended.returncode == 0 else 'FAILED'}")
+    operations = reached.setdefault(name, {})
+    for line in asked.read_text().splitlines() if asked.exists() else []:
+        status, operation = line.split(" ", 1)
+        statuses = operations.setdefault(operation, {})
+        statuses[status] = statuses.get(status, 0) + 1
+    print(f"schemathesis, {name}: {len(operations)} operations, {count} test cases in {time.monotonic() - begun:.0f} s, {'fine' if ended.returncode == 0 else 'FAILED'}")
     if ended.returncode != 0 or os.environ.get("SHOW"):
         print("\n".join(line[:300] for line in output.splitlines()))
     return count, ended.returncode == 0
 
 
+def all_operations(stage):
+    """The operations of the document, as schemathesis names them."""
+    methods = ("get", "put", "post", "delete", "patch", "head", "options")
+    paths = stage.ask("GET", "/api/openapi.json")["paths"]
+    return {f"{method.upper()} {path}" for path, known in paths.items() for method in known if method in methods}
+
+
+def is_enough(reached, operations):
+    """Whether each role reached as many operations as it should; tells those that the administrator did not."""
+    fine = True
+    for role, user, _ in ROLES:
+        name = f"{role} {user}" if role else "without a key"
+        found = operations & set(reached.get(name, {}))
+        if len(found) < LEAST[role] * len(operations):
+            missing = ", ".join(sorted(operations - found)) if role == "admin" else ""
+            print(f"schemathesis, {name}: only {len(found)} of {len(operations)} operations were reached {missing}")
+            fine = False
+    return fine
+
+
 def main():
-    fine, total = True, 0
+    fine, total, reached = True, 0, {}
     # Small orders: one request may ask for as many tickets as the setting allows.
     with Stage(MAX_QUANTITY="20") as stage:
         event, batch = furnished(stage)
         config = configured(stage, batch)
+        operations = all_operations(stage)
+        # The time limit of the administrator's share may end before its last operation had a turn.
+        few = ("--phases", "fuzzing", "--max-examples", "1")
+        count, went_well = run(stage, "admin", "root", SECONDS_FOR_ALL, event, config, reached, *few)
+        fine, total = went_well, count
         for role, user, share in ROLES:
-            count, went_well = run(stage, role, user, SECONDS * share, event, config)
+            count, went_well = run(stage, role, user, SECONDS * share, event, config, reached)
             fine, total = fine and went_well, total + count
+        REPORT.write_text(json.dumps(reached, indent=1, sort_keys=True))
+        fine = is_enough(reached, operations) and fine
         said = stage.said()
         for line in said.splitlines():
             if "request failed" in line or "panicked" in line:
                 print(line)
                 fine = False
-    print(f"schemathesis: {total} test cases")
-    sys.exit(0 if fine and total > 0 else 1)
+    print(f"schemathesis: {total} test cases; {REPORT} says which operations were asked how often")
+    sys.exit(0 if fine else 1)
 
 
 main()

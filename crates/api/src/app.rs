@@ -15,6 +15,7 @@ use stampede_ticketing::Ticketing;
 use stampede_webhook::Webhooks;
 
 use crate::body::{Budget, Uploads};
+use crate::idempotency::AnswerShares;
 use crate::link_base::LinkBase;
 use crate::live::Live;
 use crate::orders_at_once::OrdersAtOnce;
@@ -78,6 +79,8 @@ pub struct AppParts {
     pub rates: RateLimits,
     /// What a request may ask for at most.
     pub limits: Limits,
+    /// How much of the answers of repeated requests is kept.
+    pub answers: AnswerShares,
     /// Memory for the bodies of requests.
     pub bodies: Budget,
     /// The beginning of links.

@@ -20,6 +20,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use stampede_model::{KeyHash, Principal};
 
+pub(crate) use self::arrival::too_long;
 pub use self::budget::Budget;
 pub(crate) use self::budget::{Claim, Refused};
 pub(crate) use self::unread::{Unread, discard_unread};

@@ -52,7 +52,8 @@ impl TrustedProxies {
         Ok(Self { networks: networks.into(), ..Self::default() })
     }
 
-    fn trust(&self, address: IpAddr) -> bool {
+    /// Whether an address is that of a trusted proxy.
+    pub(crate) fn trust(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(&address))
     }
 

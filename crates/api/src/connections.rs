@@ -1,4 +1,5 @@
-//! Accepting connections, with time limits for clients that send nothing.
+//! Accepting connections, with time limits for clients that send nothing (here) or read nothing (`write_limit.rs`), and a limit
+//! for the connections of one address (`connection_places.rs`).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,11 +19,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::App;
+use crate::client_address::TrustedProxies;
+use crate::connection_places::OfAddresses;
 use crate::front::Front;
 use crate::live::CutOff;
 use crate::request_ids::identify;
 use crate::router::router;
 use crate::routes::health::{Vitals, health_router};
+use crate::write_limit::{PATIENCE, WriteLimited, limit_unacknowledged};
 
 /// Connections served at the same time; more wait in the system's queue.
 const MAX_CONNECTIONS: usize = 4_096;
@@ -43,21 +47,26 @@ pub async fn run(
     pages: Router,
     stop: CancellationToken,
 ) {
-    let rates = app.rates.clone();
-    serve(listener, front.around(router(app).merge(pages), rates), stop).await;
+    let (rates, proxies) = (app.rates.clone(), front.proxies.clone());
+    serve(listener, front.around(router(app).merge(pages), rates), proxies, stop).await;
 }
 
 /// Serves `/health` and `/ready` on `listener` until `stop`, for a node without the API.
 pub async fn run_health(listener: TcpListener, vitals: Vitals, stop: CancellationToken) {
     let routes = health_router(vitals).layer(middleware::from_fn(identify));
-    serve(listener, routes, stop).await;
+    serve(listener, routes, TrustedProxies::default(), stop).await;
 }
 
-async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+async fn serve(
+    listener: TcpListener,
+    router: Router,
+    proxies: TrustedProxies,
+    stop: CancellationToken,
+) {
     let service = TowerToHyperService::new(router);
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE).max_buf_size(MAX_BUFFER);
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let (places, addresses) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), OfAddresses::default());
     let (connections, ending) = (TaskTracker::new(), CancellationToken::new());
     let cut_off = CancellationToken::new();
     loop {
@@ -74,8 +83,16 @@ async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
                 continue;
             }
         };
+        let is_proxy = proxies.trust(address.ip().to_canonical());
+        let of_address = (!is_proxy).then(|| addresses.take(address.ip()));
+        if matches!(of_address, Some(None)) {
+            tracing::debug!(%address, "a connection is refused: its address has too many");
+            continue;
+        }
         // An answer is written in small pieces; waiting to fill a packet only delays it.
         let _ = stream.set_nodelay(true);
+        limit_unacknowledged(&stream);
+        let stream = WriteLimited::new(stream, PATIENCE);
         let service = service.clone();
         let cut_off = cut_off.child_token();
         let of_streams = CutOff(cut_off.clone());
@@ -105,7 +122,7 @@ async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection broke off");
             }
-            drop(place);
+            drop((place, of_address));
         });
     }
     drop(listener);

@@ -20,7 +20,7 @@ use crate::request_ids::X_REQUEST_ID;
 const MAX_AGE: Duration = Duration::from_secs(7_200);
 
 /// Headers that pages may read, beside those that every page may.
-const EXPOSED: [HeaderName; 13] = [
+const EXPOSED: [HeaderName; 14] = [
     ETAG,
     LOCATION,
     RETRY_AFTER,
@@ -32,6 +32,7 @@ const EXPOSED: [HeaderName; 13] = [
     RATE_LIMIT_POLICY,
     HeaderName::from_static("idempotency-replayed"),
     HeaderName::from_static("x-left-out"),
+    HeaderName::from_static("x-next"),
     HeaderName::from_static("www-authenticate"),
     X_REQUEST_ID,
 ];

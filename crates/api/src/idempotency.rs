@@ -10,8 +10,11 @@
 //! ```
 //!
 //! Every POST has this without knowing it: `room.rs` wraps the handler. Handlers that take [`IdempotencyKey`] do it
-//! themselves. [`RUNS_AGAIN`] change nothing, so they are carried out again. So are routes without a guard: a stranger's
-//! key is nobody's, and whoever knows it would get the answer. Without the header, nothing is looked up.
+//! themselves. [`RUNS_AGAIN`] change nothing or have nonces, so they are carried out again. So are routes without a guard: a
+//! stranger's key is nobody's, and whoever knows it would get the answer. Without the header, nothing is looked up.
+//!
+//! Answers are kept within limits: of each body ([`KeptAnswer`]), and of each owner (`share.rs`). An answer that shows a
+//! secret ([`SHOWS_SECRET`]) is given again only to the API key that asked for it, not to other keys of the user.
 //!
 //! What is compared: operation, path and query when the key is claimed; the bytes of the body when it is known. The hash
 //! is made while the handler reads them, so a long body is not held in memory.
@@ -22,6 +25,7 @@
 
 mod answer;
 mod body_hash;
+mod share;
 mod sweeper;
 
 use std::future::Future;
@@ -42,6 +46,7 @@ use stampede_store::{Claimed, RequestClaim};
 
 use self::answer::KeptAnswer;
 use self::body_hash::BodyHash;
+pub use self::share::AnswerShares;
 pub use self::sweeper::forget_old_requests;
 use crate::app::{App, now};
 use crate::auth::{Right, let_in_early};
@@ -56,9 +61,27 @@ const HELD: Duration = Duration::from_secs(150);
 /// A request that takes longer is given up. (Its client has its answer, 503, before.)
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// POSTs that change nothing: they are carried out again.
-pub(crate) const RUNS_AGAIN: [&str; 4] =
-    ["verifyToken", "validateTemplate", "previewFiles", "previewTemplate"];
+/// POSTs that change nothing: they are carried out again. So are scans: their nonces get the first answer again, and a
+/// scanner's key must not fill the database with answers.
+pub(crate) const RUNS_AGAIN: [&str; 6] = [
+    "verifyToken",
+    "validateTemplate",
+    "previewFiles",
+    "previewTemplate",
+    "redeemTicket",
+    "uploadScans",
+];
+
+/// Operations whose answers show a secret once: only the key that asked gets the answer again.
+pub const SHOWS_SECRET: [&str; 7] = [
+    "createKey",
+    "rotateKey",
+    "createDevice",
+    "createWebhook",
+    "rotateWebhook",
+    "linkTicket",
+    "linkBatch",
+];
 
 /// How a route treats `Idempotency-Key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +178,7 @@ impl<H> Once<H> {
         let target =
             hash([self.operation, parts.uri.path(), parts.uri.query().unwrap_or_default()]);
         let claim = Claim {
-            owner: owner(&caller),
+            owner: owner(&caller, self.operation),
             key: key.unwrap_or_default(),
             target,
             holder: RequestId::generate().to_string(),
@@ -167,7 +190,7 @@ impl<H> Once<H> {
             Claimed::InFlight => Err(Problem::in_flight()),
             Claimed::OtherTarget => Err(Problem::key_reused()),
             Claimed::Done { body_hash, answer } => {
-                if claim.body.finished().await? != body_hash {
+                if claim.body.finished(app.limits.body_bytes).await? != body_hash {
                     return Err(Problem::key_reused());
                 }
                 let answer = answer.and_then(|bytes| KeptAnswer::read(&bytes));
@@ -210,11 +233,12 @@ async fn settled(claim: Claim, response: Response, app: &App) -> Response {
         return response;
     }
     // A body that breaks off is kept as far as it came: the same request again has another hash, and is refused.
-    let body_hash = match claim.body.finished().await {
+    let body_hash = match claim.body.finished(app.limits.body_bytes).await {
         Ok(hash) => hash,
         Err(_) => claim.body.so_far(),
     };
     let (response, answer) = KeptAnswer::of(response).await;
+    let answer = answer.filter(|answer| app.answers.take(&claim.owner, answer.len(), now()));
     match app.store.keep_answer(&record, &body_hash, answer.as_deref()).await {
         Ok(true) => {}
         Ok(false) => tracing::warn!("the answer of a request came after its time limit"),
@@ -227,7 +251,15 @@ async fn settled(claim: Claim, response: Response, app: &App) -> Response {
 
 /// Whose keys are told apart: a user's, by what the user's key may do. Otherwise a key with a limit could ask for the answer
 /// of one without.
-fn owner(caller: &Principal) -> String {
+fn owner(caller: &Principal, operation: &str) -> String {
+    let owner = owner_of_rights(caller);
+    match caller.key.filter(|_| SHOWS_SECRET.contains(&operation)) {
+        Some(key) => format!("{owner}:key:{key}"),
+        None => owner,
+    }
+}
+
+fn owner_of_rights(caller: &Principal) -> String {
     let (role, user, scope) = (caller.role.as_str(), &caller.user, &caller.scope);
     let event = scope.event.map(|event| event.to_string()).unwrap_or_default();
     let queues = scope.queues.as_ref().map(|names| names.join("\n"));
@@ -266,7 +298,7 @@ impl Problem {
 
     /// 409: there is no answer to give again.
     fn answer_not_kept() -> Self {
-        let detail = "the request with this Idempotency-Key was carried out, but its answer was too long to be kept";
+        let detail = "the request with this Idempotency-Key was carried out, but its answer is not kept: it was too long, or too many others of yours are";
         Self::new(Code::AnswerNotKept, detail)
     }
 }

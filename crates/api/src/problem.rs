@@ -59,6 +59,11 @@ impl Problem {
         Self::forbidden("a record of somebody else", &[Role::Admin])
     }
 
+    /// 404 instead of 403 for a record of somebody else, whose existence is not told (docs/decisions/0034-foreign-records.md).
+    pub(crate) fn hiding(self, what: &str, id: &dyn std::fmt::Display) -> Self {
+        if self.code == Code::Forbidden { Self::not_found(what, id) } else { self }
+    }
+
     /// 403: the key is limited, and this is outside of its limits.
     pub(crate) fn out_of_scope(scope: &Scope) -> Self {
         let event = scope.event.map(|event| format!("event {event}"));

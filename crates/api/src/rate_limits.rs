@@ -11,7 +11,8 @@
 //! | `key` | requests with a key; of a token, with its user | `RATE_LIMIT_KEY` |
 //! | `failures` | keys and tokens of an address that are not valid | `RATE_LIMIT_FAILURES` |
 //!
-//! They are counted over all nodes in windows of a minute (`broker/src/quota.rs`). `/health` and `/ready` are free.
+//! They are counted over all nodes in windows of a minute (`broker/src/quota.rs`). `/health` and `/ready` are free for requests
+//! without a key.
 //!
 //! An address with too many failures is still let in with a valid key: behind one proxy, a stranger must not lock others
 //! out. Random keys of ours and signed tokens cannot be guessed, so they are checked, and a wrong one is answered with 429.
@@ -29,6 +30,7 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hashlink::LruCache;
+use http::header::AUTHORIZATION;
 use http::request::Parts;
 use parking_lot::Mutex;
 use stampede_broker::{Broker, Quota, Standing};
@@ -248,7 +250,10 @@ pub(crate) fn is_free(path: &str) -> bool {
 
 /// Counts a request for its address, and tells in the answer how it stands.
 pub(crate) async fn limit(limits: &RateLimits, mut request: Request, next: Next) -> Response {
-    if is_free(request.uri().path()) {
+    // A request with a key costs a look into the database.
+    let has_key =
+        [AUTHORIZATION.as_str(), "x-api-key"].map(|name| request.headers().contains_key(name));
+    if is_free(request.uri().path()) && has_key == [false, false] {
         return next.run(request).await;
     }
     let standings = Standings::default();

@@ -17,7 +17,6 @@ use crate::auth::Right;
 use crate::describe::{Describe, Document, Operation};
 use crate::idempotency::{Once, Repeats};
 use crate::problem::{Code, Problem};
-use crate::rate_limits::is_free;
 use crate::scope::{Reach, reach};
 
 /// A route: method, path and the right it demands.
@@ -50,14 +49,15 @@ pub(crate) struct Room {
     routes: Vec<(Route, Describer)>,
 }
 
-/// Lists the routes of a room: `METHOD "path" handler => operationId "Summary";`, and after `!` the codes of problems that
+/// Lists the routes of a room: `METHOD "path" Right handler => operationId "Summary";`, and after `!` the codes of problems that
 /// the record's state may be the reason of. Problems of keys, paths, queries, headers and bodies follow from the handler's type.
+/// A line whose right is not that of its handler's guard does not compile.
 macro_rules! room {
     ($title:literal { $(
-        $method:ident $path:literal $handler:path => $id:ident $summary:literal $(! $($code:ident),+)? ;
+        $method:ident $path:literal $right:ident $handler:path => $id:ident $summary:literal $(! $($code:ident),+)? ;
     )* }) => {
         $crate::room::Room::new($title)
-            $( .add(
+            $( .add::<{ $crate::auth::Right::$right as u8 }, _, _>(
                 axum::routing::MethodFilter::$method,
                 $crate::room::Line {
                     method: http::Method::$method,
@@ -88,12 +88,23 @@ impl Room {
         Self { title, router: Router::new(), routes: Vec::new() }
     }
 
-    /// Adds a route.
-    pub(crate) fn add<H, T>(mut self, filter: MethodFilter, line: Line, handler: H) -> Self
+    /// Adds a route whose line says that it demands `RIGHT`.
+    pub(crate) fn add<const RIGHT: u8, H, T>(
+        mut self,
+        filter: MethodFilter,
+        line: Line,
+        handler: H,
+    ) -> Self
     where
         H: Handler<T, App> + Describe<T>,
         T: 'static,
     {
+        const {
+            assert!(
+                RIGHT == H::RIGHT as u8,
+                "the line of a route has another right than its handler's guard"
+            )
+        };
         let Line { method, path, id, summary, refuses } = line;
         let is_own = Document::takes_key(&H::describe);
         let repeats = Repeats::of(&method, id, H::RIGHT, is_own);
@@ -102,9 +113,7 @@ impl Room {
             operation.repeats(repeats);
             operation.demands(H::RIGHT);
             operation.may_refuse(refuses);
-            if !is_free(path) {
-                operation.may_refuse(&[Code::RateLimited]);
-            }
+            operation.may_refuse(&[Code::RateLimited]);
         });
         let mut service = match repeats {
             Repeats::AnsweredAgain => on(filter, Once { handler, operation: id, right: H::RIGHT }),

@@ -1,5 +1,16 @@
-//! Every route on one page, by room: its handler, the name of its operation and what it does. The right that a route demands is
-//! in its handler's type (`auth.rs`), and so is the rest of its description (`describe.rs`).
+//! Every route on one page, by room: the right that it demands, its handler, the name of its operation and what it does. The
+//! rights are those of `auth.rs`; a line that names another right than the guard in its handler's type does not compile. The
+//! rest of the description follows from the handler's type (`describe.rs`).
+//!
+//! | right | who may call |
+//! |---|---|
+//! | `Nothing` | everybody |
+//! | `Call` | viewers, organisers, administrators; the handler checks whose the record is |
+//! | `Write` | organisers, administrators; the handler checks whose the record is |
+//! | `Watch` | everybody with a key; the handler shows what the key may see |
+//! | `Admit` | scanners, organisers, administrators |
+//! | `Oversee` | administrators, viewers of the user `*` |
+//! | `Administer` | administrators |
 
 use std::time::{Duration, Instant};
 
@@ -27,184 +38,184 @@ use crate::trace;
 /// Events, orders, tickets, batches, verification.
 fn ticketing() -> Room {
     room!("Ticketing" {
-        POST "/api/events" events::create => createEvent "Creates an event";
-        GET "/api/events" events::list => listEvents "Lists events";
-        GET "/api/events/{id}" events::read => getEvent "Shows an event";
-        PATCH "/api/events/{id}" events::update => updateEvent "Changes fields of an event" ! Busy, InvalidTemplate;
-        DELETE "/api/events/{id}" events::delete => deleteEvent "Deletes an event" ! InUse, Busy;
-        GET "/api/events/{id}/keys" ticket_keys::list => listTicketKeys "Lists the public keys that prove an event's tickets";
-        POST "/api/events/{id}/keys" ticket_keys::rotate => rotateTicketKey "Makes a new key, which signs from now on" ! TooMany;
-        DELETE "/api/events/{id}/keys/{kid}" ticket_keys::revoke => revokeTicketKey "Revokes a key: its tickets are refused";
-        POST "/api/tickets" orders::create => orderTickets "Orders tickets" ! NotFound, HasWarnings, InvalidTemplate;
-        GET "/api/tickets" tickets::list => listTickets "Lists tickets";
-        GET "/api/tickets/{id}" tickets::read => getTicket "Shows a ticket";
-        PATCH "/api/tickets/{id}" tickets::update => updateTicket "Changes a ticket, or voids it" ! Busy, Void, HasWarnings, InvalidTemplate;
-        DELETE "/api/tickets/{id}" tickets::delete => deleteTicket "Deletes a ticket with its PDF" ! Busy;
-        GET "/api/tickets/{id}/pdf" pdf::download => downloadTicket "Downloads the PDF of a ticket" ! NotReady, Failed, Gone, Invalid, InvalidTemplate;
-        GET "/api/tickets/{id}/qr.svg" codes::svg => getTicketCodeSvg "Shows the QR code of a ticket as SVG" ! Gone, Invalid;
-        GET "/api/tickets/{id}/qr.png" codes::png => getTicketCodePng "Shows the QR code of a ticket as PNG" ! Gone, Invalid;
-        POST "/api/tickets/{id}/links" links::of_ticket => linkTicket "Makes a link to a ticket for people without a key";
-        POST "/api/tickets/{id}/reissue" tickets::reissue => reissueTicket "Issues a ticket anew: older paper is refused" ! Void;
-        POST "/api/events/{id}/batches" uploads::create => uploadGuests "Orders a ticket for each guest of a file" ! HasWarnings, InvalidTemplate;
-        GET "/api/events/{id}/batches" batches::list_of_event => listEventBatches "Lists the orders for an event";
-        GET "/api/batches" batches::list => listBatches "Lists orders";
-        GET "/api/batches/{id}" batches::read => getBatch "Shows the progress of an order";
-        GET "/api/batches/{id}/pdf" batch_files::pdf => downloadBatchPdf "Downloads all tickets of an order as one PDF" ! NotReady, Overloaded, Invalid, InvalidTemplate;
-        GET "/api/batches/{id}/zip" batch_files::zip => downloadBatchZip "Downloads all tickets of an order as a ZIP" ! NotReady, Overloaded, Invalid, InvalidTemplate;
-        GET "/api/batches/{id}/tickets.csv" batch_files::table => downloadBatchTable "Downloads the tickets of an order as CSV" ! Overloaded;
-        POST "/api/batches/{id}/links" links::of_batch => linkBatch "Makes a link to all tickets of an order for people without a key";
-        GET "/api/links/{token}" links::open => openLink "Downloads the file of a link" ! NotReady, Failed, Gone, LinkExpired, Invalid, InvalidTemplate, Overloaded;
-        POST "/api/batches/{id}/retry" batches::retry => retryBatch "Tries the failed tickets of an order again";
-        POST "/api/batches/{id}/cancel" batches::cancel => cancelBatch "Makes the tickets of an order void that are not made yet";
-        POST "/api/verify" verify::verify => verifyToken "Tells whether a ticket's token is genuine and admits" ! Forbidden;
+        POST "/api/events" Write events::create => createEvent "Creates an event";
+        GET "/api/events" Call events::list => listEvents "Lists events";
+        GET "/api/events/{id}" Call events::read => getEvent "Shows an event";
+        PATCH "/api/events/{id}" Write events::update => updateEvent "Changes fields of an event" ! Busy, InvalidTemplate;
+        DELETE "/api/events/{id}" Write events::delete => deleteEvent "Deletes an event" ! InUse, Busy;
+        GET "/api/events/{id}/keys" Call ticket_keys::list => listTicketKeys "Lists the public keys that prove an event's tickets";
+        POST "/api/events/{id}/keys" Write ticket_keys::rotate => rotateTicketKey "Makes a new key, which signs from now on" ! TooMany;
+        DELETE "/api/events/{id}/keys/{kid}" Write ticket_keys::revoke => revokeTicketKey "Revokes a key: its tickets are refused";
+        POST "/api/tickets" Write orders::create => orderTickets "Orders tickets" ! NotFound, HasWarnings, InvalidTemplate;
+        GET "/api/tickets" Call tickets::list => listTickets "Lists tickets";
+        GET "/api/tickets/{id}" Call tickets::read => getTicket "Shows a ticket";
+        PATCH "/api/tickets/{id}" Write tickets::update => updateTicket "Changes a ticket, or voids it" ! Busy, Void, HasWarnings, InvalidTemplate;
+        DELETE "/api/tickets/{id}" Write tickets::delete => deleteTicket "Deletes a ticket with its PDF" ! Busy;
+        GET "/api/tickets/{id}/pdf" Call pdf::download => downloadTicket "Downloads the PDF of a ticket" ! NotReady, Failed, Gone, Invalid, InvalidTemplate;
+        GET "/api/tickets/{id}/qr.svg" Call codes::svg => getTicketCodeSvg "Shows the QR code of a ticket as SVG" ! Gone, Invalid;
+        GET "/api/tickets/{id}/qr.png" Call codes::png => getTicketCodePng "Shows the QR code of a ticket as PNG" ! Gone, Invalid;
+        POST "/api/tickets/{id}/links" Write links::of_ticket => linkTicket "Makes a link to a ticket for people without a key";
+        POST "/api/tickets/{id}/reissue" Write tickets::reissue => reissueTicket "Issues a ticket anew: older paper is refused" ! Void;
+        POST "/api/events/{id}/batches" Write uploads::create => uploadGuests "Orders a ticket for each guest of a file" ! HasWarnings, InvalidTemplate;
+        GET "/api/events/{id}/batches" Call batches::list_of_event => listEventBatches "Lists the orders for an event";
+        GET "/api/batches" Call batches::list => listBatches "Lists orders";
+        GET "/api/batches/{id}" Call batches::read => getBatch "Shows the progress of an order";
+        GET "/api/batches/{id}/pdf" Call batch_files::pdf => downloadBatchPdf "Downloads all tickets of an order as one PDF" ! NotReady, Overloaded, Invalid, InvalidTemplate;
+        GET "/api/batches/{id}/zip" Call batch_files::zip => downloadBatchZip "Downloads all tickets of an order as a ZIP" ! NotReady, Overloaded, Invalid, InvalidTemplate;
+        GET "/api/batches/{id}/tickets.csv" Call batch_files::table => downloadBatchTable "Downloads the tickets of an order as CSV" ! Overloaded;
+        POST "/api/batches/{id}/links" Write links::of_batch => linkBatch "Makes a link to all tickets of an order for people without a key";
+        GET "/api/links/{token}" Nothing links::open => openLink "Downloads the file of a link" ! NotReady, Failed, Gone, LinkExpired, Invalid, InvalidTemplate, Overloaded;
+        POST "/api/batches/{id}/retry" Write batches::retry => retryBatch "Tries the failed tickets of an order again";
+        POST "/api/batches/{id}/cancel" Write batches::cancel => cancelBatch "Makes the tickets of an order void that are not made yet";
+        POST "/api/verify" Call verify::verify => verifyToken "Tells whether a ticket's token is genuine and admits" ! Forbidden;
     })
 }
 
 /// Check-in: scans, bundles, statistics, lists, gates, devices.
 fn checkin() -> Room {
     room!("Check-in" {
-        POST "/api/checkin/redeem" door::redeem => redeemTicket "Lets a guest in or out, if the ticket admits" ! NotFound, Forbidden, UnknownList, UnknownGate, NonceUsed;
-        POST "/api/checkin/undo" door::undo => undoScan "Takes a scan back" ! NotFound, NotYours, TooLate, NothingToUndo, ExitFollows;
-        POST "/api/checkin/scans" door::upload => uploadScans "Takes scans that were made without a network" ! NotFound, Forbidden, UnknownList, UnknownGate, NonceUsed;
-        GET "/api/checkin/bundle" door::bundle => getBundle "Gives what a device needs to decide without a network" ! NotFound, Forbidden, InvalidQuery;
-        GET "/api/checkin/me" devices::me => getDoor "Tells which events this key may admit to";
-        POST "/api/checkin/enrol" devices::enrol => enrolDevice "Turns an enrolment code into a key for a device" ! WrongCode, TooManyWrongCodes;
-        GET "/api/events/{id}/lists" setup::lists => listLists "Lists the check-in lists of an event";
-        POST "/api/events/{id}/lists" setup::create_list => createList "Creates a check-in list" ! Busy;
-        GET "/api/lists/{id}" setup::read_one_list => getList "Shows a check-in list";
-        PATCH "/api/lists/{id}" setup::update_list => updateList "Changes a check-in list" ! Busy;
-        DELETE "/api/lists/{id}" setup::delete_list => deleteList "Deletes a check-in list" ! BuiltIn, Busy;
-        GET "/api/events/{id}/gates" setup::gates => listGates "Lists the gates of an event";
-        POST "/api/events/{id}/gates" setup::create_gate => createGate "Creates a gate";
-        GET "/api/gates/{id}" setup::read_one_gate => getGate "Shows a gate";
-        PATCH "/api/gates/{id}" setup::update_gate => updateGate "Renames a gate" ! Busy;
-        DELETE "/api/gates/{id}" setup::delete_gate => deleteGate "Deletes a gate" ! Busy;
-        GET "/api/events/{id}/devices" devices::list => listDevices "Lists the scanning devices of an event";
-        POST "/api/events/{id}/devices" devices::create => createDevice "Makes a scanning device with a key of its own";
-        GET "/api/devices/{id}" devices::read => getDevice "Shows a scanning device";
-        DELETE "/api/devices/{id}" devices::revoke => revokeDevice "Revokes the key of a device" ! Busy;
-        GET "/api/events/{id}/blocks" blocks::list => listBlocks "Lists the blocked tickets of an event";
-        GET "/api/tickets/{id}/block" blocks::read => getBlock "Shows the block of a ticket";
-        PUT "/api/tickets/{id}/block" blocks::block => blockTicket "Refuses a ticket at every door until the block is lifted" ! Busy;
-        DELETE "/api/tickets/{id}/block" blocks::unblock => unblockTicket "Lifts the block of a ticket" ! Busy;
-        GET "/api/events/{id}/scans" reports::scans => listScans "Lists the scans of an event";
-        GET "/api/events/{id}/conflicts" reports::conflicts => listConflicts "Lists tickets that were let in twice";
-        GET "/api/events/{id}/checkin" reports::statistics => getCheckInStatistics "Counts guests, entries and refusals";
+        POST "/api/checkin/redeem" Admit door::redeem => redeemTicket "Lets a guest in or out, if the ticket admits" ! NotFound, Forbidden, UnknownList, UnknownGate, NonceUsed;
+        POST "/api/checkin/undo" Admit door::undo => undoScan "Takes a scan back" ! NotFound, NotYours, TooLate, NothingToUndo, ExitFollows;
+        POST "/api/checkin/scans" Admit door::upload => uploadScans "Takes scans that were made without a network" ! NotFound, Forbidden, UnknownList, UnknownGate, NonceUsed;
+        GET "/api/checkin/bundle" Admit door::bundle => getBundle "Gives what a device needs to decide without a network" ! NotFound, Forbidden, InvalidQuery;
+        GET "/api/checkin/me" Admit devices::me => getDoor "Tells which events this key may admit to";
+        POST "/api/checkin/enrol" Nothing devices::enrol => enrolDevice "Turns an enrolment code into a key for a device" ! WrongCode, TooManyWrongCodes;
+        GET "/api/events/{id}/lists" Call setup::lists => listLists "Lists the check-in lists of an event";
+        POST "/api/events/{id}/lists" Write setup::create_list => createList "Creates a check-in list" ! Busy;
+        GET "/api/lists/{id}" Call setup::read_one_list => getList "Shows a check-in list";
+        PATCH "/api/lists/{id}" Write setup::update_list => updateList "Changes a check-in list" ! Busy;
+        DELETE "/api/lists/{id}" Write setup::delete_list => deleteList "Deletes a check-in list" ! BuiltIn, Busy;
+        GET "/api/events/{id}/gates" Call setup::gates => listGates "Lists the gates of an event";
+        POST "/api/events/{id}/gates" Write setup::create_gate => createGate "Creates a gate";
+        GET "/api/gates/{id}" Call setup::read_one_gate => getGate "Shows a gate";
+        PATCH "/api/gates/{id}" Write setup::update_gate => updateGate "Renames a gate" ! Busy;
+        DELETE "/api/gates/{id}" Write setup::delete_gate => deleteGate "Deletes a gate" ! Busy;
+        GET "/api/events/{id}/devices" Call devices::list => listDevices "Lists the scanning devices of an event";
+        POST "/api/events/{id}/devices" Write devices::create => createDevice "Makes a scanning device with a key of its own";
+        GET "/api/devices/{id}" Call devices::read => getDevice "Shows a scanning device";
+        DELETE "/api/devices/{id}" Write devices::revoke => revokeDevice "Revokes the key of a device" ! Busy;
+        GET "/api/events/{id}/blocks" Call blocks::list => listBlocks "Lists the blocked tickets of an event";
+        GET "/api/tickets/{id}/block" Call blocks::read => getBlock "Shows the block of a ticket";
+        PUT "/api/tickets/{id}/block" Write blocks::block => blockTicket "Refuses a ticket at every door until the block is lifted" ! Busy;
+        DELETE "/api/tickets/{id}/block" Write blocks::unblock => unblockTicket "Lifts the block of a ticket" ! Busy;
+        GET "/api/events/{id}/scans" Call reports::scans => listScans "Lists the scans of an event";
+        GET "/api/events/{id}/conflicts" Call reports::conflicts => listConflicts "Lists tickets that were let in twice";
+        GET "/api/events/{id}/checkin" Call reports::statistics => getCheckInStatistics "Counts guests, entries and refusals";
     })
 }
 
 /// API keys, the audit log.
 fn identity() -> Room {
     room!("Access" {
-        POST "/api/keys" api_keys::create => createKey "Makes an API key, whose secret is shown once" ! NameTaken;
-        GET "/api/keys" api_keys::list => listKeys "Lists API keys";
-        GET "/api/keys/{id}" api_keys::read => getKey "Shows an API key, without its secret";
-        PATCH "/api/keys/{id}" api_keys::update => updateKey "Changes the name or the end of an API key" ! NameTaken, PresetKey, Conflict, Busy;
-        POST "/api/keys/{id}/rotate" api_keys::rotate => rotateKey "Gives an API key another secret, which is shown once" ! PresetKey, Conflict, TooMany;
-        DELETE "/api/keys/{id}" api_keys::revoke => revokeKey "Revokes an API key" ! PresetKey, Busy;
-        GET "/api/audit" audit::list => listAudit "Lists changes: who, what, when, from where, before and after";
-        GET "/api/audit/{id}" audit::read => getAudit "Shows an entry of the audit log";
+        POST "/api/keys" Write api_keys::create => createKey "Makes an API key, whose secret is shown once" ! NameTaken, TooMany;
+        GET "/api/keys" Call api_keys::list => listKeys "Lists API keys";
+        GET "/api/keys/{id}" Call api_keys::read => getKey "Shows an API key, without its secret";
+        PATCH "/api/keys/{id}" Write api_keys::update => updateKey "Changes the name or the end of an API key" ! NameTaken, PresetKey, Conflict, Busy;
+        POST "/api/keys/{id}/rotate" Write api_keys::rotate => rotateKey "Gives an API key another secret, which is shown once" ! PresetKey, Conflict, TooMany;
+        DELETE "/api/keys/{id}" Write api_keys::revoke => revokeKey "Revokes an API key" ! PresetKey, Busy;
+        GET "/api/audit" Oversee audit::list => listAudit "Lists changes: who, what, when, from where, before and after";
+        GET "/api/audit/{id}" Oversee audit::read => getAudit "Shows an entry of the audit log";
     })
 }
 
 /// Webhooks and their deliveries.
 fn webhook() -> Room {
     room!("Webhooks" {
-        POST "/api/webhooks" webhooks::create => createWebhook "Makes a webhook, whose secret is shown once" ! TooMany;
-        GET "/api/webhooks" webhooks::list => listWebhooks "Lists webhooks";
-        GET "/api/webhooks/{id}" webhooks::read => getWebhook "Shows a webhook, without its secret";
-        PATCH "/api/webhooks/{id}" webhooks::update => updateWebhook "Changes a webhook, disables it or makes it active" ! Busy, Conflict;
-        DELETE "/api/webhooks/{id}" webhooks::delete => deleteWebhook "Deletes a webhook";
-        POST "/api/webhooks/{id}/rotate" webhooks::rotate => rotateWebhook "Gives a webhook another secret, which is shown once";
-        POST "/api/webhooks/{id}/test" webhooks::test => testWebhook "Sends a test message" ! Conflict;
-        POST "/api/webhooks/{id}/redeliver" deliveries::redeliver_all => redeliverAll "Sends everything once more that failed since a time" ! Conflict;
-        GET "/api/webhooks/{id}/deliveries" deliveries::list => listDeliveries "Lists what was sent to a webhook";
-        GET "/api/webhooks/{id}/deliveries/{delivery}" deliveries::read => getDelivery "Shows a message with every attempt and answer";
-        POST "/api/webhooks/{id}/deliveries/{delivery}/redeliver" deliveries::redeliver => redeliver "Sends a message once more" ! Conflict;
+        POST "/api/webhooks" Write webhooks::create => createWebhook "Makes a webhook, whose secret is shown once" ! TooMany;
+        GET "/api/webhooks" Call webhooks::list => listWebhooks "Lists webhooks";
+        GET "/api/webhooks/{id}" Call webhooks::read => getWebhook "Shows a webhook, without its secret";
+        PATCH "/api/webhooks/{id}" Write webhooks::update => updateWebhook "Changes a webhook, disables it or makes it active" ! Busy, Conflict;
+        DELETE "/api/webhooks/{id}" Write webhooks::delete => deleteWebhook "Deletes a webhook";
+        POST "/api/webhooks/{id}/rotate" Write webhooks::rotate => rotateWebhook "Gives a webhook another secret, which is shown once";
+        POST "/api/webhooks/{id}/test" Write webhooks::test => testWebhook "Sends a test message" ! Conflict;
+        POST "/api/webhooks/{id}/redeliver" Write deliveries::redeliver_all => redeliverAll "Sends everything once more that failed since a time" ! Conflict;
+        GET "/api/webhooks/{id}/deliveries" Call deliveries::list => listDeliveries "Lists what was sent to a webhook";
+        GET "/api/webhooks/{id}/deliveries/{delivery}" Call deliveries::read => getDelivery "Shows a message with every attempt and answer";
+        POST "/api/webhooks/{id}/deliveries/{delivery}/redeliver" Write deliveries::redeliver => redeliver "Sends a message once more" ! Conflict;
     })
 }
 
 /// Templates of organisers.
 fn template() -> Room {
     room!("Templates" {
-        POST "/api/templates" templates::create => createTemplate "Keeps a new template, if it compiles" ! InvalidTemplate;
-        GET "/api/templates" templates::list => listTemplates "Lists designs and templates";
-        POST "/api/templates/validate" previews::validate => validateTemplate "Compiles files that are not kept" ! NotFound, InvalidTemplate;
-        POST "/api/templates/preview" previews::preview_files => previewFiles "Prints a sample ticket with files that are not kept" ! NotFound, InvalidTemplate;
-        GET "/api/templates/{id}" templates::read => getTemplate "Shows a template or design with its files";
-        PUT "/api/templates/{id}" templates::update => updateTemplate "Adds a revision to a template" ! ReadOnly, TooMany, Busy, InvalidTemplate;
-        DELETE "/api/templates/{id}" templates::delete => deleteTemplate "Deletes a template" ! ReadOnly, InUse, Busy;
-        POST "/api/templates/{id}/preview" previews::preview_template => previewTemplate "Prints a sample ticket with a template or design" ! InvalidTemplate;
-        GET "/api/templates/{id}/revisions" templates::revisions => listRevisions "Lists the revisions of a template";
-        GET "/api/templates/{id}/revisions/{number}" templates::revision => getRevision "Shows a revision with its files";
+        POST "/api/templates" Write templates::create => createTemplate "Keeps a new template, if it compiles" ! InvalidTemplate;
+        GET "/api/templates" Call templates::list => listTemplates "Lists designs and templates";
+        POST "/api/templates/validate" Write previews::validate => validateTemplate "Compiles files that are not kept" ! NotFound, InvalidTemplate;
+        POST "/api/templates/preview" Write previews::preview_files => previewFiles "Prints a sample ticket with files that are not kept" ! NotFound, InvalidTemplate;
+        GET "/api/templates/{id}" Call templates::read => getTemplate "Shows a template or design with its files";
+        PUT "/api/templates/{id}" Write templates::update => updateTemplate "Adds a revision to a template" ! ReadOnly, TooMany, Busy, InvalidTemplate;
+        DELETE "/api/templates/{id}" Write templates::delete => deleteTemplate "Deletes a template" ! ReadOnly, InUse, Busy;
+        POST "/api/templates/{id}/preview" Write previews::preview_template => previewTemplate "Prints a sample ticket with a template or design" ! InvalidTemplate;
+        GET "/api/templates/{id}/revisions" Call templates::revisions => listRevisions "Lists the revisions of a template";
+        GET "/api/templates/{id}/revisions/{number}" Call templates::revision => getRevision "Shows a revision with its files";
     })
 }
 
 /// Queues, jobs, dead letters, schedules, rate limits, circuit breakers, suspects.
 fn queue() -> Room {
     room!("Queues" {
-        GET "/api/queues/status" queues::status => getQueues "Shows all queues with counts and active jobs";
-        POST "/api/queues/clean" queues::clean => cleanQueues "Removes old jobs" ! NotFound;
-        POST "/api/queues/{name}/pause" operate::pause => pauseQueue "Lets workers take no more jobs of a queue";
-        POST "/api/queues/{name}/resume" operate::resume => resumeQueue "Lets workers take jobs of a queue again";
-        POST "/api/queues/{name}/concurrency" operate::concurrency => limitQueue "Limits the jobs of a queue that run at a time";
-        POST "/api/queues/{name}/retry" operate::retry => retryQueue "Retries the failed jobs of a queue";
-        POST "/api/queues/{name}/drain" operate::drain => drainQueue "Removes the waiting jobs of a queue";
-        POST "/api/queues/{name}/obliterate" operate::obliterate => obliterateQueue "Destroys a queue with everything in it" ! NotConfirmed, Busy;
-        POST "/api/queues/{name}/{action}" operate::unknown => unknownQueueAction "Refuses an action that queues do not have";
-        GET "/api/queues/{name}/jobs" jobs::list => listJobs "Lists jobs of a queue, or searches them";
-        POST "/api/queues/{name}/jobs" jobs::add => addJob "Adds a job";
-        GET "/api/queues/{name}/jobs/{id}" jobs::read => getJob "Shows a job with its log";
-        DELETE "/api/queues/{name}/jobs/{id}" jobs::remove => removeJob "Removes a job that does not run" ! WrongState, Conflict;
-        POST "/api/queues/{name}/jobs/{id}/retry" jobs::retry => retryJob "Runs a failed job again" ! WrongState, Conflict;
-        POST "/api/queues/{name}/jobs/{id}/promote" jobs::promote => promoteJob "Lets a delayed job begin now" ! WrongState, Conflict;
-        POST "/api/queues/{name}/jobs/{id}/cancel" jobs::cancel => cancelJob "Removes a job that waits, or stops one that runs" ! WrongState, Conflict;
-        POST "/api/queues/{name}/jobs/{id}/{action}" jobs::unknown => unknownJobAction "Refuses an action that jobs do not have";
-        GET "/api/queues/{name}/dead-letters" dead_letters::list => listDeadLetters "Lists jobs that failed permanently";
-        POST "/api/queues/{name}/dead-letters/replay" dead_letters::replay => replayDeadLetters "Runs jobs that failed permanently again";
-        POST "/api/queues/{name}/dead-letters/purge" dead_letters::purge => purgeDeadLetters "Throws dead letters away";
-        POST "/api/queues/{name}/dead-letters/{action}" dead_letters::unknown => unknownLetterAction "Refuses an action that dead letters do not have";
-        GET "/api/queues/{name}/schedules" schedules::list => listSchedules "Lists schedules of a queue";
-        GET "/api/queues/{name}/schedules/{id}" schedules::read => getSchedule "Shows a schedule";
-        PUT "/api/queues/{name}/schedules/{id}" schedules::set => setSchedule "Sets a schedule" ! Busy;
-        DELETE "/api/queues/{name}/schedules/{id}" schedules::remove => removeSchedule "Ends a schedule" ! Busy;
-        GET "/api/limits" limits::list => listLimits "Lists rate limits";
-        GET "/api/limits/{name}" limits::read => getLimit "Shows a rate limit";
-        PUT "/api/limits/{name}" limits::set => setLimit "Sets a rate limit for all workers" ! Busy;
-        DELETE "/api/limits/{name}" limits::remove => removeLimit "Removes a rate limit" ! Busy;
-        GET "/api/breakers" limits::breakers => listBreakers "Lists circuit breakers that are not closed";
-        DELETE "/api/breakers/{name}" limits::close_breaker => closeBreaker "Closes a circuit breaker";
-        GET "/api/suspects" suspects::list => listSuspects "Lists templates that brought their processes down";
-        DELETE "/api/suspects/{name}" suspects::lift => liftSuspect "Lifts a suspicion";
+        GET "/api/queues/status" Oversee queues::status => getQueues "Shows all queues with counts and active jobs";
+        POST "/api/queues/clean" Administer queues::clean => cleanQueues "Removes old jobs" ! NotFound;
+        POST "/api/queues/{name}/pause" Administer operate::pause => pauseQueue "Lets workers take no more jobs of a queue";
+        POST "/api/queues/{name}/resume" Administer operate::resume => resumeQueue "Lets workers take jobs of a queue again";
+        POST "/api/queues/{name}/concurrency" Administer operate::concurrency => limitQueue "Limits the jobs of a queue that run at a time";
+        POST "/api/queues/{name}/retry" Administer operate::retry => retryQueue "Retries the failed jobs of a queue";
+        POST "/api/queues/{name}/drain" Administer operate::drain => drainQueue "Removes the waiting jobs of a queue";
+        POST "/api/queues/{name}/obliterate" Administer operate::obliterate => obliterateQueue "Destroys a queue with everything in it" ! NotConfirmed, Busy;
+        POST "/api/queues/{name}/{action}" Administer operate::unknown => unknownQueueAction "Refuses an action that queues do not have";
+        GET "/api/queues/{name}/jobs" Oversee jobs::list => listJobs "Lists jobs of a queue, or searches them";
+        POST "/api/queues/{name}/jobs" Administer jobs::add => addJob "Adds a job";
+        GET "/api/queues/{name}/jobs/{id}" Oversee jobs::read => getJob "Shows a job with its log";
+        DELETE "/api/queues/{name}/jobs/{id}" Administer jobs::remove => removeJob "Removes a job that does not run" ! WrongState, Conflict;
+        POST "/api/queues/{name}/jobs/{id}/retry" Administer jobs::retry => retryJob "Runs a failed job again" ! WrongState, Conflict;
+        POST "/api/queues/{name}/jobs/{id}/promote" Administer jobs::promote => promoteJob "Lets a delayed job begin now" ! WrongState, Conflict;
+        POST "/api/queues/{name}/jobs/{id}/cancel" Administer jobs::cancel => cancelJob "Removes a job that waits, or stops one that runs" ! WrongState, Conflict;
+        POST "/api/queues/{name}/jobs/{id}/{action}" Administer jobs::unknown => unknownJobAction "Refuses an action that jobs do not have";
+        GET "/api/queues/{name}/dead-letters" Oversee dead_letters::list => listDeadLetters "Lists jobs that failed permanently";
+        POST "/api/queues/{name}/dead-letters/replay" Administer dead_letters::replay => replayDeadLetters "Runs jobs that failed permanently again";
+        POST "/api/queues/{name}/dead-letters/purge" Administer dead_letters::purge => purgeDeadLetters "Throws dead letters away";
+        POST "/api/queues/{name}/dead-letters/{action}" Administer dead_letters::unknown => unknownLetterAction "Refuses an action that dead letters do not have";
+        GET "/api/queues/{name}/schedules" Oversee schedules::list => listSchedules "Lists schedules of a queue";
+        GET "/api/queues/{name}/schedules/{id}" Oversee schedules::read => getSchedule "Shows a schedule";
+        PUT "/api/queues/{name}/schedules/{id}" Administer schedules::set => setSchedule "Sets a schedule" ! Busy;
+        DELETE "/api/queues/{name}/schedules/{id}" Administer schedules::remove => removeSchedule "Ends a schedule" ! Busy;
+        GET "/api/limits" Oversee limits::list => listLimits "Lists rate limits";
+        GET "/api/limits/{name}" Oversee limits::read => getLimit "Shows a rate limit";
+        PUT "/api/limits/{name}" Administer limits::set => setLimit "Sets a rate limit for all workers" ! Busy;
+        DELETE "/api/limits/{name}" Administer limits::remove => removeLimit "Removes a rate limit" ! Busy;
+        GET "/api/breakers" Oversee limits::breakers => listBreakers "Lists circuit breakers that are not closed";
+        DELETE "/api/breakers/{name}" Administer limits::close_breaker => closeBreaker "Closes a circuit breaker";
+        GET "/api/suspects" Oversee suspects::list => listSuspects "Lists templates that brought their processes down";
+        DELETE "/api/suspects/{name}" Administer suspects::lift => liftSuspect "Lifts a suspicion";
     })
 }
 
 /// What happens, as it happens.
 fn live() -> Room {
     room!("Live" {
-        GET "/api/events/stream" live_routes::stream => streamEvents "Streams what happens, as server-sent events";
-        GET "/api/batches/{id}/events" live_routes::batch => streamBatch "Streams the state of an order and what happens to it, as server-sent events";
-        GET "/ws" live_routes::web_socket => openWebSocket "Opens a WebSocket with the same events";
+        GET "/api/events/stream" Watch live_routes::stream => streamEvents "Streams what happens, as server-sent events";
+        GET "/api/batches/{id}/events" Call live_routes::batch => streamBatch "Streams the state of an order and what happens to it, as server-sent events";
+        GET "/ws" Nothing live_routes::web_socket => openWebSocket "Opens a WebSocket with the same events";
     })
 }
 
 /// Nodes, workers, scaling.
 fn cluster() -> Room {
     room!("Cluster" {
-        GET "/api/nodes" nodes::list => listNodes "Lists the nodes that are alive";
-        POST "/api/nodes/{id}/commands" nodes::command => commandNode "Sends a command to a node, or to all" ! Conflict;
-        GET "/api/cluster" nodes::cluster => getCluster "Shows the cluster";
-        GET "/api/scaling/history" nodes::history => listDecisions "Lists the last decisions about workers";
+        GET "/api/nodes" Oversee nodes::list => listNodes "Lists the nodes that are alive";
+        POST "/api/nodes/{id}/commands" Administer nodes::command => commandNode "Sends a command to a node, or to all" ! Conflict;
+        GET "/api/cluster" Oversee nodes::cluster => getCluster "Shows the cluster";
+        GET "/api/scaling/history" Oversee nodes::history => listDecisions "Lists the last decisions about workers";
     })
 }
 
 /// Health, and the description of the API, for balancers and people.
 fn vitals() -> Room {
     room!("Service" {
-        GET "/health" health::health => getHealth "Tells that the process answers";
-        GET "/ready" health::ready => getReadiness "Tells whether the node can do its work";
-        GET "/api/openapi.json" description::openapi => getOpenApi "Describes this API as an OpenAPI document";
-        GET "/api/docs" description::page => getDocs "Describes this API as a page for people";
+        GET "/health" Nothing health::health => getHealth "Tells that the process answers";
+        GET "/ready" Nothing health::ready => getReadiness "Tells whether the node can do its work";
+        GET "/api/openapi.json" Nothing description::openapi => getOpenApi "Describes this API as an OpenAPI document";
+        GET "/api/docs" Nothing description::page => getDocs "Describes this API as a page for people";
     })
 }
 
@@ -235,7 +246,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// The time that a request may take.
-fn time_limit(request: &Request) -> Duration {
+pub(crate) fn time_limit(request: &Request) -> Duration {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     match (request.method().as_str(), path) {
         ("POST", Some("/api/events/{id}/batches")) => UPLOAD_TIMEOUT,
@@ -249,7 +260,9 @@ async fn limit_time(request: Request, next: Next) -> Response {
     match tokio::time::timeout(limit, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
-            let detail = format!("the request took longer than {limit:?} and was ended");
+            let detail = format!(
+                "the request took longer than {limit:?}; a change that it asked for may still be made"
+            );
             Problem::new(Code::TooSlow, detail).into_response()
         }
     }

@@ -66,6 +66,16 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Whether strangers are not told that a record of this kind exists (docs/decisions/0034-foreign-records.md).
+    fn is_hidden(self) -> bool {
+        match self {
+            Self::Event | Self::Ticket | Self::Batch => false,
+            Self::List | Self::Gate | Self::Device | Self::Webhook => true,
+        }
+    }
+}
+
 /// How limited keys reach a route; `None`: they do not.
 pub(crate) fn reach(method: &Method, path: &str) -> Option<Reach> {
     Some(match (method.as_str(), path) {
@@ -143,11 +153,20 @@ pub(crate) async fn check(
         }
         Some(Reach::Of(record)) => {
             let id = parameter(parts, "id").await.unwrap_or_default();
-            match event_of(app, record, &id).await? {
-                Owner::Event(event) => scope.has_event(event),
-                Owner::User => false,
+            let (is_within, owner) = match event_of(app, record, &id).await? {
+                Owner::Event(event) if scope.has_event(event) => (true, None),
+                Owner::Event(event) if record.is_hidden() => {
+                    (false, app.ticketing.event(event).await?.map(|event| event.owner))
+                }
+                Owner::Event(_) => (false, None),
+                Owner::User(user) => (false, Some(user)),
                 Owner::Nobody => return Err(Problem::not_found(record.word(), &id)),
+            };
+            // Only of records that the user could read with another key.
+            if record.is_hidden() && owner.is_some_and(|owner| !principal.may_read(&owner)) {
+                return Err(Problem::not_found(record.word(), &id));
             }
+            is_within
         }
     };
     if is_within { Ok(()) } else { Err(Problem::out_of_scope(scope)) }
@@ -164,8 +183,8 @@ async fn parameter(parts: &mut Parts, wanted: &str) -> Option<String> {
 enum Owner {
     /// An event.
     Event(EventId),
-    /// A user, and no event: such as a webhook that gets the messages of all events.
-    User,
+    /// This user, and no event: such as a webhook that gets the messages of all events.
+    User(String),
     /// There is no such record.
     Nobody,
 }
@@ -202,7 +221,10 @@ async fn event_of(app: &App, record: Record, id: &str) -> Result<Owner, Problem>
         },
         Record::Webhook => match parsed(id) {
             Some(id) => match app.webhooks.webhook(id).await? {
-                Some(webhook) => return Ok(webhook.event.map_or(Owner::User, Owner::Event)),
+                Some(webhook) => {
+                    let owner = webhook.owner;
+                    return Ok(webhook.event.map_or_else(|| Owner::User(owner), Owner::Event));
+                }
                 None => None,
             },
             None => None,

@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -22,17 +23,21 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 use stampede_audit::{Attempt, Audit, AuditOrigin, Ending, Subject};
-use stampede_broker::RequestId;
+use stampede_broker::{RequestId, kept};
 use stampede_model::{AuditId, Principal};
 use stampede_store::AuditEntry;
 
 use crate::app::App;
 use crate::client_address::noted;
 use crate::describe::{Answer, Operation};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
+use crate::room::Route;
+use crate::router::{panicked, time_limit};
 use crate::test_hooks::hang_at;
 use crate::unknown;
 
+/// How much longer a change may take than its client is made to wait: as long as the handler of an idempotent request.
+const BEYOND_ANSWER: Duration = Duration::from_secs(35);
 /// Longest name of a record that a refusal is noted with, in characters.
 const LONGEST_RECORD: usize = 200;
 
@@ -59,6 +64,8 @@ pub(crate) struct Trace(Arc<Mutex<Known>>);
 #[derive(Default)]
 struct Known {
     operation: &'static str,
+    /// Whether its answer tells of a change that is in the audit log.
+    is_audited: bool,
     address: Option<IpAddr>,
     /// The last id or name in the path.
     record: Option<String>,
@@ -222,34 +229,52 @@ impl<A: IntoResponse> IntoResponse for Audited<A> {
     }
 }
 
-/// Follows a request that may change something.
+/// Follows a request that may change something. A change that is audited is made in a task of its own: a client that hangs up
+/// neither leaves it half done nor its entry without an outcome.
 pub(crate) async fn follow(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let Some(known) = known(&request) else { return next.run(request).await };
-    let trace = Trace(Arc::new(Mutex::new(known)));
+    let (is_audited, trace) = (known.is_audited, Trace(Arc::new(Mutex::new(known))));
     request.extensions_mut().insert(trace.clone());
-    let response = next.run(request).await;
-    trace.settle(&app, response.status()).await;
-    response
+    let limit = time_limit(&request) + BEYOND_ANSWER;
+    let followed = async move {
+        let Ok(response) = tokio::time::timeout(limit, next.run(request)).await else {
+            // Nobody knows how far it came: its entry stays without an outcome.
+            let detail = format!("the request took longer than {limit:?} and was ended");
+            return Problem::new(Code::TooSlow, detail).into_response();
+        };
+        trace.settle(&app, response.status()).await;
+        response
+    };
+    if !is_audited {
+        return followed.await;
+    }
+    match tokio::spawn(kept(followed)).await {
+        Ok(response) => response,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => panicked(panic),
+            Err(error) => Problem::internal(&error).into_response(),
+        },
+    }
 }
 
 /// What can be told of a request before it is handled; `None`: it cannot change anything.
 fn known(request: &Request) -> Option<Known> {
-    static OPERATIONS: LazyLock<HashMap<&'static str, Vec<(Method, &'static str)>>> =
-        LazyLock::new(|| {
-            let mut operations: HashMap<_, Vec<_>> = HashMap::new();
-            for route in crate::router::routes() {
-                operations.entry(route.path).or_default().push((route.method, route.id));
-            }
-            operations
-        });
+    static OPERATIONS: LazyLock<HashMap<&'static str, Vec<Route>>> = LazyLock::new(|| {
+        let mut operations: HashMap<_, Vec<_>> = HashMap::new();
+        for route in crate::router::routes() {
+            operations.entry(route.path).or_default().push(route);
+        }
+        operations
+    });
     if request.method() == Method::GET || request.method() == Method::HEAD {
         return None;
     }
     let matched = request.extensions().get::<MatchedPath>()?;
     let operations = OPERATIONS.get(matched.as_str())?;
-    let (_, operation) = operations.iter().find(|(method, _)| method == request.method())?;
+    let route = operations.iter().find(|route| route.method == request.method())?;
     Some(Known {
-        operation,
+        operation: route.id,
+        is_audited: route.audited,
         address: noted(request.extensions()),
         record: record(matched.as_str(), request.uri().path()),
         ..Known::default()

@@ -69,6 +69,13 @@ impl From<u32> for Version {
     }
 }
 
+impl Version {
+    /// The version of a template whose name was changed after its latest revision.
+    pub(crate) fn renamed(revision: u32, updated_at: Timestamp) -> Self {
+        Self { number: format!("{revision}-{}", updated_at.as_millisecond()), mark: None }
+    }
+}
+
 /// As `ETag` writes it.
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,6 @@
 //! Entries as CSV (RFC 4180), for spreadsheets: a cell never begins like a formula.
 
+use stampede_model::spreadsheet;
 use stampede_wire::audit::Entry;
 
 /// The heads of the columns.
@@ -24,13 +25,15 @@ const COLUMNS: [&str; 18] = [
     "leftOut",
 ];
 
+/// The place of the record before; the record after follows.
+const BEFORE: usize = 15;
+
 /// The entries with the heads of their columns.
 pub fn as_csv(entries: &[Entry]) -> String {
     let mut csv = COLUMNS.join(",");
     csv.push_str("\r\n");
     for entry in entries {
-        let cells = cells(entry);
-        csv.push_str(&cells.map(|cell| written(&cell)).join(","));
+        csv.push_str(&cells(entry).join(","));
         csv.push_str("\r\n");
     }
     csv
@@ -39,9 +42,11 @@ pub fn as_csv(entries: &[Entry]) -> String {
 fn cells(entry: &Entry) -> [String; 18] {
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let json = |value: &Option<serde_json::Value>| {
-        value.as_ref().map(ToString::to_string).unwrap_or_default()
+        let json = value.as_ref().map(ToString::to_string).unwrap_or_default();
+        quoted(spreadsheet::guarded_json(&json))
     };
-    [
+    let [before, after] = [json(&entry.before), json(&entry.after)];
+    let texts = [
         entry.id.to_string(),
         entry.at.to_string(),
         entry.user.clone(),
@@ -57,17 +62,27 @@ fn cells(entry: &Entry) -> [String; 18] {
         entry.event.map(|event| event.to_string()).unwrap_or_default(),
         entry.outcome.as_str().to_owned(),
         entry.status.map(|status| status.to_string()).unwrap_or_default(),
-        json(&entry.before),
-        json(&entry.after),
+        String::new(),
+        String::new(),
         entry.left_out.to_string(),
-    ]
+    ];
+    let mut cells = texts.map(|text| written(&text));
+    (cells[BEFORE], cells[BEFORE + 1]) = (before, after);
+    cells
 }
 
-/// A cell. A spreadsheet runs a text that begins with one of these signs; an apostrophe before it makes it a text.
+/// A cell, which no spreadsheet takes for a formula.
 fn written(cell: &str) -> String {
-    let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '|', '%']);
-    let cell = if formula { format!("'{cell}") } else { cell.to_owned() };
-    match cell.contains([',', '"', '\r', '\n', ';']) {
+    let mut cell = spreadsheet::guarded(cell);
+    // Commands of other programs.
+    if cell.starts_with(['|', '%']) {
+        cell.insert(0, '\'');
+    }
+    quoted(cell)
+}
+
+fn quoted(cell: String) -> String {
+    match cell.contains(spreadsheet::DELIMITERS) || cell.contains('"') {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell,
     }
@@ -87,6 +102,11 @@ mod tests {
             ("=HYPERLINK(\"x\",\"y\")", "\"'=HYPERLINK(\"\"x\"\",\"\"y\"\")\""),
             ("@cmd", "'@cmd"),
             ("-1", "'-1"),
+            ("x;=HYPERLINK(1)", "\"x;'=HYPERLINK(1)\""),
+            ("'=1", "''=1"),
+            ("\"=1", "\"'\"\"=1\""),
+            ("a,b;\t@x", "\"a,b;'\t'@x\""),
+            ("|calc", "'|calc"),
             ("two\nlines", "\"two\nlines\""),
         ] {
             assert_eq!(written(cell), csv, "{cell}");

@@ -51,6 +51,8 @@ pub enum NewDeviceResult {
 pub enum Enrolment {
     /// The device has a key.
     Done(Box<Enrolled>),
+    /// The same request came before, and its answer was lost: the device has this key already.
+    Again(Box<Enrolled>),
     /// The code is wrong, used or too old.
     Wrong,
     /// Too many codes were wrong in the last minute.
@@ -135,17 +137,51 @@ impl CheckIn {
     }
 
     /// Gives the device of a code a fresh key; the key that was shown before stops working.
-    pub async fn enrol(&self, code: &str) -> Result<Enrolment, Error> {
-        let (code, secret) = (hash_of_code(code), new_key());
+    ///
+    /// The key of a request with a nonce is derived from code and nonce, so that the same request, whose answer was lost, gets
+    /// the same key for ten minutes. Only its hash is kept.
+    pub async fn enrol(&self, code: &str, nonce: Option<&str>) -> Result<Enrolment, Error> {
         let store = &self.shared.store;
+        let secret = match nonce {
+            Some(nonce) => {
+                format!("stp_{}", hex::encode(store.enrolment_secret(&typed(code), nonce)?))
+            }
+            None => new_key(),
+        };
+        let code = hash_of_code(code);
         match store.enrol_device(&code, &KeyHash::of(&secret), now()).await? {
             Some(device) => {
                 let device = answers::device(device);
                 Ok(Enrolment::Done(Box::new(Enrolled { key: secret, device })))
             }
-            None if self.shared.wrong_codes.one_more() => Ok(Enrolment::Wrong),
-            None => Ok(Enrolment::TooManyWrong),
+            None if nonce.is_some() => match self.enrolled_with(&secret).await? {
+                Some(device) => {
+                    let device = answers::device(device);
+                    Ok(Enrolment::Again(Box::new(Enrolled { key: secret, device })))
+                }
+                None => Ok(self.wrong_code()),
+            },
+            None => Ok(self.wrong_code()),
         }
+    }
+
+    fn wrong_code(&self) -> Enrolment {
+        match self.shared.wrong_codes.one_more() {
+            true => Enrolment::Wrong,
+            false => Enrolment::TooManyWrong,
+        }
+    }
+
+    /// The device that got this key in the last ten minutes, and still has it.
+    async fn enrolled_with(&self, secret: &str) -> Result<Option<Device>, Error> {
+        let (store, now) = (&self.shared.store, now());
+        let Some(found) = store.principal(&KeyHash::of(secret), now).await? else {
+            return Ok(None);
+        };
+        let Some(key) = found.key else { return Ok(None) };
+        let device = store.device(key).await?;
+        let since = now.checked_sub(CODE_PERIOD).unwrap_or(now);
+        Ok(device.filter(|device| device.updated_at >= since))
     }
 
     /// What a key may do at the door.
@@ -187,12 +223,13 @@ fn door_event(event: Event) -> DoorEvent {
 
 /// The hash of a code as people type it.
 fn hash_of_code(code: &str) -> KeyHash {
-    let code: String = code
-        .chars()
-        .filter(|c| !c.is_whitespace() && *c != '-')
-        .map(|c| c.to_ascii_uppercase())
-        .collect();
-    KeyHash::of(&code)
+    KeyHash::of(&typed(code))
+}
+
+/// A code as people type it, in the form in which it was shown.
+fn typed(code: &str) -> String {
+    let typed = code.chars().filter(|c| !c.is_whitespace() && *c != '-');
+    typed.map(|c| c.to_ascii_uppercase()).collect()
 }
 
 fn new_key() -> String {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use stampede_wire::queues::{
     Added, Breakers, BulkResult, Changed, Clean, Cleaned, DeadLetters, Done, Drained, JobChanged,
-    JobWithLog, Jobs, Limits, NewJob, NewSchedule, Rate, Schedules, Selection, Status,
+    JobWithLog, Jobs, Limits, NewJob, NewSchedule, Obliterated, Rate, Schedules, Selection, Status,
 };
 
 use crate::{Client, Result, segment, with_query};
@@ -99,24 +99,24 @@ impl Client {
         self.post(&queue_path(queue, "concurrency"), &Concurrency { jobs }).await
     }
 
-    /// Removes all waiting jobs of a queue.
+    /// Removes waiting jobs of a queue, at most 10,000; the answer tells how many are left.
     pub async fn drain_queue(&self, queue: &str) -> Result<Drained> {
         self.post(&queue_path(queue, "drain"), &Drain { delayed: false }).await
     }
 
-    /// Removes all waiting and delayed jobs of a queue.
+    /// Removes waiting and delayed jobs of a queue, at most 10,000; the answer tells how many are left.
     pub async fn drain_queue_and_delayed(&self, queue: &str) -> Result<Drained> {
         self.post(&queue_path(queue, "drain"), &Drain { delayed: true }).await
     }
 
-    /// Destroys a queue in which no job runs.
-    pub async fn obliterate_queue(&self, queue: &str) -> Result<Changed> {
+    /// Destroys a queue in which no job runs, at most 10,000 jobs; the answer tells how many are left.
+    pub async fn obliterate_queue(&self, queue: &str) -> Result<Obliterated> {
         let body = Obliterate { confirm: queue, force: false };
         self.post(&queue_path(queue, "obliterate"), &body).await
     }
 
-    /// Destroys a queue although jobs run.
-    pub async fn obliterate_busy_queue(&self, queue: &str) -> Result<Changed> {
+    /// Destroys a queue although jobs run, at most 10,000 jobs; the answer tells how many are left.
+    pub async fn obliterate_busy_queue(&self, queue: &str) -> Result<Obliterated> {
         let body = Obliterate { confirm: queue, force: true };
         self.post(&queue_path(queue, "obliterate"), &body).await
     }

@@ -2,13 +2,12 @@
 
 use std::io::{self, Cursor, Read};
 
-use stampede_model::Money;
+use stampede_model::{Money, spreadsheet};
 
 use crate::columns::{Columns, Delimiter, Meaning, look};
 use crate::mistakes::Place;
 use crate::records::{Cell, KEPT, Record, Records};
 use crate::row::{Row, Value};
-use crate::written::plain;
 use crate::{Error, Guest, Report, Rules};
 
 /// Bytes in which the delimiter is looked for.
@@ -108,7 +107,7 @@ fn value(cell: &Cell) -> Value {
     let text = cell.text();
     match text.trim() {
         "" => Value::Absent,
-        text => Value::Is(plain(text)),
+        text => Value::Is(spreadsheet::plain(text)),
     }
 }
 

@@ -9,6 +9,7 @@ use serde::de::{
 };
 use stampede_model::{Limit, Money, check_email, check_text};
 
+use crate::bounded::{Bounded, LONGEST};
 use crate::columns::KNOWN;
 use crate::mistakes::{Ignored, Place};
 use crate::ndjson::{AnyValue, NO_OBJECT, RowOf};
@@ -35,10 +36,15 @@ pub(crate) fn read(
         unknown: Ignored::default(),
         failed: None,
     };
-    let mut json = serde_json::Deserializer::from_reader(text);
+    let mut text = Bounded::new(text);
+    let mut json = serde_json::Deserializer::from_reader(&mut text);
     let read = Body(&mut reading).deserialize(&mut json);
     let single = match read.and_then(|single| json.end().map(|()| single)) {
         Ok(single) => single,
+        Err(_) if reading.failed.is_none() && text.is_too_long() => {
+            let told = format!("the file has a text or number of more than {LONGEST} bytes");
+            return Err(Error::Unreadable(told));
+        }
         Err(error) => {
             return Err(match reading.failed {
                 Some(failed) => failed,
@@ -397,6 +403,21 @@ mod tests {
                 Ok((_, report)) => report.mistakes.listed[0].message.clone(),
             };
             assert!(told.len() < 300, "{}", told.len());
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_for_any_field_is_not_held_in_memory() {
+        let long = "x".repeat(100_000);
+        for body in [
+            format!("{{\"holders\": [{{\"name\": \"{long}\"}}]}}"),
+            format!("{{\"holders\": [{{\"name\": \"Ann\", \"{long}\": 1}}]}}"),
+        ] {
+            let error = guests(&body).err();
+            assert!(
+                matches!(&error, Some(Error::Unreadable(why)) if why.contains("65536")),
+                "{error:?}"
+            );
         }
     }
 }

@@ -18,6 +18,7 @@
 //! A file is read once, a row at a time: its size does not show in memory. A mistake in a row does not end the reading, so
 //! that a person learns all mistakes at once. This crate does no IO of its own and knows neither HTTP nor the store.
 
+mod bounded;
 mod columns;
 mod csv;
 mod json;

@@ -1,10 +1,8 @@
 //! Tickets as CSV. The header has the names that [`crate::read`] knows, so that a file that was written can be read again.
 //!
-//! A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula, which may send the guest list somewhere. Such
-//! a cell is written with an apostrophe before it, and reading takes the apostrophe away. The same is done if such a character
-//! follows a delimiter or a line break inside the cell: a program that splits at `;` would begin a cell there.
+//! No cell is a formula (`stampede_model::spreadsheet`). Reading takes the apostrophes away that keep it from being one.
 
-use stampede_model::Ticket;
+use stampede_model::{Ticket, spreadsheet};
 
 /// The header of the file.
 const HEADER: [&str; 10] = [
@@ -19,11 +17,6 @@ const HEADER: [&str; 10] = [
     "ticket",
     "error",
 ];
-
-/// Characters with which a formula begins; a tab or line break before it is skipped by some programs.
-const FORMULA: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\n'];
-/// Characters at which some program may begin another cell.
-const DELIMITERS: [char; 5] = [',', ';', '\t', '\r', '\n'];
 
 /// A CSV file that is being written: commas, `\r\n`, UTF-8.
 #[derive(Debug, Default)]
@@ -76,8 +69,9 @@ impl Written {
     }
 
     fn cell(&mut self, cell: &str) {
-        let cell = guarded(cell);
-        let needs_quotes = cell.contains(DELIMITERS) || cell.contains('"') || cell.trim() != cell;
+        let cell = spreadsheet::guarded(cell);
+        let needs_quotes =
+            cell.contains(spreadsheet::DELIMITERS) || cell.contains('"') || cell.trim() != cell;
         if needs_quotes {
             let doubled = cell.replace('"', "\"\"");
             self.text.push_str(&format!("\"{doubled}\""));
@@ -94,35 +88,6 @@ pub enum Mark {
     Written,
     /// It does not.
     Absent,
-}
-
-/// Whether a spreadsheet would take the text for a formula, or for a text of ours that is none.
-fn is_formula(text: &str) -> bool {
-    text.trim_start_matches(['\'', '"']).starts_with(FORMULA)
-}
-
-/// The cell with an apostrophe before every part that could be taken for a formula.
-fn guarded(cell: &str) -> String {
-    let mut guarded = String::with_capacity(cell.len());
-    for part in cell.split_inclusive(DELIMITERS) {
-        if is_formula(part) {
-            guarded.push('\'');
-        }
-        guarded.push_str(part);
-    }
-    guarded
-}
-
-/// A cell without the apostrophes that keep it from being a formula.
-pub(crate) fn plain(cell: &str) -> String {
-    let mut plain = String::with_capacity(cell.len());
-    for part in cell.split_inclusive(DELIMITERS) {
-        plain.push_str(match part.strip_prefix('\'') {
-            Some(rest) if is_formula(rest) => rest,
-            _ => part,
-        });
-    }
-    plain
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ use stampede_wire::identity::{IssuedKey, Key, KeyState};
 
 use crate::{Error, Identity, answers, now, rights};
 
+/// Most keys of one user that work at the same time.
+pub const MOST_KEYS: u64 = 1_000;
 /// Longest time that a replaced secret goes on working.
 pub const LONGEST_GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
@@ -59,6 +61,8 @@ pub enum Refused {
     NotFound,
     /// The key belongs to somebody else.
     NotYours,
+    /// The user has as many keys that work as a user may have.
+    TooManyKeys,
     /// Only admins may make or manage such a key.
     NeedsAdmin,
     /// The key reaches what the caller's key does not.
@@ -112,6 +116,10 @@ impl Identity {
         let principal = allowed!(rights::may_make(caller, request));
         allowed!(self.check_event(&principal).await?);
         let (secret, now) = (new_secret(), now());
+        // Each key has rate limits of its own. Requests at the same time may make a few more.
+        if self.shared.store.count_keys(&principal.user, now).await? >= MOST_KEYS {
+            return Ok(Err(Refused::TooManyKeys));
+        }
         let expires_at = principal.expires_at;
         let hash = KeyHash::of(&secret);
         let name = request.name.clone();

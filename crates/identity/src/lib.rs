@@ -28,7 +28,9 @@ use std::time::Duration;
 
 pub use error::{Error, NotKnown};
 pub use jwt::{Jwt, JwtConfig, PublicKey, TokenRefusal, parse_keys};
-pub use keys::{KeyChange, KeyRequest, LONGEST_GRACE, Listing, Refused, is_guessable, new_secret};
+pub use keys::{
+    KeyChange, KeyRequest, LONGEST_GRACE, Listing, MOST_KEYS, Refused, is_guessable, new_secret,
+};
 pub use rights::latest_end;
 use stampede_model::{KeyHash, Principal, Timestamp};
 use stampede_store::Store;

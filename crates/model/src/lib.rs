@@ -15,6 +15,7 @@ mod id;
 mod lang;
 mod money;
 mod printable;
+pub mod spreadsheet;
 mod template;
 mod text;
 mod ticket;

@@ -164,6 +164,9 @@ pub trait ApiKeys: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<ApiKey>>;
 
+    /// The number of a user's keys that work at a time.
+    async fn count_keys(&self, user: &str, now: Timestamp) -> Result<u64>;
+
     /// Keys, newest first; those before `after`.
     async fn api_keys(
         &self,

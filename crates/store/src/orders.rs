@@ -58,16 +58,22 @@ pub trait Orders: Send + Sync {
 
     /// Writes an order as [`Orders::place_order`] does, with the tickets of `chunks` instead of its own.
     ///
-    /// The memory of one chunk is needed at a time. Nobody sees the order before all of it is written. Synced.
+    /// The memory of one chunk is needed at a time. Nobody sees the order before all of it is written. A new order writes its
+    /// entry of the audit log in the same transaction. Synced.
     async fn place_in_chunks(
         &self,
         order: &Order,
         chunks: &mut dyn TicketChunks,
+        entry: Option<&AuditEntry>,
         vault: &Vault,
     ) -> Result<Placed>;
 
     /// Reads one batch.
     async fn batch(&self, id: BatchId) -> Result<Option<Batch>>;
+
+    /// A number that changes whenever a ticket of a batch is issued anew, and usually when one that was is deleted; 0 while
+    /// none was.
+    async fn batch_reissues(&self, id: BatchId) -> Result<u64>;
 
     /// Reads batches with a counter that changed at or after `since`, the last changed first.
     async fn batches_changed_since(&self, since: Timestamp, limit: u32) -> Result<Vec<Batch>>;

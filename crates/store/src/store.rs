@@ -86,8 +86,9 @@ impl Store {
         &self,
         order: &Order,
         chunks: &mut dyn TicketChunks,
+        entry: Option<&AuditEntry>,
     ) -> Result<Placed> {
-        Orders::place_in_chunks(&**self, order, chunks, self.vault()?).await
+        Orders::place_in_chunks(&**self, order, chunks, entry, self.vault()?).await
     }
 
     /// Makes a new key that signs from now on: see [`TicketKeys::rotate_ticket_key`].
@@ -133,6 +134,12 @@ impl Store {
     /// Returns whether [`Store::sign_link`] made the signature; takes the same time for every signature.
     pub fn signed_link(&self, content: &[u8], signature: &[u8]) -> Result<bool> {
         Ok(self.vault()?.signed_link(content, signature))
+    }
+
+    /// The secret of a device that enrols with this code and nonce: the same each time and on all nodes, and known to nobody
+    /// who does not know the ticket secret.
+    pub fn enrolment_secret(&self, code: &str, nonce: &str) -> Result<[u8; 32]> {
+        Ok(self.vault()?.enrolment_secret(code, nonce))
     }
 
     /// The vault that encrypts and decrypts keys.

@@ -25,6 +25,8 @@ use crate::{Error, Result};
 const KEY_DOMAIN: &[u8] = b"stampede ticket keys v1\0";
 /// Separates the key that signs links from the key that encrypts.
 const LINK_DOMAIN: &[u8] = b"stampede links v1\0";
+/// Separates secrets of devices from links.
+const ENROLMENT_DOMAIN: &[u8] = b"stampede enrolment v1\0";
 /// The plain text of the check.
 const CHECK: &[u8] = b"the secret is right";
 /// Bytes of a nonce.
@@ -82,6 +84,13 @@ impl Vault {
     /// Returns whether this secret signed the content; takes the same time for every signature.
     pub(crate) fn signed_link(&self, content: &[u8], signature: &[u8]) -> bool {
         self.links.clone().chain_update(content).verify_slice(signature).is_ok()
+    }
+
+    /// The secret of a device that enrols with this code and nonce; the same on all nodes.
+    pub(crate) fn enrolment_secret(&self, code: &str, nonce: &str) -> [u8; 32] {
+        // A link's content begins with another byte.
+        let content = [ENROLMENT_DOMAIN, code.as_bytes(), b"\0", nonce.as_bytes()].concat();
+        self.sign_link(&content)
     }
 
     /// Makes a new key for an event.

@@ -22,7 +22,7 @@ pub use self::deliveries::{
     Redelivered, SealedDelivery, WebhookAttempt, WebhookDeliveries, WebhookDelivery,
 };
 use crate::vault::Vault;
-use crate::{Result, Slice, Store};
+use crate::{Result, Slice, Store, Versioned};
 
 /// An endpoint, without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,8 +153,19 @@ pub trait Webhooks: Send + Sync {
         vault: &Vault,
     ) -> Result<bool>;
 
-    /// Deletes an endpoint and cancels its pending deliveries.
-    async fn delete_webhook(&self, id: WebhookId, now: Timestamp) -> Result<bool>;
+    /// Deletes an endpoint and cancels its pending deliveries. With `seen`, only that version of it.
+    async fn delete_webhook_as_seen(
+        &self,
+        id: WebhookId,
+        seen: Option<u32>,
+        now: Timestamp,
+    ) -> Result<Versioned<()>>;
+
+    /// Deletes an endpoint, whatever its version. `false`: there is none.
+    async fn delete_webhook(&self, id: WebhookId, now: Timestamp) -> Result<bool> {
+        let deleted = self.delete_webhook_as_seen(id, None, now).await?;
+        Ok(matches!(deleted, Versioned::Done(())))
+    }
 
     /// Disables all active endpoints, whose secrets can no longer be decrypted; returns how many.
     async fn disable_all_webhooks(&self, now: Timestamp) -> Result<u64>;

@@ -14,10 +14,10 @@ mod as_csv;
 mod file;
 mod merged;
 mod pieces;
+mod places;
 mod plan;
 mod zipped;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use stampede_model::{Batch, Event, Pdf, Ticket, TicketId, TicketStatus};
@@ -29,6 +29,7 @@ pub(crate) use self::file::Lengths;
 use self::file::Source;
 pub use self::pieces::Pieces;
 use self::pieces::{Gone, PieceWriter};
+pub(crate) use self::places::Places;
 use crate::ticketing::now;
 use crate::{Error, Ticketing};
 
@@ -91,7 +92,7 @@ pub enum BatchDownload {
     },
     /// No ticket is made: all failed, are void, or are still to be made.
     Nothing,
-    /// Too many files are being downloaded at the same time; ask again later.
+    /// Too many files are being downloaded at the same time, or too many of this owner; ask again later.
     TooMany,
     /// The event of the batch is gone.
     NoSuchEvent,
@@ -132,7 +133,7 @@ impl Ticketing {
         if let Some((pdf, bytes)) = self.current_pdf(&ticket, event).await? {
             return Ok(Download::Ready(pdf, bytes));
         }
-        let id = ticket.id;
+        let (id, generation) = (ticket.id, ticket.generation);
         tracing::info!(ticket = %id, "its PDF is stale, short or missing and is made again");
         self.remake(&[ticket]).await?;
 
@@ -142,6 +143,10 @@ impl Ticketing {
             let Some((ticket, event)) = self.ticket_with_event(id).await? else {
                 return Ok(Download::NotFound);
             };
+            if ticket.generation != generation {
+                // Issued anew meanwhile. Who asked may hold a link to the former one: it is checked again by the next request.
+                return Ok(Download::NotReady);
+            }
             if ticket.status != TicketStatus::Completed {
                 continue;
             }
@@ -173,7 +178,7 @@ impl Ticketing {
         if batch.completed == 0 {
             return Ok(BatchDownload::Nothing);
         }
-        let Ok(place) = Arc::clone(&self.shared.downloads).try_acquire_owned() else {
+        let Some(place) = self.shared.downloads.take(&batch.owner) else {
             return Ok(BatchDownload::TooMany);
         };
         let plan = self.plan(&batch, format, extent).await?;

@@ -7,7 +7,8 @@
 //! │ 1 version │ 1 format │ 16 id │ 4 generation │ 8 end, seconds since 1970 │ 32 HMAC │
 //! ```
 //! A link to a ticket has the ticket's generation: when the ticket is issued anew because its paper or link was stolen, the
-//! link does not open the new one.
+//! link does not open the new one. A link to a batch has a mark of all reissues of its tickets, for the same reason; 0 while
+//! there was none. Links to batches of earlier versions have 0: they end when the first ticket of the batch is issued anew.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -31,10 +32,10 @@ pub enum Linked {
     CodeSvg(TicketId, u32),
     /// The QR code of a ticket of this generation, as PNG.
     CodePng(TicketId, u32),
-    /// All tickets of a batch as one PDF.
-    BatchPdf(BatchId),
-    /// All tickets of a batch as a ZIP.
-    BatchZip(BatchId),
+    /// All tickets of a batch with this mark as one PDF.
+    BatchPdf(BatchId, u32),
+    /// All tickets of a batch with this mark as a ZIP.
+    BatchZip(BatchId, u32),
 }
 
 /// What a link is.
@@ -70,6 +71,14 @@ impl Ticketing {
         }
         Ok(read(content, now))
     }
+
+    /// The mark of a batch's reissues that its links have: another one whenever a ticket is issued anew.
+    pub async fn reissue_mark(&self, batch: BatchId) -> Result<u32, Error> {
+        let reissues = self.shared.store.batch_reissues(batch).await?;
+        // Folded into what fits, and never the mark of a batch without reissues.
+        let folded = (reissues % u64::from(u32::MAX)) as u32;
+        Ok(if reissues == 0 { 0 } else { folded.max(1) })
+    }
 }
 
 impl Linked {
@@ -83,8 +92,8 @@ impl Linked {
             Self::Pdf(id, generation) => (1, id.to_bytes(), generation),
             Self::CodeSvg(id, generation) => (2, id.to_bytes(), generation),
             Self::CodePng(id, generation) => (3, id.to_bytes(), generation),
-            Self::BatchPdf(id) => (4, id.to_bytes(), 0),
-            Self::BatchZip(id) => (5, id.to_bytes(), 0),
+            Self::BatchPdf(id, mark) => (4, id.to_bytes(), mark),
+            Self::BatchZip(id, mark) => (5, id.to_bytes(), mark),
         }
     }
 }
@@ -113,8 +122,8 @@ fn read(content: &[u8; CONTENT], now: Timestamp) -> OpenedLink {
         (VERSION, 1) => Linked::Pdf(ticket, generation),
         (VERSION, 2) => Linked::CodeSvg(ticket, generation),
         (VERSION, 3) => Linked::CodePng(ticket, generation),
-        (VERSION, 4) => Linked::BatchPdf(batch),
-        (VERSION, 5) => Linked::BatchZip(batch),
+        (VERSION, 4) => Linked::BatchPdf(batch, generation),
+        (VERSION, 5) => Linked::BatchZip(batch, generation),
         // A newer version of this server made it.
         _ => return OpenedLink::Forged,
     })
@@ -132,8 +141,8 @@ mod tests {
             Linked::Pdf(ticket, 7),
             Linked::CodeSvg(ticket, u32::MAX),
             Linked::CodePng(ticket, 1),
-            Linked::BatchPdf(batch),
-            Linked::BatchZip(batch),
+            Linked::BatchPdf(batch, 0),
+            Linked::BatchZip(batch, 9),
         ] {
             let content = written(linked, at(1_800_000_000));
             assert_eq!(read(&content, at(1_799_999_999)), OpenedLink::Valid(linked));

@@ -92,7 +92,7 @@ impl Ticketing {
         warnings: Warnings,
         entry: Option<AuditEntry>,
     ) -> Result<Placement, Error> {
-        let entry = entry.map(|entry| of_order(entry, &order));
+        let entry = entry.map(|entry| of_order(entry, &order, order.tickets.len()));
         match self.shared.store.place_noted_order(&order, entry.as_ref()).await? {
             Placed::New(batch) => {
                 let tickets: Vec<TicketId> = order.tickets.iter().map(|ticket| ticket.id).collect();
@@ -139,9 +139,9 @@ impl Ticketing {
 }
 
 /// The entry of an order that is accepted.
-fn of_order(mut entry: AuditEntry, order: &Order) -> AuditEntry {
+pub(crate) fn of_order(mut entry: AuditEntry, order: &Order, tickets: usize) -> AuditEntry {
     let batch = order.batch_id.to_string();
-    let after = format!("{{\"id\":\"{batch}\",\"tickets\":{}}}", order.tickets.len());
+    let after = format!("{{\"id\":\"{batch}\",\"tickets\":{tickets}}}");
     entry.record = Some(batch);
     entry.outcome = entry.outcome.map(|outcome| AuditOutcome { after: Some(after), ..outcome });
     entry

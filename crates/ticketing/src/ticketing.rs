@@ -7,11 +7,10 @@ use stampede_files::Files;
 use stampede_model::Timestamp;
 use stampede_press::Press;
 use stampede_store::Store;
-use tokio::sync::Semaphore;
 
 use crate::announce::Announcer;
 use crate::completions::Completions;
-use crate::download::Lengths;
+use crate::download::{Lengths, Places};
 use crate::jobs::generate_ticket::GenerateTicket;
 use crate::outages::Outages;
 use crate::slow_lane::SlowLane;
@@ -79,7 +78,7 @@ pub(crate) struct Shared {
     pub(crate) suspects: Suspects,
     pub(crate) warming: Warming,
     /// Free places for downloads of whole batches.
-    pub(crate) downloads: Arc<Semaphore>,
+    pub(crate) downloads: Places,
     /// Lengths of merged PDFs that were made.
     pub(crate) lengths: Lengths,
     /// Orders that are being placed, downloads that are being written, files that are being deleted.
@@ -113,7 +112,7 @@ impl Ticketing {
             slow_lane: SlowLane::new(limits.slots),
             suspects,
             warming: Warming::default(),
-            downloads: Arc::new(Semaphore::new(limits.downloads)),
+            downloads: Places::new(limits.downloads),
             lengths: Lengths::default(),
             limits,
             requests: Tasks::default(),

@@ -18,13 +18,14 @@ use std::time::Duration;
 use stampede_broker::{JobSpec, kept};
 use stampede_guests::{Charset, Defaults, Format, Guest, Report, Rules};
 use stampede_model::{Batch, BatchId, Event, Idempotency, Money, Order, TicketId};
-use stampede_store::Placed;
+use stampede_store::{AuditEntry, Placed};
 use stampede_wire::ticketing::orders::TicketWarnings;
 use tokio_util::sync::CancellationToken;
 
 use self::guest_file::{GuestFile, GuestWriter};
 use self::warned::Warned;
 use crate::jobs::generate_ticket::GenerateTicket;
+use crate::place::of_order;
 use crate::preflight::Strictness;
 use crate::spool::Spool;
 use crate::ticketing::now;
@@ -65,6 +66,8 @@ pub struct UploadRequest {
     pub idempotency: Option<Idempotency>,
     /// Why it is uploaded.
     pub purpose: Purpose,
+    /// The entry of the audit log, which is written in the transaction of the order.
+    pub entry: Option<AuditEntry>,
 }
 
 /// What was read from a file.
@@ -137,6 +140,7 @@ impl Ticketing {
             strictness,
             idempotency,
             purpose,
+            entry,
         } = request;
         let rules =
             Rules { currency: event.details.currency, most: self.limits().quantity as usize };
@@ -193,7 +197,8 @@ impl Ticketing {
         if stop.is_cancelled() {
             return Err(stopping());
         }
-        match self.shared.store.place_in_chunks(&order, &mut guests).await? {
+        let entry = entry.map(|entry| of_order(entry, &order, read.report.guests));
+        match self.shared.store.place_in_chunks(&order, &mut guests, entry.as_ref()).await? {
             Placed::New(batch) => {
                 let total = batch.total;
                 self.enqueue_upload(batch, guests.into_placed()).await;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 use stampede_model::{DeliveryId, EventId, FeedEventId, WebhookId};
 use stampede_store::{
-    Disabled, DisabledReason, NewDelivery, Slice, Webhook as Record, WebhookFilter, WebhookWritten,
+    Disabled, DisabledReason, NewDelivery, Slice, Versioned, Webhook as Record, WebhookFilter,
+    WebhookWritten,
 };
 use stampede_wire::webhooks::{Delivery, IssuedWebhook, Webhook, WebhookState};
 
@@ -72,6 +73,17 @@ pub enum Tested {
     Sent(Box<Delivery>),
     /// The endpoint is disabled.
     Disabled,
+}
+
+/// What became of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleted {
+    /// It is deleted.
+    Done,
+    /// It has another version than the one that was seen, and stays.
+    Changed,
+    /// There is no such endpoint.
+    NotFound,
 }
 
 impl Webhooks {
@@ -175,9 +187,13 @@ impl Webhooks {
         Ok(store.webhook(id).await?.map(|webhook| answers::issued(webhook, &secret)))
     }
 
-    /// Deletes an endpoint: it gets nothing any more. `false`: there is none.
-    pub async fn delete(&self, id: WebhookId) -> Result<bool, Error> {
-        Ok(self.shared.store.delete_webhook(id, now()).await?)
+    /// Deletes an endpoint: it gets nothing any more. With `seen`, only that version of it.
+    pub async fn delete(&self, id: WebhookId, seen: Option<u32>) -> Result<Deleted, Error> {
+        Ok(match self.shared.store.delete_webhook_as_seen(id, seen, now()).await? {
+            Versioned::Done(()) => Deleted::Done,
+            Versioned::ChangedMeanwhile => Deleted::Changed,
+            Versioned::NotFound => Deleted::NotFound,
+        })
     }
 
     /// Sends a message of the kind `webhook.test` to an endpoint.

@@ -49,7 +49,7 @@ use self::client::Client;
 pub use self::deliveries::Redelivery;
 pub use self::dispatch::Dispatcher;
 pub use self::endpoints::{
-    Change, LONGEST_GRACE, MOST_ENDPOINTS, Made, NewWebhook, Tested, Written,
+    Change, Deleted, LONGEST_GRACE, MOST_ENDPOINTS, Made, NewWebhook, Tested, Written,
 };
 pub use self::error::Error;
 pub use self::guard::AllowedAddresses;

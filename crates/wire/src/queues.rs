@@ -18,7 +18,7 @@ mod limits;
 mod schedules;
 mod status;
 
-pub use changes::{BulkResult, Changed, Cleaned, Done, Drained, JobChanged, NotDone};
+pub use changes::{BulkResult, Changed, Cleaned, Done, Drained, JobChanged, NotDone, Obliterated};
 pub use dead_letters::{DeadLetter, DeadLetters, Selection};
 pub use jobs::{Added, Backoff, Job, JobState, JobWithLog, Jobs, NewJob};
 pub use limits::{Breaker, Breakers, Limit, Limits, Rate, Suspect, Suspects};

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// 413.
-pub(super) fn too_long(most: usize) -> Problem {
+pub(crate) fn too_long(most: usize) -> Problem {
     let detail = format!("the body may have at most {most} bytes");
     Problem::new(Code::TooLarge, detail)
 }

@@ -160,6 +160,7 @@ impl Operation<'_> {
                 self.answers_with_header("Idempotency-Replayed", about);
                 self.may_refuse(&[Code::InvalidHeader, Code::KeyReused, Code::InFlight]);
                 self.may_refuse(&[Code::AnswerNotKept, Code::BadRequest, Code::BodyTimeout]);
+                self.may_refuse(&[Code::TooLarge]);
             }
         }
     }

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use http::request::Parts;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 
-use crate::body::{Unread, unread};
+use crate::body::{Unread, too_long, unread};
 use crate::problem::{Code, Problem};
 
+/// The rest of a body has to arrive within this time.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest pause in the rest of a body.
 const PAUSE: Duration = Duration::from_secs(10);
 
@@ -38,19 +41,28 @@ impl BodyHash {
         Ok(Self { hasher, unread })
     }
 
-    /// Reads the rest of the body; then the hash of all of it.
-    pub(super) async fn finished(&self) -> Result<String, Problem> {
+    /// Reads the rest of the body, at most so many bytes; then the hash of all of it.
+    pub(super) async fn finished(&self, most: usize) -> Result<String, Problem> {
         let mut taken = self.unread.take();
+        let (deadline, mut size) = (Instant::now() + PATIENCE, 0);
         loop {
-            match tokio::time::timeout(PAUSE, taken.body.frame()).await {
+            let pause = deadline.min(Instant::now() + PAUSE);
+            match tokio::time::timeout_at(pause, taken.body.frame()).await {
                 Ok(None) => return Ok(self.so_far()),
-                Ok(Some(Ok(_))) => {}
+                Ok(Some(Ok(frame))) => {
+                    size += frame.data_ref().map_or(0, Bytes::len);
+                    if size > most {
+                        return Err(too_long(most));
+                    }
+                }
                 Ok(Some(Err(error))) => {
                     let detail = format!("the body cannot be read: {error}");
                     return Err(Problem::new(Code::BadRequest, detail));
                 }
                 Err(_) => {
-                    let detail = format!("the body paused for more than {PAUSE:?}");
+                    let detail = format!(
+                        "the body did not arrive within {PATIENCE:?}, or paused for more than {PAUSE:?}"
+                    );
                     return Err(Problem::new(Code::BodyTimeout, detail));
                 }
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use stampede_identity::{KeyChange, KeyRequest, LONGEST_GRACE, Listing, Refused};
+use stampede_identity::{KeyChange, KeyRequest, LONGEST_GRACE, Listing, MOST_KEYS, Refused};
 use stampede_model::{EventId, KeyId, Limit, Principal, Role, Timestamp};
 use stampede_store::Sorted;
 use stampede_wire::identity::{IssuedKey, Key, KeyPage, KeyState};
@@ -310,8 +310,7 @@ pub(crate) async fn revoke(
 
 fn problem(refused: Refused, id: &str, caller: &Principal) -> Problem {
     match refused {
-        Refused::NotFound => Problem::not_found("Key", &id),
-        Refused::NotYours => Problem::not_yours(),
+        Refused::NotFound | Refused::NotYours => Problem::not_found("Key", &id),
         Refused::NeedsAdmin => Problem::forbidden("such a key", &[Role::Admin]),
         Refused::OutOfScope => Problem::out_of_scope(&caller.scope),
         Refused::Outlives => {
@@ -333,6 +332,10 @@ fn problem(refused: Refused, id: &str, caller: &Principal) -> Problem {
         Refused::Ended(_) => {
             Problem::new(Code::Conflict, "the key is revoked; make a new key instead")
         }
+        Refused::TooManyKeys => Problem::new(
+            Code::TooMany,
+            format!("the user has {MOST_KEYS} keys that work; revoke some that are not used"),
+        ),
         Refused::TooManyFormer => Problem::new(
             Code::TooMany,
             "ten former secrets of this key still work; rotate with graceSeconds 0 to end them",

@@ -70,6 +70,8 @@ impl Kind for Csv {
     fn describe(operation: &mut Operation<'_>) {
         let schema = json_schema!({ "type": "string" });
         operation.answers(200, "The entries.", Some(("text/csv", schema)));
+        operation
+            .answers_with_header("X-Next", "Of CSV: `after` of the next page; absent on the last.");
     }
 }
 

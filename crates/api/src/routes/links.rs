@@ -16,7 +16,7 @@ use stampede_wire::ticketing::links::Link;
 use crate::app::App;
 use crate::auth::{Anyone, Writer};
 use crate::body::MaybeBody;
-use crate::describe::{Created, Kind, Operation, Sent};
+use crate::describe::{Created, Kind, Located, Operation, Sent};
 use crate::forms::{Mistakes, Parsed, Text, Whole, form};
 use crate::input::Id;
 use crate::problem::{Code, Problem};
@@ -51,7 +51,7 @@ pub(crate) async fn of_ticket(
     caller: Writer,
     Id(id): Id<TicketId>,
     MaybeBody(form): MaybeBody<LinkForm>,
-) -> Result<Audited<Created<Link>>, Problem> {
+) -> Result<Audited<Located<Created<Link>>>, Problem> {
     let ticket = app.ticketing.ticket(id).await?;
     let ticket = ticket.ok_or_else(|| Problem::not_found("Ticket", &id))?;
     caller.must_change(&ticket.owner)?;
@@ -72,11 +72,12 @@ pub(crate) async fn of_batch(
     caller: Writer,
     Id(id): Id<BatchId>,
     MaybeBody(form): MaybeBody<LinkForm>,
-) -> Result<Audited<Created<Link>>, Problem> {
+) -> Result<Audited<Located<Created<Link>>>, Problem> {
     let batch = batches::find_to_change(&app, &caller, id).await?;
+    let mark = app.ticketing.reissue_mark(id).await?;
     let linked = |format: &str| match format {
-        "pdf" => Ok(Linked::BatchPdf(id)),
-        "zip" => Ok(Linked::BatchZip(id)),
+        "pdf" => Ok(Linked::BatchPdf(id, mark)),
+        "zip" => Ok(Linked::BatchZip(id, mark)),
         _ => Err("must be pdf or zip"),
     };
     make(&app, &caller, batches::subject(&batch), form, linked).await
@@ -89,7 +90,7 @@ async fn make(
     about: Subject,
     form: LinkForm,
     linked: impl FnOnce(&str) -> Result<Linked, &'static str>,
-) -> Result<Audited<Created<Link>>, Problem> {
+) -> Result<Audited<Located<Created<Link>>>, Problem> {
     let (mut mistakes, now) = (Mistakes::default(), Timestamp::now());
     mistakes.only(&form);
     let format = form.format.value().map_or("pdf".to_owned(), |Text(format)| format.clone());
@@ -117,7 +118,8 @@ async fn make(
     let token = app.ticketing.link(linked, end)?;
     let url = format!("{}/api/links/{token}", app.links.base());
     let noted = json!({ "format": format, "expiresAt": end });
-    Ok(change.after(&noted).answer(Created(Link { url, format, expires_at: end })))
+    let link = Created(Link { url: url.clone(), format, expires_at: end });
+    Ok(change.after(&noted).answer(Located(url, link)))
 }
 
 /// The file that a link opens.
@@ -172,10 +174,14 @@ async fn opened(app: &App, linked: Linked, wanted: &Wanted) -> Result<Response, 
             };
             codes::answer(app, &ticket, format, codes::SHAPE, wanted, CACHE).await
         }
-        Linked::BatchPdf(id) | Linked::BatchZip(id) => {
+        Linked::BatchPdf(id, mark) | Linked::BatchZip(id, mark) => {
             let batch = app.ticketing.batch(id).await?.ok_or_else(no_such_link)?;
+            if app.ticketing.reissue_mark(id).await? != mark {
+                let detail = "a ticket of this order was issued anew; ask for a new link";
+                return Err(Problem::new(Code::Gone, detail));
+            }
             let format = match linked {
-                Linked::BatchPdf(_) => BatchFormat::MergedPdf,
+                Linked::BatchPdf(..) => BatchFormat::MergedPdf,
                 _ => BatchFormat::Zip,
             };
             batch_files::answer(app, batch, format, Extent::Whole, wanted, CACHE).await

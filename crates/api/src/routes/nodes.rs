@@ -15,7 +15,7 @@ use stampede_wire::cluster::{
 use crate::app::App;
 use crate::auth::{Admin, Overseer};
 use crate::body::Body;
-use crate::describe::Accepted;
+use crate::describe::{Accepted, Located};
 use crate::forms::{Mistakes, Text, Whole, form};
 use crate::input::Id;
 use crate::page::Page;
@@ -107,7 +107,7 @@ pub(crate) async fn command(
     admin: Admin,
     Id(node): Id<String>,
     Body(form, _held): Body<CommandForm>,
-) -> Result<Audited<Accepted<CommandSent>>, Problem> {
+) -> Result<Audited<Located<Accepted<CommandSent>>>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let action = mistakes.value(form.action).map(|Text(action)| action);
@@ -129,5 +129,6 @@ pub(crate) async fn command(
         return Err(Problem::new(Code::Conflict, detail));
     }
     tracing::info!(user = admin.0.user, node, ?command, "command sent");
-    Ok(noted.after(&command).answer(Accepted(CommandSent { success: true, heard })))
+    let sent = Accepted(CommandSent { success: true, heard });
+    Ok(noted.after(&command).answer(Located("/api/nodes".to_owned(), sent)))
 }

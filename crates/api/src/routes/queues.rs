@@ -21,8 +21,9 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use stampede_broker::{Error, Queue, State as JobState};
+use stampede_broker::{Delayed, Error, Queue, State as JobState};
 use stampede_wire::queues::{Cleaned, QueueStatus, Status};
+use tokio::time::Instant;
 
 use crate::app::App;
 use crate::auth::{Admin, Overseer};
@@ -45,10 +46,13 @@ const USUAL_PAGE: usize = 50;
 const LARGEST_PAGE: usize = 500;
 /// Longest wait for a handle on a queue while Redis is away.
 const HANDLE_PATIENCE: Duration = Duration::from_secs(3);
-/// Jobs of a queue that one request cleans up, unless it names a number.
-const USUAL_CLEANING: u64 = 10_000;
-/// Most jobs of a queue that one request cleans up.
+/// Most jobs of a queue that a request asks to clean up.
 const LARGEST_CLEANING: u64 = 1_000_000;
+/// Jobs that one request removes at most, and the time after which it removes no more. It answers how many are left.
+const PORTION: usize = 10_000;
+const PORTION_TIME: Duration = Duration::from_secs(20);
+/// Jobs that are removed between two looks at the clock.
+const STEP: usize = 1_000;
 
 form! {
     /// `POST /api/queues/clean`.
@@ -100,7 +104,7 @@ pub(crate) async fn clean(
     let states = mistakes.ruled(form.state, rule, |Text(word)| cleanable(&word));
     let states = states.unwrap_or_else(|| vec![JobState::Failed]);
     let grace_ms = mistakes.value(form.grace_ms).map_or(0, |Whole(ms)| ms);
-    let limit = mistakes.value(form.limit).map_or(USUAL_CLEANING, |Whole(limit)| limit);
+    let limit = mistakes.value(form.limit).map_or(LARGEST_CLEANING, |Whole(limit)| limit);
     let limit = limit.min(LARGEST_CLEANING);
     let queue = mistakes.ruled(form.queue, "must be the name of a queue", |Text(name)| Some(name));
     mistakes.finish(Some(()))?;
@@ -119,27 +123,97 @@ pub(crate) async fn clean(
     tracing::info!(user = admin.0.user, ?names, ?states, grace_ms, limit, "queues are cleaned");
     let subject = Subject::of(Kind::Queue, names.join(", "));
     let noted = admin.begin_new(&app, subject).await?;
-    let mut removed = BTreeMap::new();
-    let mut note = None;
+    let (mut removed, mut left) = (BTreeMap::new(), BTreeMap::new());
+    let (mut note, mut portion) = (None, Portion::new());
+    let grace = Duration::from_millis(grace_ms);
     for name in names {
         let queue = app.broker.queue(&name).await?;
-        let mut gone = 0;
+        let (mut gone, mut stay) = (0, 0);
         for state in &states {
-            let left = (limit as usize).saturating_sub(gone);
-            if left > 0 {
-                let grace = Duration::from_millis(grace_ms);
-                gone += queue.clean(*state, grace, left as u32).await?.len();
-            }
+            let most = (limit as usize).saturating_sub(gone + stay);
+            let (cleaned, rest) = portion.clean(&queue, *state, grace, most).await?;
+            (gone, stay) = (gone + cleaned, stay + rest);
         }
         if gone > 0 && !states.contains(&JobState::Failed) && !states.contains(&JobState::Completed)
         {
             note = coming_back::note_of_all(&app, &name).or(note);
         }
+        if stay > 0 {
+            left.insert(name.clone(), stay);
+        }
         removed.insert(name, gone);
     }
-    tracing::info!(user = admin.0.user, ?removed, "queues cleaned");
-    let cleaned = Cleaned { success: true, removed, note };
+    tracing::info!(user = admin.0.user, ?removed, ?left, "queues cleaned");
+    let cleaned = Cleaned { success: true, removed, left, note };
     Ok(noted.after(&cleaned).answer(Json(cleaned)))
+}
+
+/// Which jobs are removed.
+#[derive(Clone, Copy)]
+enum Removal<'q> {
+    /// Those in a state that have not changed for so long.
+    Clean(&'q Queue, JobState, Duration),
+    /// Those that wait.
+    Drain(&'q Queue, Delayed),
+}
+
+impl Removal<'_> {
+    /// Removes at most so many jobs; returns how many. Fewer: there are no more.
+    async fn step(self, most: usize) -> Result<usize, Error> {
+        match self {
+            Self::Clean(queue, state, grace) => {
+                Ok(queue.clean(state, grace, most as u32).await?.len())
+            }
+            Self::Drain(queue, delayed) => queue.drain_some(delayed, most).await,
+        }
+    }
+}
+
+/// How much of its work one request does.
+struct Portion {
+    /// Jobs that it may still remove.
+    jobs: usize,
+    end: Instant,
+}
+
+impl Portion {
+    fn new() -> Self {
+        Self { jobs: PORTION, end: Instant::now() + PORTION_TIME }
+    }
+
+    /// Removes jobs in steps; returns how many were removed, and whether more may be left.
+    async fn work(&mut self, most: usize, removal: Removal<'_>) -> Result<(usize, bool), Error> {
+        let mut removed = 0;
+        while removed < most {
+            let wanted = STEP.min(self.jobs).min(most - removed);
+            if wanted == 0 || Instant::now() >= self.end {
+                return Ok((removed, true));
+            }
+            let gone = removal.step(wanted).await?;
+            self.jobs -= gone.min(self.jobs);
+            removed += gone;
+            if gone < wanted {
+                break;
+            }
+        }
+        Ok((removed, false))
+    }
+
+    /// Cleans up one state of a queue; returns how many jobs were removed, and how many are left of those asked for.
+    async fn clean(
+        &mut self,
+        queue: &Queue,
+        state: JobState,
+        grace: Duration,
+        most: usize,
+    ) -> Result<(usize, usize), Error> {
+        let (removed, has_more) = self.work(most, Removal::Clean(queue, state, grace)).await?;
+        if !has_more {
+            return Ok((removed, 0));
+        }
+        let there = queue.size(state).await?;
+        Ok((removed, there.min(most - removed)))
+    }
 }
 
 /// The states that a word in a request to clean stands for.

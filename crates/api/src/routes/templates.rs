@@ -15,7 +15,9 @@ use axum::Json;
 use axum::extract::State;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
-use stampede_model::{Event, EventId, Limit, Principal, Template, TemplateFiles, TemplateId};
+use stampede_model::{
+    Event, EventId, Limit, Principal, Template, TemplateFiles, TemplateId, TemplateRevision,
+};
 use stampede_press::{Published, Ready, sample};
 use stampede_store::{NewRevision, Revised, Sorted, TemplateDeleted};
 use stampede_wire::ticketing::templates::{
@@ -156,19 +158,19 @@ pub(crate) async fn read(
             caller.must_read(&template.owner)?;
             let found = app.store.template_files(id, Some(template.revision)).await?;
             let (revision, files) = found.ok_or_else(|| Problem::not_found("Template", &id))?;
-            let number = template.revision;
+            let version = version(&template, &revision);
             let body = TemplateWithFiles {
                 template: template.into(),
                 hash: revision.hash,
                 note: revision.note,
                 files: Files::from(&files),
             };
-            Ok(known.answer(number, Json(TemplateOrDesign::Template(body))))
+            Ok(known.answer(version, Json(TemplateOrDesign::Template(body))))
         }
     }
 }
 
-/// Adds a revision, if the files compile and are not those of the latest. `If-Match` names the revision
+/// Adds a revision, if the files compile and are not those of the latest. `If-Match` names the version
 /// the author has seen.
 pub(crate) async fn update(
     State(app): State<App>,
@@ -190,14 +192,15 @@ pub(crate) async fn update(
     let (name, given) = mistakes.finish(Some((name, given)))?;
     let files = match given {
         Some(files) => files,
-        None => latest_files(&app, &template).await?,
+        None => latest(&app, &template).await?.1,
     };
     let compiled = tried_out(&app, &caller.0, &files).await?;
     let revision = NewRevision { files, author: caller.0.user.clone(), note };
     let mut begun: Option<Change> = None;
     for _ in 0..CHANGE_TRIES {
-        check_revision(&seen_by_author, &template)?;
-        let before = logged(&template, &latest_files(&app, &template).await?);
+        let (latest, latest_files) = latest(&app, &template).await?;
+        check_version(&seen_by_author, &template, &latest)?;
+        let before = logged(&template, &latest_files);
         let noted = match begun.take() {
             Some(noted) => noted.rebased(&before),
             None => caller.begin(&app, Subject::of(Kind::Template, id), &before).await?,
@@ -206,10 +209,11 @@ pub(crate) async fn update(
         let seen = template.updated_at;
         match app.store.revise_template(id, name, &revision, seen, now()).await? {
             Revised::New(template) | Revised::Same(template) => {
-                let number = template.revision;
+                let (latest, _) = self::latest(&app, &template).await?;
+                let version = version(&template, &latest);
                 let made = noted.after(&logged(&template, &revision.files));
                 let body = PublishedTemplate { template: template.into(), compiled };
-                return Ok(made.answer(Tagged::new(number, Json(body))));
+                return Ok(made.answer(Tagged::new(version, Json(body))));
             }
             Revised::TooMany => {
                 let detail =
@@ -238,9 +242,10 @@ pub(crate) async fn delete(
     for _ in 0..CHANGE_TRIES {
         let template = find(&app, id).await?;
         caller.must_change(&template.owner)?;
-        check_revision(&seen_by_author, &template)?;
+        let (latest, files) = latest(&app, &template).await?;
+        check_version(&seen_by_author, &template, &latest)?;
         let seen = seen_by_author.names_versions().then_some(template.updated_at);
-        let before = logged(&template, &latest_files(&app, &template).await?);
+        let before = logged(&template, &files);
         let noted = match begun.take() {
             Some(noted) => noted.rebased(&before),
             None => caller.begin(&app, Subject::of(Kind::Template, id), &before).await?,
@@ -272,9 +277,21 @@ fn in_use(events: &[EventId]) -> Problem {
     Problem::new(Code::InUse, detail).with("events", json!(events))
 }
 
-/// Refuses unless the latest revision is one that the author has seen.
-fn check_revision(seen_by_author: &IfMatch, template: &Template) -> Result<(), Problem> {
-    let checked = seen_by_author.check(&template.revision.into());
+/// The version of a template: the number of its latest revision, and if the name was changed since, when.
+fn version(template: &Template, latest: &TemplateRevision) -> Version {
+    match latest.number == template.revision && latest.created_at == template.updated_at {
+        true => template.revision.into(),
+        false => Version::renamed(template.revision, template.updated_at),
+    }
+}
+
+/// Refuses unless the template has a version that the author has seen.
+fn check_version(
+    seen_by_author: &IfMatch,
+    template: &Template,
+    latest: &TemplateRevision,
+) -> Result<(), Problem> {
+    let checked = seen_by_author.check(&version(template, latest));
     checked.map_err(|problem| problem.with("revision", template.revision.into()))
 }
 
@@ -305,9 +322,13 @@ pub(crate) async fn find(app: &App, id: TemplateId) -> Result<Template, Problem>
     app.store.template(id).await?.ok_or_else(|| Problem::not_found("Template", &id))
 }
 
-async fn latest_files(app: &App, template: &Template) -> Result<TemplateFiles, Problem> {
+/// The latest revision of a template, and its files.
+async fn latest(
+    app: &App,
+    template: &Template,
+) -> Result<(TemplateRevision, TemplateFiles), Problem> {
     let found = app.store.template_files(template.id, None).await?;
-    found.map(|(_, files)| files).ok_or_else(|| Problem::not_found("Template", &template.id))
+    found.ok_or_else(|| Problem::not_found("Template", &template.id))
 }
 
 /// Compiles files that are to be kept, when it is the user's turn; returns what the compiler says.

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use http::StatusCode;
 use stampede_broker::kept;
 use stampede_guests::{Charset, Defaults, Delimiter, Format, Guest, Mistake};
 use stampede_model::{Currency, Event, EventId, Idempotency, Limit, Money, check_text};
@@ -22,7 +23,6 @@ use crate::query::{FromQuery, Params, Query};
 use crate::routes::events;
 use crate::routes::orders::Holders;
 use crate::trace::Audited;
-use serde_json::json;
 use stampede_audit::{Kind, Subject};
 
 form! {
@@ -134,10 +134,9 @@ pub(crate) async fn create(
         ..of_file(event, received.file, &options, defaults, format)
     };
     let request = UploadRequest { charset, ..request };
-    let noted = match options.dry_run {
-        true => None,
-        false => Some(caller.begin_new(&app, Subject::new(Kind::Batch).at(id)).await?),
-    };
+    let subject = Subject::new(Kind::Batch).at(id);
+    let entry = caller.trace().entry_of_transaction(&subject, StatusCode::ACCEPTED);
+    let request = UploadRequest { entry: entry.filter(|_| !options.dry_run), ..request };
     let (ticketing, spool, place) =
         (app.ticketing.clone(), app.uploads.spool().clone(), received.place);
     // The upload is read and placed to its end, also if the client hangs up; so long it keeps its place.
@@ -154,13 +153,9 @@ pub(crate) async fn create(
                 tickets_url: format!("/api/tickets?batch={batch_id}"),
                 warnings: read.warnings,
             };
-            let order = json!({ "id": batch_id, "tickets": total });
             let location = format!("/api/batches/{batch_id}");
             let answer = Either::One(Located(location, Accepted(accepted)));
-            Ok(match noted {
-                Some(noted) => noted.after(&order).answer(answer),
-                None => Audited::without_change(answer),
-            })
+            Ok(Audited::by_transaction(answer))
         }
         Uploaded::DryRun { accepted, read } => {
             let told = dry_run(accepted, read, format, currency);
@@ -198,6 +193,7 @@ fn of_file(
         strictness: if options.strict { Strictness::Strict } else { Strictness::Lenient },
         idempotency: None,
         purpose: if options.dry_run { Purpose::DryRun } else { Purpose::Order },
+        entry: None,
     }
 }
 

@@ -9,7 +9,9 @@ use axum::extract::State;
 use stampede_audit::{Kind, Subject};
 use stampede_model::{EventId, WebhookId};
 use stampede_store::{Sorted, WebhookFilter};
-use stampede_webhook::{Change, LONGEST_GRACE, MOST_ENDPOINTS, Made, NewWebhook, Tested, Written};
+use stampede_webhook::{
+    Change, Deleted, LONGEST_GRACE, MOST_ENDPOINTS, Made, NewWebhook, Tested, Written,
+};
 use stampede_wire::webhooks::{
     Delivery, IssuedWebhook, MessageKind, Webhook, WebhookPage, WebhookState,
 };
@@ -17,7 +19,7 @@ use stampede_wire::webhooks::{
 use crate::app::App;
 use crate::auth::{Caller, Writer};
 use crate::body::{Body, MaybeBody};
-use crate::describe::{Accepted, Created, NoContent};
+use crate::describe::{Accepted, Created, Located, NoContent};
 use crate::forms::{Changes, Form, Given, IdOf, List, Mistakes, Parsed, Text, Whole, form};
 use crate::input::Id;
 use crate::page::Part;
@@ -111,7 +113,7 @@ pub(crate) async fn create(
     State(app): State<App>,
     caller: Writer,
     Body(form, _held): Body<WebhookForm>,
-) -> Result<Audited<Tagged<Created<IssuedWebhook>>>, Problem> {
+) -> Result<Audited<Tagged<Located<Created<IssuedWebhook>>>>, Problem> {
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     if !form.url.has_value() {
@@ -136,7 +138,8 @@ pub(crate) async fn create(
             let (webhook, owner) = (made.webhook.id, &made.webhook.owner);
             tracing::info!(user = caller.0.user, %webhook, owner, "webhook made");
             let (entry, version) = (noted.after(&made.webhook), version(&made.webhook));
-            Ok(entry.answer(Tagged::new(version, Created(*made))))
+            let path = format!("/api/webhooks/{webhook}");
+            Ok(entry.answer(Tagged::new(version, Located(path, Created(*made)))))
         }
         Made::TooMany => {
             let detail = format!(
@@ -279,7 +282,7 @@ pub(crate) async fn rotate(
     caller: Writer,
     Id(id): Id<WebhookId>,
     MaybeBody(form): MaybeBody<RotateWebhookForm>,
-) -> Result<Audited<Json<IssuedWebhook>>, Problem> {
+) -> Result<Audited<Tagged<Json<IssuedWebhook>>>, Problem> {
     let before = managed(&app, &caller, id).await?;
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
@@ -289,7 +292,8 @@ pub(crate) async fn rotate(
     let issued = app.webhooks.rotate(id, grace).await?;
     let issued = issued.ok_or_else(|| Problem::not_found("Webhook", &id))?;
     tracing::info!(user = caller.0.user, webhook = %id, ?grace, "webhook rotated");
-    Ok(noted.after(&issued.webhook).answer(Json(issued)))
+    let (made, version) = (noted.after(&issued.webhook), version(&issued.webhook));
+    Ok(made.answer(Tagged::new(version, Json(issued))))
 }
 
 /// Deletes a webhook: it gets nothing any more.
@@ -299,12 +303,24 @@ pub(crate) async fn delete(
     Id(id): Id<WebhookId>,
     seen: IfMatch,
 ) -> Result<Audited<NoContent>, Problem> {
-    let before = managed(&app, &caller, id).await?;
-    seen.check(&before.version.into())?;
-    let noted = caller.begin(&app, subject(&before), &before).await?;
-    app.webhooks.delete(id).await?;
-    tracing::info!(user = caller.0.user, webhook = %id, "webhook deleted");
-    Ok(noted.gone().answer(NoContent))
+    let mut begun: Option<crate::trace::Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let before = managed(&app, &caller, id).await?;
+        seen.check(&before.version.into())?;
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, subject(&before), &before).await?,
+        };
+        let version = seen.names_versions().then_some(before.version);
+        match app.webhooks.delete(id, version).await? {
+            Deleted::Changed => begun = Some(noted),
+            Deleted::Done | Deleted::NotFound => {
+                tracing::info!(user = caller.0.user, webhook = %id, "webhook deleted");
+                return Ok(noted.gone().answer(NoContent));
+            }
+        }
+    }
+    Err(Problem::busy("the webhook"))
 }
 
 /// Sends a message of the kind `webhook.test`.
@@ -312,13 +328,15 @@ pub(crate) async fn test(
     State(app): State<App>,
     caller: Writer,
     Id(id): Id<WebhookId>,
-) -> Result<Audited<Accepted<Delivery>>, Problem> {
+) -> Result<Audited<Located<Accepted<Delivery>>>, Problem> {
     let webhook = managed(&app, &caller, id).await?;
     let noted = caller.begin_new(&app, subject(&webhook)).await?;
     match app.webhooks.test(id).await? {
-        Tested::Sent(delivery) => Ok(noted
-            .after(&serde_json::json!({ "delivery": delivery.id }))
-            .answer(Accepted(*delivery))),
+        Tested::Sent(delivery) => {
+            let path = format!("/api/webhooks/{id}/deliveries/{}", delivery.id);
+            let made = noted.after(&serde_json::json!({ "delivery": delivery.id }));
+            Ok(made.answer(Located(path, Accepted(*delivery))))
+        }
         Tested::Disabled => Err(disabled()),
     }
 }
@@ -334,14 +352,14 @@ fn disabled() -> Problem {
 /// The webhook, if the caller may read it.
 async fn readable(app: &App, caller: &Caller, id: WebhookId) -> Result<Webhook, Problem> {
     let webhook = find(app, id).await?;
-    caller.must_read(&webhook.owner)?;
+    caller.must_read(&webhook.owner).map_err(|refused| refused.hiding("Webhook", &id))?;
     Ok(webhook)
 }
 
 /// The webhook, if the caller may change it.
 async fn managed(app: &App, caller: &Writer, id: WebhookId) -> Result<Webhook, Problem> {
     let webhook = find(app, id).await?;
-    caller.must_change(&webhook.owner)?;
+    caller.must_change(&webhook.owner).map_err(|refused| refused.hiding("Webhook", &id))?;
     Ok(webhook)
 }
 

@@ -207,7 +207,8 @@ impl Queue {
         Ok(found)
     }
 
-    pub(crate) async fn size(&self, state: State) -> Result<usize, Error> {
+    /// The number of jobs in a state.
+    pub async fn size(&self, state: State) -> Result<usize, Error> {
         let size = if state.range() == "LRANGE" { "LLEN" } else { "ZCARD" };
         let key = self.keys().part(state.key());
         Ok(cmd(size).arg(key).query_async(&mut self.broker().redis()).await?)

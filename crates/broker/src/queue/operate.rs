@@ -19,6 +19,9 @@ const RETRY_AT_ONCE: usize = 32;
 /// Jobs that are removed in one call: enough to share its costs, few enough to take only milliseconds.
 const REMOVED_AT_ONCE: usize = 500;
 
+/// Jobs that are drained before the next look at whether any is left.
+const DRAINED_AT_ONCE: usize = 10_000;
+
 /// A time in milliseconds that never comes, and that Lua's numbers can represent.
 const HOWEVER_YOUNG: u64 = 1 << 53;
 
@@ -52,12 +55,38 @@ impl Queue {
     ///
     /// BullMQ's own script for this cuts off the wrong end of the list when a schedule's job is in it.
     pub async fn drain(&self, delayed: Delayed) -> Result<usize, Error> {
+        let mut removed = 0;
+        loop {
+            let portion = self.drain_some(delayed, DRAINED_AT_ONCE).await?;
+            removed += portion;
+            if portion < DRAINED_AT_ONCE {
+                return Ok(removed);
+            }
+        }
+    }
+
+    /// Removes at most so many jobs that wait, as [`Queue::drain`] does; returns how many. Fewer: no job waits any more.
+    pub async fn drain_some(&self, delayed: Delayed, most: usize) -> Result<usize, Error> {
         let delayed = (delayed == Delayed::Too).then_some(State::Delayed);
         let mut removed = 0;
         for state in State::WAITING.into_iter().chain(delayed) {
-            removed += self.clean(state, Duration::ZERO, u32::MAX).await?.len();
+            let left = most.saturating_sub(removed);
+            if left > 0 {
+                let left = u32::try_from(left).unwrap_or(u32::MAX);
+                removed += self.clean(state, Duration::ZERO, left).await?.len();
+            }
         }
         Ok(removed)
+    }
+
+    /// The number of jobs that [`Queue::drain`] would remove.
+    pub async fn drainable(&self, delayed: Delayed) -> Result<usize, Error> {
+        let delayed = (delayed == Delayed::Too).then_some(State::Delayed);
+        let mut size = 0;
+        for state in State::WAITING.into_iter().chain(delayed) {
+            size += self.size(state).await?;
+        }
+        Ok(size)
     }
 
     /// Puts failed jobs back to wait, as [`Queue::retry`] does, also those without a dead letter, which other software
@@ -147,9 +176,19 @@ impl Queue {
     /// Destroys the queue with all its jobs; its dead letters stay. It is paused meanwhile. The parents of its jobs in
     /// other queues fail.
     pub async fn obliterate(&self, when_active: WhenActive) -> Result<(), Error> {
+        self.obliterate_some(when_active, usize::MAX).await.map(|_| ())
+    }
+
+    /// Destroys at most so many jobs, and with the last one the queue; returns how many are left. It stays paused until it is
+    /// destroyed.
+    pub async fn obliterate_some(
+        &self,
+        when_active: WhenActive,
+        most: usize,
+    ) -> Result<usize, Error> {
         let was_paused = self.is_paused().await?;
         self.pause().await?;
-        let destroyed = self.destroy(when_active).await;
+        let destroyed = self.destroy(when_active, most).await;
         if destroyed.is_err() && !was_paused {
             // As it was before; if this fails, too, it is for the same reason.
             let _ = self.resume().await;
@@ -157,19 +196,37 @@ impl Queue {
         destroyed
     }
 
-    async fn destroy(&self, when_active: WhenActive) -> Result<(), Error> {
+    /// The number of jobs in all states.
+    async fn all_jobs(&self) -> Result<usize, Error> {
+        let mut size = 0;
+        for state in State::ALL {
+            size += self.size(state).await?;
+        }
+        Ok(size)
+    }
+
+    async fn destroy(&self, when_active: WhenActive, most: usize) -> Result<usize, Error> {
         // No worker takes another job of a paused queue. (The crate does not ask BullMQ's script to refuse.)
         if when_active == WhenActive::Refuse && self.size(State::Active).await? > 0 {
             return Err(Error::Busy { queue: self.name().to_owned() });
         }
         // Parents first: a parent whose child is removed is moved to wait, and must not be missed there.
         let others = State::ALL.into_iter().filter(|state| *state != State::WaitingChildren);
+        let mut removed = 0;
         for state in [State::WaitingChildren].into_iter().chain(others) {
-            self.remove_all(state.key(), usize::MAX, HOWEVER_YOUNG, WhenActive::Destroy, drop)
-                .await?;
+            let most = most - removed;
+            let count = |ids: Vec<String>| removed += ids.len();
+            self.remove_all(state.key(), most, HOWEVER_YOUNG, WhenActive::Destroy, count).await?;
+        }
+        if removed >= most {
+            let left = self.all_jobs().await?;
+            if left > 0 {
+                return Ok(left);
+            }
         }
         // This removes the rest: schedules with their next jobs, and all keys that are not jobs.
-        Ok(self.bull().obliterate(true, 1000).await?)
+        self.bull().obliterate(true, 1000).await?;
+        Ok(0)
     }
 
     /// Sets how many jobs all workers together may run at a time; `None` removes the limit.

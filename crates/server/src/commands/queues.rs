@@ -10,7 +10,7 @@ use stampede_client::{Client, JobQuery, LetterQuery, Page};
 use stampede_model::Role;
 use stampede_wire::queues::{
     Added, Breakers, BulkResult, Changed, Clean, Cleaned, DeadLetters, Done, Drained, JobChanged,
-    JobWithLog, Jobs, Limits, NewJob, NewSchedule, Rate, Schedules, Selection, Status,
+    JobWithLog, Jobs, Limits, NewJob, NewSchedule, Obliterated, Rate, Schedules, Selection, Status,
 };
 
 use self::print::print;
@@ -99,20 +99,20 @@ async fn ask(client: &Client, command: &QueuesCommand) -> Result<Answer> {
         Command::Concurrency { queue, jobs } => {
             Answer::Changed(client.set_concurrency(queue, jobs.0).await?)
         }
-        Command::Drain { queue, delayed: true } => {
-            Answer::Drained(client.drain_queue_and_delayed(queue).await?)
-        }
+        Command::Drain { queue, delayed: true } => Answer::Drained(
+            until_drained(async || client.drain_queue_and_delayed(queue).await).await?,
+        ),
         Command::Drain { queue, delayed: false } => {
-            Answer::Drained(client.drain_queue(queue).await?)
+            Answer::Drained(until_drained(async || client.drain_queue(queue).await).await?)
         }
         Command::Obliterate { queue, confirm, .. } if queue != confirm => {
             bail!("--confirm must be the name of the queue once more: {queue}");
         }
         Command::Obliterate { queue, force: true, .. } => {
-            Answer::Changed(client.obliterate_busy_queue(queue).await?)
+            until_destroyed(async || client.obliterate_busy_queue(queue).await).await?
         }
         Command::Obliterate { queue, force: false, .. } => {
-            Answer::Changed(client.obliterate_queue(queue).await?)
+            until_destroyed(async || client.obliterate_queue(queue).await).await?
         }
         Command::Clean { queue, state, grace, limit, .. } => {
             let clean = Clean {
@@ -121,7 +121,7 @@ async fn ask(client: &Client, command: &QueuesCommand) -> Result<Answer> {
                 grace_ms: Some(milliseconds(*grace)),
                 limit: Some(*limit),
             };
-            Answer::Cleaned(client.clean_queues(&clean).await?)
+            Answer::Cleaned(until_cleaned(client, clean).await?)
         }
         Command::Retry { queue, id: Some(id), .. } => {
             Answer::JobChanged(client.retry_job(queue, id).await?)
@@ -174,6 +174,52 @@ async fn ask(client: &Client, command: &QueuesCommand) -> Result<Answer> {
             Answer::Changed(client.remove_schedule(queue, id).await?)
         }
     })
+}
+
+/// Repeats a request until the jobs are removed that were there at first.
+async fn until_drained(ask: impl AsyncFn() -> stampede_client::Result<Drained>) -> Result<Drained> {
+    let mut sum = ask().await?;
+    let most = sum.removed + sum.left;
+    while sum.left > 0 && sum.removed < most {
+        let more = ask().await?;
+        if more.removed == 0 {
+            break;
+        }
+        sum = Drained { removed: sum.removed + more.removed, ..more };
+    }
+    Ok(sum)
+}
+
+/// Repeats a request until the queue is destroyed.
+async fn until_destroyed(
+    ask: impl AsyncFn() -> stampede_client::Result<Obliterated>,
+) -> Result<Answer> {
+    let mut answer = ask().await?;
+    while answer.left > 0 {
+        let before = answer.left;
+        answer = ask().await?;
+        if answer.left >= before {
+            bail!("{} jobs are left: something adds jobs to the queue", answer.left);
+        }
+    }
+    Ok(Answer::Changed(Changed { success: answer.success, note: answer.note }))
+}
+
+/// Repeats a request for the queues in which jobs are left.
+async fn until_cleaned(client: &Client, clean: Clean) -> Result<Cleaned> {
+    let mut sum = client.clean_queues(&clean).await?;
+    while let Some((queue, left)) = sum.left.pop_first() {
+        let limit = Some(left as u64);
+        let one = Clean { queue: Some(queue.clone()), limit, ..clean.clone() };
+        let more = client.clean_queues(&one).await?;
+        let gone = more.removed.get(&queue).copied().unwrap_or_default();
+        *sum.removed.entry(queue).or_default() += gone;
+        if gone > 0 {
+            sum.left.extend(more.left);
+        }
+        sum.note = more.note.or(sum.note);
+    }
+    Ok(sum)
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use stampede_api::{
-    App, AppParts, Budget, Front, Limits, LinkBase, Live, OrdersAtOnce, RateLimitConfig,
-    RateLimits, StorageCheck, Turns, Uploads, Vitals,
+    AnswerShares, App, AppParts, Budget, Front, Limits, LinkBase, Live, OrdersAtOnce,
+    RateLimitConfig, RateLimits, StorageCheck, Turns, Uploads, Vitals,
 };
 use stampede_audit::{Audit, Retention};
 use stampede_broker::{Broker, JobList};
@@ -140,6 +140,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             jobs: ground.jobs,
             rates,
             limits: Limits { body_bytes: settings.max_body_bytes },
+            answers: AnswerShares::default(),
             bodies: Budget::new(settings.max_body_bytes, settings.max_quantity as usize),
             links: LinkBase::new(settings.cdn_url.as_ref(), settings.public_url.as_ref()),
             uploads: Uploads::new(

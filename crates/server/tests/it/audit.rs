@@ -116,10 +116,28 @@ async fn no_secret_is_in_the_log() {
     let code = json!({ "code": device["enrolCode"] });
     let enrolled = app.stranger().post("/api/checkin/enrol", &code).await.expect(200);
     app.stranger().post("/api/checkin/enrol", &code).await.expect(404);
+    let webhook = admin.post("/api/webhooks", &json!({ "url": "https://example.com/" })).await;
+    let webhook = webhook.expect(201);
+    let renewed = format!("/api/webhooks/{}/rotate", text(&webhook["id"]));
+    let renewed = admin.post(&renewed, &json!({ "graceSeconds": 60 })).await.expect(200);
+    let order = app.order(json!({ "target": event["id"], "name": "Guest" })).await;
+    let ticket_link = format!("/api/tickets/{}/links", text(&order["tickets"][0]));
+    let ticket_link = admin.post(&ticket_link, &json!({})).await.expect(201);
+    let batch_link = format!("/api/batches/{}/links", text(&order["batchId"]));
+    let batch_link = admin.post(&batch_link, &json!({})).await.expect(201);
     let (worked, made) = app.command(&["token", "create", "--name", "By hand", "--role", "viewer"]);
     assert!(worked, "{made}");
     let log = app.admin().get("/api/audit?limit=1000").await.expect(200);
-    for operation in ["createKey", "rotateKey", "createDevice", "enrolDevice"] {
+    for operation in [
+        "createKey",
+        "rotateKey",
+        "createDevice",
+        "enrolDevice",
+        "createWebhook",
+        "rotateWebhook",
+        "linkTicket",
+        "linkBatch",
+    ] {
         assert!(!entries(&app, &format!("operation={operation}")).await.is_empty(), "{operation}");
     }
     let enrolment = newest(&app, "enrolDevice").await;
@@ -133,8 +151,15 @@ async fn no_secret_is_in_the_log() {
         &device["enrolCode"],
         &enrolled["key"],
         &json!(made.trim()),
+        &webhook["secret"],
+        &renewed["secret"],
     ] {
         assert!(!log.contains(&text(secret)), "{secret} is in the log");
+    }
+    for link in [ticket_link, batch_link] {
+        let url = text(&link["url"]);
+        let token = url.rsplit('/').next().unwrap();
+        assert!(token.len() > 40 && !log.contains(token), "{token} is in the log");
     }
 }
 
@@ -345,4 +370,32 @@ async fn old_entries_are_removed_and_pages_miss_none_while_others_come() {
     eventually(PATIENCE, || async { entries(&app, "user=ann").await.is_empty().then_some(()) })
         .await;
     assert!(!entries(&app, "operation=createEvent").await.is_empty(), "young ones stay");
+}
+
+#[tokio::test]
+async fn a_change_whose_client_hangs_up_has_its_outcome_in_the_log() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let event = app.admin().post("/api/events", &json!({ "name": "Before" })).await.expect(201);
+    let path = format!("/api/events/{}", text(&event["id"]));
+    let address = app.url().trim_start_matches("http://").to_owned();
+    for n in 0..20 {
+        let body = json!({ "name": format!("Name {n}") }).to_string();
+        let request = format!(
+            "PATCH {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+             Authorization: Bearer the-admin-key-of-this-test\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+        // Closed without waiting for the answer.
+        drop(stream);
+    }
+    let settled = eventually(PATIENCE, || async {
+        let found = entries(&app, "operation=updateEvent").await;
+        match found.iter().all(|entry| entry["outcome"] == "done") {
+            true if !found.is_empty() => Ok(found.len()),
+            _ => Err(format!("{found:?}")),
+        }
+    });
+    assert!(settled.await > 0);
 }

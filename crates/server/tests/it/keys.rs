@@ -69,12 +69,13 @@ async fn nobody_makes_or_takes_a_key_that_opens_more_than_their_own() {
         let problem = ann.post("/api/keys", &key).await.expect(403);
         assert_eq!(problem["needs"], json!(["admin"]), "{key}");
     }
-    for key in [&bobs, &annas_admin] {
-        ann.post(&format!("{}/rotate", path(key)), &json!({})).await.expect(403);
-        ann.patch(&path(key), &json!({ "name": "mine" })).await.expect(403);
-        ann.delete(&path(key)).await.expect(403);
+    // Of keys of others, she is not told that they exist.
+    for (key, status) in [(&bobs, 404), (&annas_admin, 403)] {
+        ann.post(&format!("{}/rotate", path(key)), &json!({})).await.expect(status);
+        ann.patch(&path(key), &json!({ "name": "mine" })).await.expect(status);
+        ann.delete(&path(key)).await.expect(status);
     }
-    ann.get(&path(&bobs)).await.expect(403);
+    ann.get(&path(&bobs)).await.expect(404);
     let viewer = client(&app, "viewer", "ann");
     viewer.get(&path(&annas_admin)).await.expect(200);
     viewer.post("/api/keys", &json!({ "name": "x", "role": "viewer" })).await.expect(403);
@@ -315,4 +316,19 @@ async fn the_command_line_makes_limited_keys_and_tells_names_apart_by_user() {
         let (worked, told) = app.command(&[&["token"], wrong].concat());
         assert!(!worked, "{wrong:?}: {told}");
     }
+}
+
+#[tokio::test]
+async fn a_user_has_no_more_keys_than_the_limit() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let ann = client(&app, "organiser", "ann");
+    // Hers is the first.
+    for n in 1..1_000 {
+        make(&ann, json!({ "name": format!("n{n}"), "role": "viewer" })).await;
+    }
+    let one_more = json!({ "name": "one more", "role": "viewer" });
+    assert_eq!(ann.post("/api/keys", &one_more).await.expect(409)["code"], "too_many");
+    let first = ann.get("/api/keys?name=n1").await.expect(200);
+    ann.delete(&path(&first["keys"][0])).await.expect(204);
+    make(&ann, one_more).await;
 }

@@ -89,11 +89,17 @@ async fn a_link_that_is_forged_ended_or_overtaken_opens_nothing() {
     .await;
     assert_eq!(expired["code"], "link_expired");
 
+    // Whoever stole the link to a batch must not get the tickets that are issued instead.
+    let stolen = link(&app, &format!("/api/batches/{batch}"), json!({ "format": "zip" })).await;
+    opened(&app, &stolen).await.expect(200);
     // Whoever stole the link must not get the ticket that is issued instead.
     app.admin().post(&format!("{ticket}/reissue"), &json!({})).await.expect(200);
     assert_eq!(opened(&app, &url).await.expect(410)["code"], "gone");
     let new = link(&app, &ticket, json!({})).await;
     batch_ended(&app, &batch).await;
+    assert_eq!(opened(&app, &stolen).await.expect(410)["code"], "gone");
+    let again = link(&app, &format!("/api/batches/{batch}"), json!({ "format": "zip" })).await;
+    opened(&app, &again).await.expect(200);
     assert!(pdf_text(&opened(&app, &new).await.bytes).contains("Ann"));
     app.admin().patch(&ticket, &json!({ "status": "void" })).await.expect(200);
     assert_eq!(opened(&app, &new).await.expect(410)["code"], "gone");

@@ -511,3 +511,46 @@ async fn dead_letters_are_shown_replayed_and_thrown_away() {
     .await;
     assert_eq!(job["data"]["ticketId"], *fine);
 }
+
+#[tokio::test]
+async fn long_work_on_a_queue_is_done_in_portions() {
+    const JOBS: usize = 12_000;
+    let mails = Mails::start().await;
+    let add = |to: &str| {
+        let script = format!(
+            "for n = 1, {JOBS} do local id = '{to}' .. n \
+             redis.call('HSET', 'bull:mails:' .. id, 'name', 'send', 'data', '{{}}', 'opts', '{{}}', \
+             'timestamp', 1, 'delay', 0, 'priority', 0) \
+             redis.call('RPUSH', 'bull:mails:wait', id) end"
+        );
+        mails.redis.cli(&["EVAL", &script, "0"]);
+    };
+    mails.add(&["first"]);
+    let admin = mails.app.admin();
+    add("a");
+    let clean = json!({ "state": "waiting" });
+    let cleaned = admin.post("/api/queues/clean", &clean).await.expect(200);
+    assert_eq!(
+        (&cleaned["removed"]["mails"], &cleaned["left"]["mails"]),
+        (&json!(10_000), &json!(2_001))
+    );
+    let cleaned = admin.post("/api/queues/clean", &clean).await.expect(200);
+    assert_eq!((&cleaned["removed"]["mails"], &cleaned["left"]), (&json!(2_001), &Value::Null));
+
+    add("b");
+    let drained = mails.post("drain", json!({})).await;
+    assert_eq!((&drained["removed"], &drained["left"]), (&json!(10_000), &json!(2_000)));
+    add("c");
+    assert_eq!(mails.json(&["drain", "mails"])["removed"], JOBS + 2_000, "the command goes on");
+    add("d");
+    let words = ["clean", "mails", "--state", "waiting", "--grace", "0s", "--limit", "11000"];
+    assert_eq!(mails.json(&words)["removed"]["mails"], 11_000);
+
+    add("e");
+    let confirm = json!({ "confirm": "mails" });
+    let destroyed = mails.post("obliterate", confirm.clone()).await;
+    assert_eq!((&destroyed["success"], &destroyed["left"]), (&json!(true), &json!(3_000)));
+    assert_eq!(mails.json(&["status"])["mails"]["paused"], true, "until it is destroyed");
+    assert_eq!(mails.post("obliterate", confirm).await["left"], 0);
+    assert_eq!(mails.redis.cli(&["KEYS", "bull:mails:*"]), "");
+}

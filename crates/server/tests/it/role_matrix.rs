@@ -124,25 +124,49 @@ fn subject(route: &Route) -> Subject {
     }
 }
 
-/// The status that refuses the caller; `None`: the caller gets in.
-fn refusal(caller: &Caller, route: &Route) -> Option<u16> {
-    let record = subject(route) == Subject::Record;
-    let may = match route.right {
+/// Whether strangers are not told that the record of a route exists (docs/decisions/0034-foreign-records.md).
+fn is_hidden(route: &Route) -> bool {
+    let hidden = ["/api/lists/{id}", "/api/gates/{id}", "/api/devices/{id}", "/api/keys/{id}"];
+    let of_webhooks = route.path.starts_with("/api/webhooks/{id}");
+    of_webhooks
+        || hidden.iter().any(|room| route.path.starts_with(room))
+        || route.path == "/api/tickets/{id}/block"
+}
+
+/// Why a caller is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// It has no key.
+    NoKey,
+    /// Its role may not call the route, whatever record it names.
+    WrongRole,
+    /// The record is somebody else's.
+    Foreign,
+    /// The record is somebody else's, and its existence is not told.
+    Hidden,
+}
+
+/// What refuses the caller; `None`: the caller gets in.
+fn refusal(caller: &Caller, route: &Route) -> Option<Refusal> {
+    let (has_role, reaches_record) = match route.right {
         Right::Nothing => return None,
-        _ if !caller.has_key => return Some(401),
+        _ if !caller.has_key => return Some(Refusal::NoKey),
         // A scanner opens doors only.
-        Right::Call => caller.reads || (!record && (caller.writes || !caller.admits)),
+        Right::Call => (caller.writes || !caller.admits, caller.reads),
         // A preview reads a template, and writes nothing of its owner.
-        Right::Write if route.path.ends_with("/preview") => {
-            caller.writes && (!record || caller.reads)
-        }
-        Right::Write => caller.writes && (!record || caller.changes),
-        Right::Admit => caller.admits && (!record || caller.admits_guests),
-        Right::Watch => caller.has_key,
-        Right::Oversee => caller.oversees,
-        Right::Administer => caller.is_admin,
+        Right::Write if route.path.ends_with("/preview") => (caller.writes, caller.reads),
+        Right::Write => (caller.writes, caller.changes),
+        Right::Admit => (caller.admits, caller.admits_guests),
+        Right::Watch => (caller.has_key, true),
+        Right::Oversee => (caller.oversees, true),
+        Right::Administer => (caller.is_admin, true),
     };
-    (!may).then_some(403)
+    match subject(route) == Subject::Record && !reaches_record {
+        _ if !has_role => Some(Refusal::WrongRole),
+        true if is_hidden(route) => Some(Refusal::Hidden),
+        true => Some(Refusal::Foreign),
+        false => None,
+    }
 }
 
 /// Records of the owner.
@@ -272,12 +296,17 @@ impl Records {
 fn check(caller: &Caller, route: &Route, answer: &Answer) {
     let place = format!("{} {} as {}: {}", route.method, route.path, caller.name, answer.body);
     match refusal(caller, route) {
-        Some(401) => {
+        Some(Refusal::NoKey) => {
             assert_eq!(answer.status, 401, "{place}");
             assert_eq!(answer.body["code"], "unauthorized", "{place}");
         }
-        Some(status) => {
-            assert_eq!(answer.status, status, "{place}");
+        Some(Refusal::Hidden) => {
+            assert_eq!(answer.status, 404, "{place}");
+            assert_eq!(answer.body["code"], "not_found", "{place}");
+            assert!(answer.body["needs"].is_null(), "{place}");
+        }
+        Some(Refusal::WrongRole | Refusal::Foreign) => {
+            assert_eq!(answer.status, 403, "{place}");
             assert_eq!(answer.body["code"], "forbidden", "{place}");
             assert_eq!(answer.body["error"], "Access denied", "{place}");
             let needs = answer.body["needs"].as_array().unwrap_or_else(|| panic!("{place}"));

@@ -72,6 +72,17 @@ async fn a_template_is_kept_with_all_its_revisions() {
     assert!(text(&refused["error"]).contains("at version \"2\""), "{refused}");
     let fresh = ann.request(reqwest::Method::PUT, &path).header("If-Match", "\"2\"");
     send(fresh.json(&json!({ "files": saying("Green") }))).await.expect(200);
+    // Another name is another version, too, though the revision is the same.
+    let renamed = ann.put(&path, &json!({ "name": "Green one" })).await;
+    let tag = renamed.headers["etag"].to_str().unwrap().to_owned();
+    assert_eq!(renamed.expect(200)["revision"], 3);
+    assert_ne!(tag, "\"3\"");
+    assert_eq!(ann.get(&path).await.headers["etag"], tag.as_str());
+    let of = |method, tag: &str| ann.request(method, &path).header("If-Match", tag);
+    let other = json!({ "name": "Other" });
+    send(of(reqwest::Method::PUT, "\"3\"").json(&other)).await.expect(412);
+    send(of(reqwest::Method::DELETE, "\"3\"")).await.expect(412);
+    send(of(reqwest::Method::PUT, &tag).json(&other)).await.expect(200);
 
     ann.delete(&path).await.expect(204);
     ann.get(&path).await.expect(404);

@@ -6,6 +6,11 @@ use stampede_testkit::{Answer, Client, Postgres, send};
 
 use crate::{start, text};
 
+/// An edit of a webhook.
+fn described(n: u32) -> Value {
+    json!({ "description": format!("Description {n}") })
+}
+
 /// A record that can be edited.
 struct Edited {
     path: String,
@@ -31,6 +36,8 @@ async fn records(admin: &Client) -> Vec<Edited> {
     admin.put("/api/queues/mails/schedules/daily", &schedule).await.expect(200);
     let template = json!({ "name": "Mine", "design": "stub" });
     let template = admin.post("/api/templates", &template).await.expect(201);
+    let webhook = admin.post("/api/webhooks", &json!({ "url": "https://example.com/" })).await;
+    let webhook = webhook.expect(201);
     let named: fn(u32) -> Value = |n| json!({ "name": format!("Name {n}") });
     let of = |path: String, method: Method, body: fn(u32) -> Value| Edited {
         path,
@@ -49,6 +56,7 @@ async fn records(admin: &Client) -> Vec<Edited> {
             Method::PUT,
             |n| json!({ "name": "send", "everyMs": 3_600_000 + n }),
         ),
+        of(format!("/api/webhooks/{}", text(&webhook["id"])), Method::PATCH, described),
         of(format!("/api/templates/{}", text(&template["id"])), Method::PUT, |n| {
             let page = format!("// {n}\n#set page(width: 100mm, height: 60mm)\nTicket");
             json!({ "files": { "template.typ": page } })
@@ -167,10 +175,17 @@ async fn records_to_delete(admin: &Client) -> Vec<Edited> {
     let gates = format!("/api/events/{}/gates", text(&event["id"]));
     let gate = admin.post(&gates, &json!({ "name": "North" })).await.expect(201);
     let named: fn(u32) -> Value = |n| json!({ "name": format!("Name {n}") });
-    [format!("/api/gates/{}", text(&gate["id"])), format!("/api/events/{}", text(&event["id"]))]
-        .into_iter()
-        .map(|path| Edited { path, edit: (Method::PATCH, named) })
-        .collect()
+    let webhook = admin.post("/api/webhooks", &json!({ "url": "https://example.com/" })).await;
+    let webhook = text(&webhook.expect(201)["id"]);
+    let others = [
+        format!("/api/gates/{}", text(&gate["id"])),
+        format!("/api/events/{}", text(&event["id"])),
+    ]
+    .into_iter()
+    .map(|path| Edited { path, edit: (Method::PATCH, named) });
+    let webhook =
+        Edited { path: format!("/api/webhooks/{webhook}"), edit: (Method::PATCH, described) };
+    others.chain([webhook]).collect()
 }
 
 #[tokio::test]

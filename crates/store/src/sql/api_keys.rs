@@ -43,6 +43,16 @@ impl ApiKeys for Sql {
         self.list_keys(filter, slice, now).await
     }
 
+    async fn count_keys(&self, user: &str, now: Timestamp) -> Result<u64> {
+        let query = sqlx::query(
+            "SELECT COUNT(*) AS keys FROM keys WHERE owner = $1 AND revoked_at IS NULL \
+             AND (expires_at IS NULL OR expires_at > $2)",
+        );
+        let query = query.bind(user).bind(now.as_millisecond());
+        let count = self.fetch_optional(query, |row| sqlx::Row::try_get::<i64, _>(row, "keys"));
+        Ok(count.await?.unwrap_or_default().unsigned_abs())
+    }
+
     async fn edit_key_as_seen(
         &self,
         id: KeyId,

@@ -54,10 +54,11 @@ impl Orders for Sql {
         &self,
         order: &Order,
         chunks: &mut dyn TicketChunks,
+        entry: Option<&AuditEntry>,
         vault: &Vault,
     ) -> Result<Placed> {
         let mut source = Source::Chunks { chunks, unread: None };
-        let placed = self.place(order, &mut source, None, vault).await;
+        let placed = self.place(order, &mut source, entry, vault).await;
         match source {
             Source::Chunks { unread: Some(error), .. } => Err(Error::Unavailable(format!(
                 "the tickets of an order cannot be read again: {error}"
@@ -85,6 +86,18 @@ impl Orders for Sql {
     async fn batch_ticket_ids(&self, id: BatchId) -> Result<Vec<TicketId>> {
         let query = sqlx::query("SELECT id FROM tickets WHERE batch_id = $1 ORDER BY position");
         self.fetch_all(query.bind(id.to_string()), |row| rows::parsed(row, "id")).await
+    }
+
+    async fn batch_reissues(&self, id: BatchId) -> Result<u64> {
+        // With their numbers: one that is deleted and one that is issued anew do not cancel each other out.
+        let query = sqlx::query(
+            "SELECT CAST(COALESCE(SUM((generation - 1) * (2 * serial + 1)), 0) AS BIGINT) AS reissues \
+             FROM tickets WHERE batch_id = $1",
+        );
+        let found = self.fetch_optional(query.bind(id.to_string()), |row| {
+            Ok(row.try_get::<i64, _>("reissues")?.unsigned_abs())
+        });
+        Ok(found.await?.unwrap_or_default())
     }
 
     async fn drifted_batches(&self) -> Result<Vec<BatchId>> {

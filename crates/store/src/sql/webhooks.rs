@@ -19,7 +19,9 @@ use super::ticket_secret::check_secret;
 use super::transaction::in_transaction;
 use crate::Durability::Synced;
 use crate::vault::Vault;
-use crate::{DisabledReason, Result, Slice, Webhook, WebhookFilter, WebhookWritten, Webhooks};
+use crate::{
+    DisabledReason, Result, Slice, Versioned, Webhook, WebhookFilter, WebhookWritten, Webhooks,
+};
 
 #[async_trait]
 impl Webhooks for Sql {
@@ -146,8 +148,26 @@ impl Webhooks for Sql {
         })
     }
 
-    async fn delete_webhook(&self, id: WebhookId, now: Timestamp) -> Result<bool> {
+    async fn delete_webhook_as_seen(
+        &self,
+        id: WebhookId,
+        seen: Option<u32>,
+        now: Timestamp,
+    ) -> Result<Versioned<()>> {
+        let find = format!(
+            "SELECT version FROM webhook_endpoints WHERE id = $1 AND deleted_at IS NULL {}",
+            self.dialect.to_change()
+        );
         in_transaction!(self, Synced, async |db| {
+            let found = sqlx::query(AssertSqlSafe(find.as_str()))
+                .bind(id.to_string())
+                .fetch_optional(&mut *db)
+                .await?;
+            let Some(found) = found else { return Ok(Versioned::NotFound) };
+            let version: i64 = sqlx::Row::try_get(&found, "version")?;
+            if seen.is_some_and(|seen| i64::from(seen) != version) {
+                return Ok(Versioned::ChangedMeanwhile);
+            }
             // The secret goes at once; the rest when its deliveries are removed.
             let done = sqlx::query(
                 "UPDATE webhook_endpoints SET deleted_at = $2, secret = '', former_secret = NULL \
@@ -158,10 +178,10 @@ impl Webhooks for Sql {
             .execute(&mut *db)
             .await?;
             if done.rows_affected() == 0 {
-                return Ok(false);
+                return Ok(Versioned::NotFound);
             }
             cancel_pending(db, id, now).await?;
-            Ok(true)
+            Ok(Versioned::Done(()))
         })
     }
 

@@ -1,7 +1,5 @@
 //! The tickets of a batch as CSV, written while it is sent.
 
-use std::sync::Arc;
-
 use stampede_broker::kept;
 use stampede_guests::{Mark, Written};
 use stampede_model::Batch;
@@ -13,8 +11,8 @@ use crate::{Error, Ticketing};
 impl Ticketing {
     /// The tickets of a batch as CSV, whatever their states. `None`: too many files are being downloaded at the same time.
     pub fn batch_as_csv(&self, batch: Batch, mark: Mark) -> Option<Pieces> {
-        let place = Arc::clone(&self.shared.downloads).try_acquire_owned().ok()?;
-        let (writer, pieces) = PieceWriter::new(0..u64::MAX);
+        let place = self.shared.downloads.take(&batch.owner)?;
+        let (writer, pieces) = PieceWriter::new(0..u64::MAX, None);
         let (ticketing, stop) = (self.clone(), self.shared.requests.stop());
         self.shared.requests.spawn(kept(async move {
             let written = tokio::select! {
@@ -24,7 +22,7 @@ impl Ticketing {
                 }
             };
             match written {
-                Ok(()) => writer.finish(),
+                Ok(()) => writer.finish().await,
                 Err(Broken::Gone) => tracing::debug!(batch = %batch.id, "a client went away"),
                 Err(Broken::Failed(error)) => {
                     tracing::error!(batch = %batch.id, %error, "a list of tickets was broken off");

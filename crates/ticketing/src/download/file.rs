@@ -8,10 +8,10 @@ use futures::TryStreamExt;
 use parking_lot::Mutex;
 use stampede_broker::kept;
 use stampede_model::Batch;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::merged::Begun;
 use super::pieces::{PieceWriter, Pieces};
+use super::places::Place;
 use super::plan::Plan;
 use super::{Broken, Extent, zipped};
 use crate::{Error, Ticketing};
@@ -29,7 +29,7 @@ pub struct BatchFile {
     /// A merged PDF has begun: its template works.
     pub(super) begun: Option<Begun>,
     /// One of the places for downloads.
-    pub(super) place: OwnedSemaphorePermit,
+    pub(super) place: Place,
 }
 
 /// What a file is made of.
@@ -80,7 +80,7 @@ impl BatchFile {
         let Source { ticketing, batch, extent, .. } = &self.source;
         let Some(event) = ticketing.event(batch.event_id).await? else { return Ok(None) };
         let begun = Begun::new(ticketing, batch, *extent, &event).await?;
-        let pieces = self.source.clone().written(0..u64::MAX, Some(begun), None);
+        let pieces = self.source.clone().written(0..u64::MAX, None, Some(begun), None);
         let counting = pieces.try_fold(0, async |sum, piece| Ok(sum + piece.len() as u64));
         // The writing of pieces that are dropped ends.
         let counted = tokio::time::timeout(MEASURE_PATIENCE, counting).await;
@@ -94,7 +94,8 @@ impl BatchFile {
 
     /// The bytes of the file, or of a window of it. An error means that the rest of the file does not come.
     pub fn into_pieces(self, window: Range<u64>) -> Pieces {
-        self.source.written(window, self.begun, Some(self.place))
+        let promised = self.length();
+        self.source.written(window, promised, self.begun, Some(self.place))
     }
 }
 
@@ -103,15 +104,16 @@ impl Source {
     fn written(
         self,
         window: Range<u64>,
+        promised: Option<u64>,
         begun: Option<Begun>,
-        place: Option<OwnedSemaphorePermit>,
+        place: Option<Place>,
     ) -> Pieces {
-        let (writer, pieces) = PieceWriter::new(window);
+        let (writer, pieces) = PieceWriter::new(window, promised);
         let requests = &self.ticketing.clone().shared.requests;
         let stop = requests.stop();
         requests.spawn(kept(async move {
             let written = tokio::select! {
-                written = self.write(begun, &writer) => written,
+                written = self.write(begun, promised, &writer) => written,
                 () = stop.cancelled() => {
                     Err(Broken::Failed(Error::Internal("the server stops".to_owned())))
                 }
@@ -122,7 +124,10 @@ impl Source {
                     if let Some(plan) = &self.plan {
                         self.ticketing.shared.lengths.remember(&plan.version, writer.position());
                     }
-                    writer.finish();
+                    writer.finish().await;
+                }
+                Err(Broken::Gone) if writer.is_too_long() => {
+                    tracing::warn!(%batch, "a download was broken off: the batch was changed");
                 }
                 Err(Broken::Gone) => {
                     tracing::debug!(%batch, "a client has all it wants, or went away")
@@ -136,13 +141,18 @@ impl Source {
         pieces
     }
 
-    async fn write(&self, begun: Option<Begun>, pieces: &PieceWriter) -> Result<(), Broken> {
+    async fn write(
+        &self,
+        begun: Option<Begun>,
+        promised: Option<u64>,
+        pieces: &PieceWriter,
+    ) -> Result<(), Broken> {
         let Self { ticketing, batch, extent, .. } = self;
         match begun {
             Some(begun) => begun.write(ticketing, batch, *extent, pieces).await?,
-            None => zipped::write(ticketing, batch, *extent, pieces).await?,
+            None => zipped::write(ticketing, batch, *extent, self.plan.as_ref(), pieces).await?,
         }
-        match self.plan.as_ref().and_then(|plan| plan.length) {
+        match promised {
             // A ticket was changed meanwhile: the reader was told another length.
             Some(length) if length != pieces.position() => {
                 let told = format!("{} bytes instead of {length}", pieces.position());

@@ -38,12 +38,14 @@ impl Ticketing {
             if is_first {
                 // It is the title of a merged PDF.
                 hash.update(&event.details.name);
-                if self.is_outdated(&event, &tickets).await? {
-                    return Ok(None);
-                }
                 is_first = false;
             }
+            let revision = self.shared.press.revision_of(&event).await?;
             for ticket in &tickets {
+                // Each ticket: after a change of the event, some have been made again and others have not.
+                if self.is_outdated(ticket, &event, &revision).await? {
+                    return Ok(None);
+                }
                 let name = Name::Ticket { index: ticket.index, id: ticket.id };
                 hash.update(ticket.id.to_bytes());
                 match (ticket.status, &ticket.pdf) {
@@ -68,11 +70,14 @@ impl Ticketing {
         Ok(Some(Plan { version, length }))
     }
 
-    /// Whether the event or its template has changed since the first of these tickets was made.
-    async fn is_outdated(&self, event: &Event, tickets: &[Ticket]) -> Result<bool, Error> {
-        let made = tickets.iter().find(|ticket| ticket.status == TicketStatus::Completed);
-        let Some(made) = made else { return Ok(false) };
-        let revision = self.shared.press.revision_of(event).await?;
-        Ok(self.wanted_pdf(made, event, &revision).await?.is_none())
+    /// Whether the event or its template has changed since this ticket was made.
+    async fn is_outdated(
+        &self,
+        ticket: &Ticket,
+        event: &Event,
+        revision: &str,
+    ) -> Result<bool, Error> {
+        let is_made = ticket.status == TicketStatus::Completed;
+        Ok(is_made && self.wanted_pdf(ticket, event, revision).await?.is_none())
     }
 }

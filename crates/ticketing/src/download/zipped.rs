@@ -7,6 +7,7 @@ use stampede_model::{Batch, Event, Ticket, TicketId, TicketStatus};
 use tokio::time::Instant;
 
 use super::archive::{Archive, Name};
+use super::plan::Plan;
 use super::{Broken, Extent, PieceWriter};
 use crate::{Error, Ticketing};
 
@@ -19,6 +20,7 @@ pub(super) async fn write(
     ticketing: &Ticketing,
     batch: &Batch,
     extent: Extent,
+    plan: Option<&Plan>,
     pieces: &PieceWriter,
 ) -> Result<(), Broken> {
     let mut archive = Archive::new(batch.total);
@@ -27,7 +29,7 @@ pub(super) async fn write(
     while let Some((event, tickets)) = ticketing.page(batch, after).await? {
         after = tickets.last().map(|ticket| ticket.id);
         let revision = ticketing.shared.press.revision_of(&event).await?;
-        let stale = renew_stale(ticketing, &event, &tickets, &revision).await?;
+        let stale = renew_stale(ticketing, &event, &tickets, &revision, plan).await?;
         for ticket in &tickets {
             let name = Name::Ticket { index: ticket.index, id: ticket.id };
             let content = match stale.contains(&ticket.id) {
@@ -111,10 +113,15 @@ async fn renew_stale(
     event: &Event,
     tickets: &[Ticket],
     revision: &str,
+    plan: Option<&Plan>,
 ) -> Result<Stale, Error> {
     let mut stale = Vec::new();
     for ticket in tickets.iter().filter(|ticket| ticket.status == TicketStatus::Completed) {
         let wanted = ticketing.wanted_pdf(ticket, event, revision).await?;
+        if wanted.is_none() && plan.is_some() {
+            // The reader was told the version before, and would get a mixture.
+            return Err(Error::Internal("the event or its template was changed".to_owned()));
+        }
         let size = ticketing.shared.files.size(&Ticket::pdf_path(ticket.id)).await?;
         if wanted.is_none() || wanted.map(|pdf| pdf.size) != size {
             stale.push(ticket.clone());

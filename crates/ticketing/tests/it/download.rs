@@ -67,6 +67,47 @@ async fn a_pdf_that_is_missing_short_damaged_or_stale_is_made_again() {
 }
 
 #[tokio::test]
+async fn a_download_does_not_deliver_a_ticket_that_is_issued_anew_meanwhile() {
+    let mut stage = Stage::gated().await;
+    let (batch, tickets) = stage.place(&["Ann"]).await;
+    stage.at_the_gate(1).await;
+    stage.compiler.let_pass(1);
+    stage.ended(batch).await;
+    let ticket = stage.ticket(tickets[0]).await;
+    stage.files.delete(&Ticket::pdf_path(ticket.id)).await.unwrap();
+    let asked = stage.ticketing.download(ticket.clone(), &stage.event);
+    let issued_anew = async {
+        stage.at_the_gate(2).await;
+        stage.ticketing.reissue(ticket.id).await.unwrap();
+        stage.compiler.let_pass(2);
+    };
+    let (answer, ()) = tokio::join!(asked, issued_anew);
+    assert!(matches!(answer, Ok(Download::NotReady)), "{answer:?}");
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_is_promised_no_length_while_one_of_its_tickets_is_to_be_made_again() {
+    let mut stage = Stage::working().await;
+    let (batch, tickets) = stage.place(&["Ann", "Bob", "Eve"]).await;
+    stage.ended(batch).await;
+    let mut event = stage.event.clone();
+    event.details.location = "Open Air Stage, far away from the city".to_owned();
+    let seen = std::mem::replace(&mut event.updated_at, crate::stage::now());
+    assert!(stage.store.update_event(&event, seen).await.unwrap());
+    // The first ticket is renewed alone, as by somebody who downloads it.
+    downloaded(&stage, tickets[0]).await;
+    stage.ended(batch).await;
+    let zip = ready(batch_file(&stage, batch, BatchFormat::Zip, Extent::Whole).await);
+    assert_eq!((zip.version(), zip.length()), (None, None));
+    let path = stage.folder.path().join("mixed.zip");
+    std::fs::write(&path, read(zip).await.unwrap()).unwrap();
+    let tested = std::process::Command::new("unzip").arg("-tq").arg(&path).output().unwrap();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stdout));
+    stage.stop().await;
+}
+
+#[tokio::test]
 async fn a_pdf_that_is_not_there_says_why() {
     let stage = Stage::quiet().await;
     let (_, tickets) = stage.place(&["Ann", "Bob"]).await;

@@ -29,6 +29,9 @@ pub struct Cleaned {
     pub success: bool,
     /// Jobs removed, by queue.
     pub removed: BTreeMap<String, usize>,
+    /// Jobs that are left, by queue: one request removes at most 10,000. Queues without any are not listed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left: BTreeMap<String, usize>,
     /// A hint for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -41,6 +44,22 @@ pub struct Drained {
     pub success: bool,
     /// Jobs removed.
     pub removed: u64,
+    /// Jobs that are left: one request removes at most 10,000.
+    #[serde(default)]
+    pub left: u64,
+    /// A hint for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// `POST /api/queues/{name}/obliterate`, answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Obliterated {
+    /// Always true.
+    pub success: bool,
+    /// Jobs that are left: one request removes at most 10,000. 0: the queue is destroyed.
+    #[serde(default)]
+    pub left: u64,
     /// A hint for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -90,11 +109,11 @@ mod tests {
     fn field_names_are_pinned_and_hints_absent_unless_there_is_one() {
         let changed = Changed { success: true, note: None };
         assert_eq!(serde_json::to_value(changed).unwrap(), json!({ "success": true }));
-        let drained = Drained { success: true, removed: 5, note: Some("n".into()) };
+        let drained = Drained { success: true, removed: 5, left: 2, note: Some("n".into()) };
         let wanted = json!({ "success": true, "removed": 5, "note": "n" });
         assert_eq!(serde_json::to_value(drained).unwrap(), wanted);
         let removed = BTreeMap::from([("q".to_owned(), 3)]);
-        let cleaned = Cleaned { success: true, removed, note: None };
+        let cleaned = Cleaned { success: true, removed, left: BTreeMap::new(), note: None };
         let wanted = json!({ "success": true, "removed": { "q": 3 } });
         assert_eq!(serde_json::to_value(cleaned).unwrap(), wanted);
         let failed = vec![NotDone { id: "j".into(), error: "e".into() }];

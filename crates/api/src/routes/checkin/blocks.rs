@@ -35,7 +35,8 @@ form! {
 async fn managed_ticket(app: &App, caller: &Writer, id: TicketId) -> Result<Ticket, Problem> {
     let ticket = app.ticketing.ticket(id).await?;
     let ticket = ticket.ok_or_else(|| Problem::not_found("Ticket", &id))?;
-    managed(app, caller, ticket.event_id).await?;
+    let may = managed(app, caller, ticket.event_id).await;
+    may.map_err(|refused| refused.hiding("Ticket", &id))?;
     Ok(ticket)
 }
 
@@ -88,7 +89,8 @@ pub(crate) async fn read(
 ) -> Result<Fresh<Json<Block>>, Problem> {
     let ticket = app.ticketing.ticket(id).await?;
     let ticket = ticket.ok_or_else(|| Problem::not_found("Ticket", &id))?;
-    readable(&app, &caller, ticket.event_id).await?;
+    let read = readable(&app, &caller, ticket.event_id).await;
+    read.map_err(|refused| refused.hiding("Ticket", &id))?;
     let block = app.checkin.block_of(id).await?;
     let block = block.ok_or_else(|| Problem::not_found("Block", &id))?;
     Ok(known.answer(block.updated_at, Json(block)))

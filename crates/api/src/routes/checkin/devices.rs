@@ -43,8 +43,14 @@ form! {
     pub(crate) struct EnrolForm {
         /// The code that was shown when the device was made.
         code: Text<100> = "code" required,
+        /// A random text of 16 to 100 characters: the same code and nonce get the same key again for ten minutes, if the
+        /// answer was lost.
+        nonce: Text<100> = "nonce",
     }
 }
+
+/// Fewest characters of a nonce.
+const SHORTEST_NONCE: usize = 16;
 
 pub(crate) async fn list(
     State(app): State<App>,
@@ -64,7 +70,8 @@ pub(crate) async fn read(
     known: IfNoneMatch,
 ) -> Result<Fresh<Json<Device>>, Problem> {
     let device = app.checkin.device(id).await?.ok_or_else(|| Problem::not_found("Device", &id))?;
-    readable(&app, &caller, device.target).await?;
+    let read = readable(&app, &caller, device.target).await;
+    read.map_err(|refused| refused.hiding("Device", &id))?;
     Ok(known.answer(version(&device), Json(device)))
 }
 
@@ -126,7 +133,8 @@ pub(crate) async fn revoke(
     for _ in 0..CHANGE_TRIES {
         let device = app.checkin.device(id).await?;
         let device = device.ok_or_else(|| Problem::not_found("Device", &id))?;
-        managed(&app, &caller, device.target).await?;
+        let may = managed(&app, &caller, device.target).await;
+        may.map_err(|refused| refused.hiding("Device", &id))?;
         let seen = wanted.demand(device.updated_at)?;
         let subject = Subject::of(Kind::Device, id).at(device.target);
         let noted = match begun.take() {
@@ -155,6 +163,10 @@ pub(crate) async fn enrol(
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
     let code = mistakes.required(form.code);
+    let nonce = mistakes.read(form.nonce, |Text(nonce)| match nonce.len() >= SHORTEST_NONCE {
+        true => Ok(nonce),
+        false => Err("must have at least 16 characters"),
+    });
     let Text(code) = mistakes.finish(code)?;
     // A wrong code changes nothing, and strangers may send many.
     let noted = match app.checkin.device_of_code(&code).await? {
@@ -166,10 +178,11 @@ pub(crate) async fn enrol(
         }
         None => None,
     };
-    match (app.checkin.enrol(&code).await?, noted) {
+    match (app.checkin.enrol(&code, nonce.as_deref()).await?, noted) {
         (Enrolment::Done(enrolled), Some(noted)) => {
             Ok(noted.after(&enrolled.device).answer(Json(*enrolled)))
         }
+        (Enrolment::Again(enrolled), _) => Ok(Audited::without_change(Json(*enrolled))),
         // The code began to work between the two looks at it, which codes never do.
         (Enrolment::Done(_), None) => Err(Problem::internal(&"an enrolment without an entry")),
         (Enrolment::Wrong, _) => {

@@ -117,7 +117,8 @@ pub(crate) async fn read_one_list(
     known: IfNoneMatch,
 ) -> Result<Fresh<Json<ShownList>>, Problem> {
     let list = app.checkin.list(id).await?.ok_or_else(|| Problem::not_found("List", &id))?;
-    readable(&app, &caller, list.target).await?;
+    let read = readable(&app, &caller, list.target).await;
+    read.map_err(|refused| refused.hiding("List", &id))?;
     Ok(known.answer(list.updated_at, Json(list)))
 }
 
@@ -158,7 +159,8 @@ pub(crate) async fn update_list(
 /// The list, if the caller may change its event's check-in.
 async fn managed_list(app: &App, caller: &Writer, id: ListId) -> Result<ShownList, Problem> {
     let list = app.checkin.list(id).await?.ok_or_else(|| Problem::not_found("List", &id))?;
-    managed(app, caller, list.target).await?;
+    let may = managed(app, caller, list.target).await;
+    may.map_err(|refused| refused.hiding("List", &id))?;
     Ok(list)
 }
 
@@ -252,7 +254,8 @@ pub(crate) async fn update_gate(
 /// The gate, if the caller may change its event's check-in.
 async fn managed_gate(app: &App, caller: &Writer, id: GateId) -> Result<Gate, Problem> {
     let gate = app.checkin.gate(id).await?.ok_or_else(|| Problem::not_found("Gate", &id))?;
-    managed(app, caller, gate.target).await?;
+    let may = managed(app, caller, gate.target).await;
+    may.map_err(|refused| refused.hiding("Gate", &id))?;
     Ok(gate)
 }
 
@@ -263,7 +266,8 @@ pub(crate) async fn read_one_gate(
     known: IfNoneMatch,
 ) -> Result<Fresh<Json<Gate>>, Problem> {
     let gate = app.checkin.gate(id).await?.ok_or_else(|| Problem::not_found("Gate", &id))?;
-    readable(&app, &caller, gate.target).await?;
+    let read = readable(&app, &caller, gate.target).await;
+    read.map_err(|refused| refused.hiding("Gate", &id))?;
     Ok(known.answer(gate.updated_at, Json(gate)))
 }
 

@@ -6,9 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use stampede_broker::{Delayed, Queue, WhenActive};
 use stampede_model::feed::{Change, QueueData};
-use stampede_wire::queues::{BulkResult, Changed, Done, Drained};
+use stampede_wire::queues::{BulkResult, Done, Drained, Obliterated};
 
-use super::{LONGEST_NAME, coming_back, existing, shown};
+use super::{LONGEST_NAME, PORTION, Portion, Removal, coming_back, existing, shown};
 use crate::app::App;
 use crate::auth::Admin;
 use crate::body::MaybeBody;
@@ -157,7 +157,7 @@ pub(crate) async fn retry(
     Ok(noted.after(&result).answer(Json(result)))
 }
 
-/// Removes all waiting jobs: `{delayed: true}` removes delayed ones too.
+/// Removes waiting jobs, at most 10,000 in one request: `{delayed: true}` removes delayed ones too.
 pub(crate) async fn drain(
     State(app): State<App>,
     admin: Admin,
@@ -171,20 +171,23 @@ pub(crate) async fn drain(
     let delayed = mistakes.finish(Some(delayed))?;
     log_intent(&admin, &name, "drain");
     let noted = admin.begin_new(&app, Subject::of(Kind::Queue, &name)).await?;
-    let removed = queue.drain(delayed).await? as u64;
+    let drain = Removal::Drain(&queue, delayed);
+    let (removed, has_more) = Portion::new().work(usize::MAX, drain).await?;
+    let left = if has_more { queue.drainable(delayed).await? as u64 } else { 0 };
+    let removed = removed as u64;
     log_done(&admin, &name, "drain");
     let note = coming_back::note_of_all(&app, &name);
-    let drained = Drained { success: true, removed, note };
+    let drained = Drained { success: true, removed, left, note };
     Ok(noted.after(&drained).answer(Json(drained)))
 }
 
-/// Destroys a queue: `{confirm: <name>}`, and `{force: true}` if jobs run.
+/// Destroys a queue, at most 10,000 jobs in one request: `{confirm: <name>}`, and `{force: true}` if jobs run.
 pub(crate) async fn obliterate(
     State(app): State<App>,
     admin: Admin,
     Id(name): Id<String>,
     MaybeBody(form): MaybeBody<ObliterateForm>,
-) -> Result<Audited<Json<Changed>>, Problem> {
+) -> Result<Audited<Json<Obliterated>>, Problem> {
     let queue = existing(&app, &name).await?;
     let mut mistakes = Mistakes::default();
     mistakes.only(&form);
@@ -200,10 +203,10 @@ pub(crate) async fn obliterate(
     }
     log_intent(&admin, &name, "obliterate");
     let noted = admin.begin_new(&app, Subject::of(Kind::Queue, &name)).await?;
-    queue.obliterate(when).await?;
+    let left = queue.obliterate_some(when, PORTION).await? as u64;
     log_done(&admin, &name, "obliterate");
     let note = coming_back::note_of_all(&app, &name);
-    Ok(noted.gone().answer(Json(Changed { success: true, note })))
+    Ok(noted.gone().answer(Json(Obliterated { success: true, left, note })))
 }
 
 /// Refuses an action that queues do not have.

@@ -14,7 +14,7 @@ use super::{disabled, managed, readable, subject};
 use crate::app::App;
 use crate::auth::{Caller, Writer};
 use crate::body::Body;
-use crate::describe::Accepted;
+use crate::describe::{Accepted, Located};
 use crate::forms::{Mistakes, Parsed, form};
 use crate::input::{Id, Ids};
 use crate::page::Part;
@@ -83,12 +83,14 @@ pub(crate) async fn redeliver(
     State(app): State<App>,
     caller: Writer,
     Ids(id, delivery): Ids<WebhookId, DeliveryId>,
-) -> Result<Audited<Accepted<Delivery>>, Problem> {
+) -> Result<Audited<Located<Accepted<Delivery>>>, Problem> {
     let webhook = managed(&app, &caller, id).await?;
     let noted = caller.begin_new(&app, subject(&webhook)).await?;
     match app.webhooks.redeliver(id, delivery).await? {
         Redelivery::Sent(delivery) => {
-            Ok(noted.after(&json!({ "delivery": delivery.id })).answer(Accepted(*delivery)))
+            let path = format!("/api/webhooks/{id}/deliveries/{}", delivery.id);
+            let made = noted.after(&json!({ "delivery": delivery.id }));
+            Ok(made.answer(Located(path, Accepted(*delivery))))
         }
         Redelivery::NotFound => Err(Problem::not_found("Delivery", &delivery)),
         Redelivery::Disabled => Err(disabled()),
@@ -101,7 +103,7 @@ pub(crate) async fn redeliver_all(
     caller: Writer,
     Id(id): Id<WebhookId>,
     Body(form, _held): Body<RedeliverForm>,
-) -> Result<Audited<Accepted<RedeliveredMany>>, Problem> {
+) -> Result<Audited<Located<Accepted<RedeliveredMany>>>, Problem> {
     const A_TIME: &str = "must be a time such as 2026-11-21T19:30:00+03:00";
     let webhook = managed(&app, &caller, id).await?;
     let mut mistakes = Mistakes::default();
@@ -118,5 +120,6 @@ pub(crate) async fn redeliver_all(
     let redelivered = app.webhooks.redeliver_all(id, since).await?;
     tracing::info!(user = caller.0.user, webhook = %id, redelivered, "webhook deliveries sent again");
     let sent = RedeliveredMany { redelivered };
-    Ok(noted.after(&sent).answer(Accepted(sent)))
+    let path = format!("/api/webhooks/{id}/deliveries");
+    Ok(noted.after(&sent).answer(Located(path, Accepted(sent))))
 }

@@ -186,6 +186,9 @@ fn allowed<T>(verdict: Result<T, Refused>) -> Result<T> {
         Refused::TooManyFormer => {
             anyhow::anyhow!("ten former secrets still work; rotate without --grace to end them")
         }
+        Refused::TooManyKeys => {
+            anyhow::anyhow!("the user has too many keys that work; revoke some that are not used")
+        }
         Refused::Field(field, message) => anyhow::anyhow!("--{field} {message}"),
         refused => anyhow::anyhow!("refused: {refused:?}"),
     })

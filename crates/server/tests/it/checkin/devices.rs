@@ -70,3 +70,25 @@ async fn wrong_codes_cost() {
     let made = hall.ann().post(&path, &json!({ "name": "Phone" })).await.expect(201);
     stranger.post("/api/checkin/enrol", &json!({ "code": made["enrolCode"] })).await.expect(200);
 }
+
+#[tokio::test]
+async fn a_device_whose_answer_was_lost_gets_the_same_key_again() {
+    let hall = Hall::open(1).await;
+    let ann = hall.ann();
+    let path = format!("/api/events/{}/devices", hall.event);
+    let made = ann.post(&path, &json!({ "name": "Phone" })).await.expect(201);
+    let stranger = hall.app.stranger();
+    let with = |nonce: &str| json!({ "code": made["enrolCode"], "nonce": nonce });
+    let short = stranger.post("/api/checkin/enrol", &with("short")).await.expect(422);
+    assert_eq!(short["errors"][0]["field"], "nonce");
+    let nonce = "a-nonce-of-this-phone";
+    let first = stranger.post("/api/checkin/enrol", &with(nonce)).await.expect(200);
+    let again = stranger.post("/api/checkin/enrol", &with(nonce)).await.expect(200);
+    assert_eq!((&first["key"], &first["device"]["id"]), (&again["key"], &again["device"]["id"]));
+    stranger.post("/api/checkin/enrol", &with("a-nonce-of-another-phone")).await.expect(404);
+    stranger.post("/api/checkin/enrol", &json!({ "code": made["enrolCode"] })).await.expect(404);
+    let phone = hall.app.client(&text(&first["key"]));
+    phone.get("/api/checkin/me").await.expect(200);
+    ann.delete(&format!("/api/devices/{}", text(&made["device"]["id"]))).await.expect(204);
+    stranger.post("/api/checkin/enrol", &with(nonce)).await.expect(404);
+}

@@ -68,7 +68,9 @@ async fn pages_of_listed_origins_may_use_the_api() {
         assert_eq!(header(&answer, "access-control-allow-origin").as_deref(), wanted);
         assert!(header(&answer, "vary").unwrap().contains("origin"), "caches tell origins apart");
         let exposed = header(&answer, "access-control-expose-headers").unwrap();
-        for name in ["etag", "location", "retry-after", "ratelimit", "x-request-id", "x-left-out"] {
+        for name in
+            ["etag", "location", "retry-after", "ratelimit", "x-request-id", "x-left-out", "x-next"]
+        {
             assert!(exposed.contains(name), "{exposed}");
         }
         answer.expect(200);
@@ -185,4 +187,66 @@ async fn what_is_created_has_an_address() {
         app.admin().delete(&place).await.expect(204);
     }
     created(format!("{event}/keys"), json!({}), &format!("{event}/keys"), "/kid").await;
+}
+
+fn header_of(answer: &Answer, name: &str) -> Option<String> {
+    answer.headers.get(name).map(|value| value.to_str().unwrap().to_owned())
+}
+
+/// Operations whose 201 or 202 has no address of its own, and why.
+const WITHOUT_ADDRESS: [(&str, &str); 0] = [];
+
+#[tokio::test]
+async fn every_answer_of_201_and_202_has_an_address_in_the_description() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let document = app.stranger().get("/api/openapi.json").await.expect(200);
+    let mut seen = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            for status in ["201", "202"] {
+                let answer = &operation["responses"][status];
+                if answer.is_null() {
+                    continue;
+                }
+                seen += 1;
+                let id = operation["operationId"].as_str().unwrap();
+                let is_excepted = WITHOUT_ADDRESS.iter().any(|(other, _)| *other == id);
+                assert_eq!(
+                    answer["headers"]["Location"].is_null(),
+                    is_excepted,
+                    "{method} {path} answers {status}: use Located, or say why not"
+                );
+            }
+        }
+    }
+    assert!(seen > 15, "{seen}");
+}
+
+#[tokio::test]
+async fn what_is_sent_has_an_address() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let admin = app.admin();
+    let place = |answer: &Answer| header_of(answer, "location").unwrap();
+    let made = admin.post("/api/webhooks", &json!({ "url": "https://example.com/" })).await;
+    let webhook = place(&made);
+    admin.get(&webhook).await.expect(200);
+    let rotated = admin.post(&format!("{webhook}/rotate"), &json!({})).await;
+    assert_eq!(header_of(&rotated, "etag"), header_of(&admin.get(&webhook).await, "etag"));
+    let sent = admin.post(&format!("{webhook}/test"), &json!({})).await;
+    assert_eq!(sent.status, 202);
+    let delivery = place(&sent);
+    assert_eq!(admin.get(&delivery).await.expect(200)["id"], sent.body["id"]);
+    let again = admin.post(&format!("{delivery}/redeliver"), &json!({})).await;
+    assert_eq!((again.status, place(&again)), (202, delivery));
+    let since = json!({ "since": "2026-01-01T00:00:00Z" });
+    let all = admin.post(&format!("{webhook}/redeliver"), &since).await;
+    assert_eq!((all.status, place(&all)), (202, format!("{webhook}/deliveries")));
+    let order = app.order(json!({ "target": create_event(&app).await, "name": "Ann" })).await;
+    for of in [
+        format!("/api/tickets/{}", text(&order["tickets"][0])),
+        format!("/api/batches/{}", text(&order["batchId"])),
+    ] {
+        let link = admin.post(&format!("{of}/links"), &json!({})).await;
+        assert_eq!((link.status, place(&link)), (201, text(&link.body["url"])));
+    }
 }

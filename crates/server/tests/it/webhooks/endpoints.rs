@@ -1,5 +1,7 @@
 //! Endpoints: their fields, owners, versions and commands.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 use stampede_testkit::{Receiver, eventually, send};
 
@@ -188,10 +190,21 @@ async fn a_stranger_sees_no_delivery() {
     let (of_bob, _) = webhook_to(&bob, &receiver).await;
     let path = sent_test(&ann, &of_ann).await;
     ann.get(&path).await.expect(200);
-    bob.get(&path).await.expect(403);
+    bob.get(&path).await.expect(404);
     // A delivery is found only at its own webhook.
     bob.get(&path.replace(&of_ann, &of_bob)).await.expect(404);
     bob.post(&format!("{}/redeliver", path.replace(&of_ann, &of_bob)), &json!({}))
         .await
         .expect(404);
+}
+
+#[test]
+fn the_guide_lists_every_kind_of_message() {
+    let guide = include_str!("../../../../../docs/webhooks.md");
+    let section =
+        guide.split("## Kinds").nth(1).unwrap().split("A webhook without").next().unwrap();
+    let listed: BTreeSet<&str> = section.split('`').skip(1).step_by(2).collect();
+    let kinds: BTreeSet<&str> =
+        stampede_wire::webhooks::MessageKind::all().map(|kind| kind.as_str()).collect();
+    assert_eq!(listed, kinds);
 }

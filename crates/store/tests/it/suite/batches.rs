@@ -66,7 +66,7 @@ async fn an_order_in_chunks_is_the_same_as_an_order_at_once(db: Database) {
     let mut expected = large.clone();
     number(&mut expected, 4);
     let mut chunks = Chunked::new(&mut large, 10);
-    let placed = store.place_in_chunks(&large, &mut chunks).await.unwrap();
+    let placed = store.place_in_chunks(&large, &mut chunks, None).await.unwrap();
     let Placed::New(batch) = placed else { panic!("{placed:?}") };
     assert_eq!((batch.id, batch.total), (large.batch_id, 25));
     for ticket in &expected.tickets {
@@ -84,7 +84,7 @@ async fn an_order_whose_tickets_cannot_be_read_again_leaves_nothing(db: Database
     let (event, _) = ordered(&store, 3).await;
     let mut large = order(&event, 25);
     let mut chunks = Chunked { fails_at: Some(20), ..Chunked::new(&mut large, 10) };
-    let error = store.place_in_chunks(&large, &mut chunks).await.unwrap_err();
+    let error = store.place_in_chunks(&large, &mut chunks, None).await.unwrap_err();
     assert!(matches!(&error, Error::Unavailable(told) if told.contains("the disk is gone")));
     assert_eq!(store.batch(large.batch_id).await.unwrap(), None);
     let filter = TicketFilter { event: Some(event.id), ..TicketFilter::default() };
@@ -105,13 +105,13 @@ async fn chunks_of_a_known_key_are_not_read(db: Database) {
     };
     let mut first = keyed("a");
     let mut chunks = Chunked::new(&mut first, 2);
-    let Placed::New(batch) = store.place_in_chunks(&first, &mut chunks).await.unwrap() else {
+    let Placed::New(batch) = store.place_in_chunks(&first, &mut chunks, None).await.unwrap() else {
         panic!()
     };
     for (request, expected) in [("a", Placed::Existing(batch)), ("b", Placed::OtherRequest)] {
         let mut again = keyed(request);
         let mut chunks = Chunked::new(&mut again, 2);
-        assert_eq!(store.place_in_chunks(&again, &mut chunks).await.unwrap(), expected);
+        assert_eq!(store.place_in_chunks(&again, &mut chunks, None).await.unwrap(), expected);
         assert_eq!(chunks.read, 0);
     }
 }
@@ -146,7 +146,7 @@ async fn nobody_sees_an_order_before_its_last_chunk(db: Database) {
     let mut large = order(&event, 9);
     let chunks = Chunked::new(&mut large, 3);
     let mut watched = Watched { chunks, other: other.clone(), batch: large.batch_id, looks: 0 };
-    store.place_in_chunks(&large, &mut watched).await.unwrap();
+    store.place_in_chunks(&large, &mut watched, None).await.unwrap();
     assert_eq!(watched.looks, 4);
     assert_eq!(counts(&other, large.batch_id).await, [9, 0, 0, 0]);
 }
