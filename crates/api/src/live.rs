@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | this one | [`Live`]: the hub of this node, and the places of readers |
-//! | `places.rs` | how many streams a key and a node may have |
+//! | `places.rs` | how many streams a key, a user and a node may have |
 //! | `watch.rs` | one reader: events that its key may see, heartbeats, the key checked again |
 //! | `connection.rs` | what a stream knows of its request |
 //! | `sse.rs` | a stream of server-sent events |
@@ -18,6 +18,7 @@ pub(crate) mod socket;
 pub(crate) mod sse;
 mod watch;
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use stampede_feed::Hub;
@@ -61,12 +62,21 @@ impl Live {
 
     /// A place for one more stream.
     pub(crate) fn take_place(&self, caller: &Principal) -> Result<Place, Problem> {
-        self.places.take(caller).map_err(|full| {
-            let (code, detail) = match full {
-                Full::Key => (Code::RateLimited, "this key has as many streams as a key may have"),
-                Full::Node => (Code::Overloaded, "this node has as many streams as it may have"),
-            };
-            Problem::new(code, detail).retry_after(RETRY_AFTER_S)
-        })
+        let of_key = "this key or its user has as many streams as it may have";
+        self.places.take(caller).map_err(|full| no_place(full, of_key))
     }
+
+    /// A place for a socket whose key is not known yet.
+    pub(crate) fn take_place_as_stranger(&self, from: Option<IpAddr>) -> Result<Place, Problem> {
+        let of_address = "this address has as many sockets without a key as it may have";
+        self.places.take_as_stranger(from).map_err(|full| no_place(full, of_address))
+    }
+}
+
+fn no_place(full: Full, of_holder: &'static str) -> Problem {
+    let (code, detail) = match full {
+        Full::Key => (Code::RateLimited, of_holder),
+        Full::Node => (Code::Overloaded, "this node has as many streams as it may have"),
+    };
+    Problem::new(code, detail).retry_after(RETRY_AFTER_S)
 }

@@ -1,6 +1,7 @@
 //! `stampede bench upload`: a large guest list is uploaded, made and downloaded, and the server's memory is watched.
 //!
-//! Starts a server of its own, uploads guests as NDJSON, waits for the PDFs, and downloads them as a ZIP, which `unzip` tests.
+//! Starts a server of its own, uploads guests as NDJSON, follows the order live until the PDFs are made, and downloads them as a
+//! ZIP, which `unzip` tests. Fails if the server needs [`MOST_MB`] for the order or for the ZIP, or if the live stream is incomplete.
 //! The memory is that of the server's process alone. The embedded engine is in it; `--queue-url` puts the queue elsewhere, so
 //! that only the API is measured. Meanwhile another client writes: it tells how long others wait for the database.
 
@@ -28,6 +29,9 @@ const POLL: Duration = Duration::from_millis(250);
 /// Pause between two writes of the other client.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// The server must grow by less, in MB, whatever the number of guests.
+const MOST_MB: f64 = 100.0;
+
 /// Options of `bench upload`.
 #[derive(Debug, Args)]
 pub struct BenchUpload {
@@ -54,9 +58,18 @@ struct Figures {
     order_mb: f64,
     made_s: f64,
     made_mb: f64,
+    live: Live,
     zip_mb: f64,
     zip_s: f64,
     zip_memory_mb: f64,
+}
+
+/// What the live stream of the order told.
+#[derive(Debug, Default)]
+struct Live {
+    events: u64,
+    tickets: u64,
+    longest_gap: Duration,
 }
 
 pub(crate) async fn run(options: BenchUpload) -> Result<()> {
@@ -90,7 +103,9 @@ pub(crate) async fn run(options: BenchUpload) -> Result<()> {
     figures.others_waited_s = waited.as_secs_f64();
     figures.order_mb = memory.grown_mb()?;
     if !options.only_order {
-        made(&server, batch).await?;
+        let (made, live) = tokio::join!(made(&server, batch), follow(&server, batch));
+        made?;
+        figures.live = live?;
         figures.made_s = started.elapsed().as_secs_f64();
         figures.made_mb = memory.grown_mb()?;
         let (zip, memory) = (server.data_dir().join("all.zip"), Memory::begin(server.pid()?)?);
@@ -105,7 +120,7 @@ pub(crate) async fn run(options: BenchUpload) -> Result<()> {
     }
     server.stop().await;
     figures.tell(&options);
-    Ok(())
+    figures.check(&options)
 }
 
 /// A guest list.
@@ -135,6 +150,35 @@ async fn made(server: &Server, batch: BatchId) -> Result<()> {
             BatchState::CompletedWithErrors => bail!("{} tickets failed", status.failed),
         }
     }
+}
+
+/// Follows an order live until its end, and counts. A stream that breaks off is resumed.
+async fn follow(server: &Server, batch: BatchId) -> Result<Live> {
+    let path = format!("/api/batches/{batch}/events?until=completed");
+    let (mut live, mut last, mut heard) = (Live::default(), None::<String>, Instant::now());
+    loop {
+        let mut stream = server.client.stream(&path, last.as_deref()).await?;
+        while let Some(message) = stream.next().await? {
+            last = message.id.or(last);
+            match message.name.as_str() {
+                "" | "hello" | "state" => continue,
+                "reset" => bail!("the live stream of the order has missed events"),
+                "end" => return Ok(live),
+                "tickets.completed" => live.tickets += tickets_in(&message.data)?,
+                _ => {}
+            }
+            live.events += 1;
+            live.longest_gap = live.longest_gap.max(heard.elapsed());
+            heard = Instant::now();
+        }
+    }
+}
+
+/// How many tickets an event tells of.
+fn tickets_in(event: &str) -> Result<u64> {
+    let event: serde_json::Value = serde_json::from_str(event)?;
+    let tickets = event["data"]["tickets"].as_array();
+    Ok(tickets.context("an event without tickets")?.len() as u64)
 }
 
 /// Writes until it is told to stop; returns the longest time that a write took.
@@ -189,6 +233,23 @@ fn line_of(pid: u32, name: &str) -> Result<u64> {
 }
 
 impl Figures {
+    /// What the figures must show.
+    fn check(&self, options: &BenchUpload) -> Result<()> {
+        for (what, mb) in [("the order", self.order_mb), ("the ZIP", self.zip_memory_mb)] {
+            if mb >= MOST_MB {
+                bail!(
+                    "the server grew by {mb:.1} MB for {what}; less than {MOST_MB} MB are allowed"
+                );
+            }
+        }
+        let (told, all) = (self.live.tickets, u64::from(options.tickets));
+        // The first ones may be made before the stream is open.
+        if !options.only_order && (self.live.events == 0 || told > all) {
+            bail!("the live stream told of {told} of {all} tickets");
+        }
+        Ok(())
+    }
+
     fn tell(&self, options: &BenchUpload) {
         if options.json {
             println!(
@@ -198,6 +259,8 @@ impl Figures {
                     "fileMb": rounded(self.file_mb), "acceptedSeconds": rounded(self.accepted_s),
                     "othersWaitedSeconds": rounded(self.others_waited_s), "orderMb": rounded(self.order_mb),
                     "madeSeconds": rounded(self.made_s), "madeMb": rounded(self.made_mb),
+                    "liveEvents": self.live.events, "liveTickets": self.live.tickets,
+                    "longestLiveGapSeconds": rounded(self.live.longest_gap.as_secs_f64()),
                     "zipMb": rounded(self.zip_mb), "zipSeconds": rounded(self.zip_s),
                     "zipMemoryMb": rounded(self.zip_memory_mb),
                 })
@@ -220,9 +283,40 @@ impl Figures {
                 self.made_mb
             );
             println!(
+                "Live: {} events told of {} tickets; the longest time without one was {:.2} s",
+                self.live.events,
+                self.live.tickets,
+                self.live.longest_gap.as_secs_f64()
+            );
+            println!(
                 "ZIP of {:.0} MB in {:.1} s, tested by unzip; the server grew by {:.1} MB",
                 self.zip_mb, self.zip_s, self.zip_memory_mb
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_grows_too_much_or_tells_nothing_fails_the_benchmark() {
+        let options =
+            |only_order| BenchUpload { tickets: 10, queue_url: None, only_order, json: false };
+        let live = || Live { events: 2, tickets: 10, longest_gap: Duration::ZERO };
+        let fine =
+            Figures { order_mb: 99.9, zip_memory_mb: 99.9, live: live(), ..Figures::default() };
+        fine.check(&options(false)).unwrap();
+        for wrong in [
+            Figures { order_mb: 100.0, live: live(), ..Figures::default() },
+            Figures { zip_memory_mb: 100.0, live: live(), ..Figures::default() },
+            Figures::default(),
+            Figures { live: Live { tickets: 11, ..live() }, ..Figures::default() },
+        ] {
+            wrong.check(&options(false)).unwrap_err();
+        }
+        Figures::default().check(&options(true)).unwrap();
+        assert_eq!(tickets_in(r#"{"data":{"tickets":[{},{}]}}"#).unwrap(), 2);
     }
 }

@@ -11,19 +11,26 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use redis::streams::{StreamId, StreamRangeReply, StreamReadReply};
-use redis::{FromRedisValue, cmd, pipe};
+use redis::{Cmd, FromRedisValue, cmd, pipe};
 
 use crate::cluster::lease::RELAY;
-use crate::link::{Link, Restarts};
+use crate::link::{Link, Restarts, info_field};
 use crate::{Broker, Error, Leadership};
 
 static APPEND: std::sync::LazyLock<redis::Script> =
     std::sync::LazyLock::new(|| redis::Script::new(stampede_scripts::feed::APPEND));
 
+static RESTARTED: std::sync::LazyLock<redis::Script> =
+    std::sync::LazyLock::new(|| redis::Script::new(stampede_scripts::feed::RESTARTED));
+
 /// The stream.
 const STREAM: &str = "stampede:{feed}";
 /// Ids of the events of the relay's last call.
 const TOLD: &str = "stampede:{feed}:told";
+/// The id of the server that filled the stream last.
+const SERVER: &str = "stampede:{feed}:server";
+/// The name of our engine among servers.
+const ENGINE: &str = "stampede";
 /// The channel on which a process says that the outbox has rows.
 const NUDGES: &str = "stampede:{feed}:nudge";
 /// Entries read in one call.
@@ -89,15 +96,35 @@ pub struct Entry {
     pub event: String,
 }
 
-/// The ends of the stream.
+/// What the stream says about a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
-    /// The first entry that is kept.
-    pub first: Position,
-    /// The last entry.
-    pub last: Position,
+pub struct Look {
+    /// The last entry; `START`: the stream is empty.
+    pub newest: Position,
     /// Entries.
     pub length: u64,
+    /// Whether the entry at the position is kept, and with it everything that came after.
+    pub is_kept: bool,
+}
+
+/// Entries after a position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The entries, in order.
+    pub entries: Vec<Entry>,
+    /// The last entry of the stream; `START`: the stream is empty.
+    pub newest: Position,
+    /// Whether the entry at the position was still kept: if not, entries may be missing before the first one.
+    pub is_whole: bool,
+}
+
+/// Since when a process knows the server that answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noticed {
+    /// It has just started.
+    AtStart,
+    /// Another server answered before.
+    Restart,
 }
 
 /// The feed. Cheap to clone.
@@ -153,24 +180,45 @@ impl Feed {
         self.broker.publish(NUDGES, &[String::new()]).await
     }
 
-    /// The ends of the stream; `None`: it is empty.
-    pub async fn bounds(&self) -> Result<Option<Bounds>, Error> {
+    /// Appends an event that tells of a restart, unless it was told already; `true`: this call has told it. A process that has
+    /// just started cannot tell a restart of our engine from its own, and the engine loses nothing when its process dies.
+    pub async fn note_restart(&self, noticed: Noticed, entry: &NewEntry) -> Result<bool, Error> {
+        let mut info = cmd("INFO");
+        info.arg("server");
+        let info: String = self.broker.ask_home(info).await?;
+        if noticed == Noticed::AtStart && info_field(&info, "server_name") == Some(ENGINE) {
+            return Ok(false);
+        }
+        let was_another = if noticed == Noticed::Restart { "1" } else { "" };
+        let mut call = RESTARTED.prepare_invoke();
+        call.key(SERVER).key(STREAM).arg(info_field(&info, "run_id").unwrap_or_default());
+        call.arg(was_another).arg(&entry.id).arg(&entry.event);
+        let told: u64 = call.invoke_async(&mut self.broker.redis()).await?;
+        Ok(told > 0)
+    }
+
+    /// Looks whether a position is still kept.
+    pub async fn look(&self, position: Position) -> Result<Look, Error> {
         let mut look = pipe();
-        look.cmd("XRANGE").arg(STREAM).arg("-").arg("+").arg("COUNT").arg(1);
-        look.cmd("XREVRANGE").arg(STREAM).arg("+").arg("-").arg("COUNT").arg(1);
-        look.cmd("XLEN").arg(STREAM);
+        look.add_command(newest()).add_command(entry_at(position)).cmd("XLEN").arg(STREAM);
         type Looked = (StreamRangeReply, StreamRangeReply, u64);
-        let (first, last, length): Looked = look.query_async(&mut self.broker.redis()).await?;
-        let place = |found: StreamRangeReply| found.ids.first().map(|entry| place(&entry.id));
-        Ok(place(first).zip(place(last)).map(|(first, last)| Bounds { first, last, length }))
+        let (newest, found, length): Looked = look.query_async(&mut self.broker.redis()).await?;
+        Ok(Look { newest: place_of(&newest), length, is_kept: !found.ids.is_empty() })
     }
 
     /// The entries after a position, at most `count`.
-    pub async fn after(&self, position: Position, count: usize) -> Result<Vec<Entry>, Error> {
-        let mut range = cmd("XRANGE");
-        range.arg(STREAM).arg(format!("({position}")).arg("+").arg("COUNT").arg(count);
-        let found: StreamRangeReply = range.query_async(&mut self.broker.redis()).await?;
-        Ok(found.ids.into_iter().map(entry).collect())
+    pub async fn after(&self, position: Position, count: usize) -> Result<Page, Error> {
+        let mut look = pipe();
+        look.cmd("XRANGE").arg(STREAM).arg(format!("({position}")).arg("+").arg("COUNT").arg(count);
+        // After the page: an entry that is kept now was kept when the page was read.
+        look.add_command(entry_at(position)).add_command(newest());
+        type Looked = (StreamRangeReply, StreamRangeReply, StreamRangeReply);
+        let (page, found, newest): Looked = look.query_async(&mut self.broker.redis()).await?;
+        Ok(Page {
+            entries: page.ids.into_iter().map(entry).collect(),
+            newest: place_of(&newest),
+            is_whole: position == Position::START || !found.ids.is_empty(),
+        })
     }
 
     /// A connection of its own that follows the stream.
@@ -187,14 +235,37 @@ pub struct FeedReader {
 
 impl FeedReader {
     /// The next entries after a position; none if nothing came within a few seconds.
-    pub async fn next(&mut self, after: Position) -> Result<Vec<Entry>, Error> {
+    pub async fn next(&mut self, after: Position) -> Result<Page, Error> {
         let mut read = cmd("XREAD");
         read.arg("COUNT").arg(AT_ONCE).arg("BLOCK").arg(BLOCK.as_millis() as u64);
         read.arg("STREAMS").arg(STREAM).arg(after.to_string());
-        let answer: Option<StreamReadReply> = read.query_async(&mut self.link).await?;
-        let entries = answer.into_iter().flat_map(|answer| answer.keys).flat_map(|key| key.ids);
-        Ok(entries.map(entry).collect())
+        let mut calls = pipe();
+        // After the entries: a process that was suspended may read them when those before are gone.
+        calls.add_command(read).add_command(entry_at(after));
+        type Answer = (Option<StreamReadReply>, StreamRangeReply);
+        let (answer, found): Answer = calls.query_async(&mut self.link).await?;
+        let keys = answer.into_iter().flat_map(|answer| answer.keys);
+        let entries: Vec<Entry> = keys.flat_map(|key| key.ids).map(entry).collect();
+        let newest = entries.last().map_or(after, |entry| entry.position);
+        let is_whole = after == Position::START || !found.ids.is_empty();
+        Ok(Page { entries, newest, is_whole })
     }
+}
+
+fn newest() -> Cmd {
+    let mut last = cmd("XREVRANGE");
+    last.arg(STREAM).arg("+").arg("-").arg("COUNT").arg(1);
+    last
+}
+
+fn entry_at(position: Position) -> Cmd {
+    let (mut find, position) = (cmd("XRANGE"), position.to_string());
+    find.arg(STREAM).arg(&position).arg(&position).arg("COUNT").arg(1);
+    find
+}
+
+fn place_of(found: &StreamRangeReply) -> Position {
+    found.ids.first().map(|entry| place(&entry.id)).unwrap_or_default()
 }
 
 fn place(id: &str) -> Position {

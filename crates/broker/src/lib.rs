@@ -79,7 +79,9 @@ pub use cluster::{
     Registry, Subscription, Tallies, WorkerEntry, WorkerPresence,
 };
 pub use error::Error;
-pub use feed::{Bounds, Entry, Feed, FeedReader, NewEntry, ParsePositionError, Position};
+pub use feed::{
+    Entry, Feed, FeedReader, Look, NewEntry, Noticed, Page, ParsePositionError, Position,
+};
 pub use link::{ConnectionState, Restarts, TlsFiles, check_url};
 pub use queue::{
     Backoff, Breaker, BreakerConfig, BreakerDecision, BulkResult, Call, Cancelled, Consumer,

@@ -15,6 +15,8 @@ use crate::now;
 
 /// Most requests of one group.
 const MAX_GROUP: usize = 128;
+/// A group with so many scans takes no more requests: uploads have up to 250 in one, and everybody waits for the commit.
+const MAX_SCANS: usize = 500;
 
 type Answer = Result<Vec<Recorded>, Arc<Error>>;
 
@@ -96,11 +98,77 @@ async fn next_group(
     group: &mut Vec<Waiting>,
     stop: &CancellationToken,
 ) -> bool {
-    if !line.is_closed() {
-        tokio::select! {
-            taken = line.recv_many(group, MAX_GROUP) => return taken > 0,
-            () = stop.cancelled() => line.close(),
+    let first = if line.is_closed() {
+        line.recv().await
+    } else {
+        let first = tokio::select! {
+            first = line.recv() => first,
+            () = stop.cancelled() => None,
+        };
+        match first {
+            None => {
+                line.close();
+                line.recv().await
+            }
+            first => first,
+        }
+    };
+    let mut next = first;
+    let mut scans = 0;
+    while let Some(waiting) = next {
+        scans += waiting.scans.len();
+        group.push(waiting);
+        let is_full = group.len() >= MAX_GROUP || scans >= MAX_SCANS;
+        next = if is_full { None } else { line.try_recv().ok() };
+    }
+    !group.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sizes of the groups that serve requests with so many scans each.
+    async fn groups(requests: &[usize]) -> Vec<Vec<usize>> {
+        let (line, mut waiting) = mpsc::channel(1_000);
+        for scans in requests {
+            let scans = vec![scan(); *scans];
+            line.send(Waiting { scans, done: oneshot::channel().0 }).await.ok().unwrap();
+        }
+        let stop = CancellationToken::new();
+        stop.cancel();
+        let (mut groups, mut group) = (Vec::new(), Vec::new());
+        while next_group(&mut waiting, &mut group, &stop).await {
+            groups.push(group.drain(..).map(|waiting| waiting.scans.len()).collect());
+        }
+        groups
+    }
+
+    fn scan() -> NewScan {
+        use stampede_model::{EventId, ScanId, ScanKind, TicketId, Timestamp};
+        NewScan {
+            id: ScanId::generate(),
+            event_id: EventId::generate(),
+            list: None,
+            gate: None,
+            scanner: stampede_store::Scanner { key: None, user: "ann".to_owned() },
+            nonce: None,
+            asked: String::new(),
+            shown: stampede_store::Shown::Ticket(TicketId::generate()),
+            kind: ScanKind::Entry,
+            at: Timestamp::UNIX_EPOCH,
+            device_at: None,
+            offline: None,
         }
     }
-    line.recv_many(group, MAX_GROUP).await > 0
+
+    #[tokio::test]
+    async fn a_group_is_limited_by_requests_and_by_scans() {
+        assert_eq!(groups(&[]).await, Vec::<Vec<usize>>::new());
+        assert_eq!(groups(&[1, 2, 3]).await, [vec![1, 2, 3]]);
+        let uploads = groups(&[250, 250, 250, 1]).await;
+        assert_eq!(uploads, [vec![250, 250], vec![250, 1]]);
+        let single = groups(&[1; 200]).await;
+        assert_eq!(single.iter().map(Vec::len).collect::<Vec<_>>(), [MAX_GROUP, 72]);
+    }
 }

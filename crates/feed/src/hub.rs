@@ -7,13 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stampede_broker::{Broker, Error, Feed, Position};
+use stampede_broker::{Broker, Error, Feed, Look, Noticed, Page, Position};
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::keep;
 use crate::reader::{Begin, Reader};
 use crate::recent::Recent;
+use crate::restart;
 use crate::seen::Seen;
 
 /// Events that a slow reader may be behind.
@@ -28,10 +29,10 @@ const PAUSE: Duration = Duration::from_millis(300);
 pub(crate) enum Message {
     /// An event.
     Event(Arc<Seen>),
-    /// Redis has lost events: readers should read the state anew.
-    Lost,
-    /// Redis was restarted, or another server took over: it may have lost events that nobody has read yet.
-    Restarted,
+    /// Events are gone that nobody here has read: readers should read the state anew. What follows came after this position.
+    Lost(Position),
+    /// At this position Redis was restarted, or another server took over: it may have lost events.
+    Restarted(Position),
 }
 
 /// Reads the stream for the readers of this node. Cheap to clone; all clones are the same.
@@ -60,17 +61,22 @@ impl Hub {
         let stop = self.shared.stop.clone();
         tokio::select! {
             () = self.read() => {}
-            () = self.tell_restarts() => {}
+            () = self.note_restarts() => {}
             () = stop.cancelled() => {}
         }
     }
 
-    async fn tell_restarts(&self) {
-        let mut restarts = self.shared.feed.restarts();
+    /// Writes restarts of Redis into the stream, where everybody who resumes later finds them, too.
+    async fn note_restarts(&self) {
+        let feed = &self.shared.feed;
+        let (mut restarts, mut noticed) = (feed.restarts(), Noticed::AtStart);
         loop {
+            while let Err(error) = feed.note_restart(noticed, &restart::entry()).await {
+                tracing::debug!(%error, "cannot note which Redis answers; trying again");
+                tokio::time::sleep(PAUSE).await;
+            }
             restarts.next().await;
-            // Fails only when there is no reader.
-            let _ = self.shared.ring.send(Message::Restarted);
+            noticed = Noticed::Restart;
         }
     }
 
@@ -87,12 +93,12 @@ impl Hub {
     async fn read_until_failure(&self, recent: &mut Recent) -> Result<(), Error> {
         let Shared { feed, ring, last, .. } = &*self.shared;
         let mut reader = feed.reader().await?;
-        let newest = feed.bounds().await?.map_or(Position::START, |bounds| bounds.last);
         let known = *last.borrow();
+        let newest = feed.look(known.unwrap_or_default()).await?.newest;
         let mut position = match known {
-            // A Redis that lost its last second, or another Redis.
+            // A Redis that lost its last second, or another Redis: what it tells from now on has smaller positions.
             Some(known) if newest < known => {
-                let _ = ring.send(Message::Lost);
+                let _ = ring.send(Message::Lost(newest));
                 newest
             }
             Some(known) => known,
@@ -100,15 +106,24 @@ impl Hub {
         };
         last.send_replace(Some(position));
         loop {
-            for entry in reader.next(position).await? {
+            let page = reader.next(position).await?;
+            if !page.is_whole && !page.entries.is_empty() {
+                // The stream was cut behind the last event that was read, or has lost it.
+                let _ = ring.send(Message::Lost(position));
+            }
+            for entry in page.entries {
                 position = entry.position;
                 // Before the event is sent: a reader that begins now gets everything after `last`.
                 last.send_replace(Some(position));
                 if recent.is_new(&entry.id)
                     && let Some(seen) = Seen::read(entry)
                 {
+                    let message = match restart::is_one(&seen) {
+                        true => Message::Restarted(position),
+                        false => Message::Event(Arc::new(seen)),
+                    };
                     // Fails only when there is no reader.
-                    let _ = ring.send(Message::Event(Arc::new(seen)));
+                    let _ = ring.send(message);
                 }
             }
         }
@@ -123,15 +138,9 @@ impl Hub {
         {
             return Ok(Reader::new(self.clone(), ring, last, Begin::Live));
         }
-        let bounds = self.shared.feed.bounds().await?;
-        let newest = bounds.map_or(Position::START, |bounds| bounds.last);
-        Ok(match after {
-            None => Reader::new(self.clone(), ring, newest, Begin::Resumed),
-            Some(after) if is_kept(after, bounds) => {
-                Reader::new(self.clone(), ring, after, Begin::Resumed)
-            }
-            Some(_) => Reader::new(self.clone(), ring, newest, Begin::Reset),
-        })
+        let look = self.shared.feed.look(after.unwrap_or_default()).await?;
+        let (position, begin) = beginning(after, look);
+        Ok(Reader::new(self.clone(), ring, position, begin))
     }
 
     /// The last event that was read; `None`: the hub does not reach Redis.
@@ -146,55 +155,49 @@ impl Hub {
         self.shared.ring.subscribe()
     }
 
-    /// A page of the events after a position, and the position of its last entry; `None`: there is none.
-    pub(crate) async fn page(
-        &self,
-        after: Position,
-        count: usize,
-    ) -> Result<Option<(Vec<Arc<Seen>>, Position)>, Error> {
-        let entries = self.shared.feed.after(after, count).await?;
-        let Some(end) = entries.last().map(|entry| entry.position) else { return Ok(None) };
-        Ok(Some((entries.into_iter().filter_map(Seen::read).map(Arc::new).collect(), end)))
+    /// A page of the entries after a position.
+    pub(crate) async fn page(&self, after: Position, count: usize) -> Result<Page, Error> {
+        self.shared.feed.after(after, count).await
     }
 
     /// Cancelled when the readers have to end.
-    pub(crate) fn stop(&self) -> &CancellationToken {
+    pub fn stop(&self) -> &CancellationToken {
         &self.shared.stop
     }
 }
 
-/// Whether everything after a position is still in the stream.
-fn is_kept(after: Position, bounds: Option<stampede_broker::Bounds>) -> bool {
-    match bounds {
-        None => after == Position::START,
+/// Where a reader begins that asks for everything after a position.
+fn beginning(after: Option<Position>, look: Look) -> (Position, Begin) {
+    match after {
+        None => (look.newest, Begin::Resumed),
         // The stream is cut only when it is long.
-        Some(bounds) if after == Position::START => bounds.length < keep::FEWEST,
-        Some(bounds) => (bounds.first..=bounds.last).contains(&after),
+        Some(Position::START) if look.length < keep::FEWEST => (Position::START, Begin::Resumed),
+        Some(Position::START) => (Position::START, Begin::Cut),
+        Some(after) if look.is_kept => (after, Begin::Resumed),
+        Some(_) => (look.newest, Begin::Reset),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use stampede_broker::Bounds;
-
     use super::*;
 
     #[test]
-    fn a_position_that_is_gone_or_unknown_is_not_kept() {
+    fn a_position_without_its_entry_is_reset_and_the_start_of_a_long_stream_too() {
         let at = |ms| Position { ms, nth: 0 };
-        let bounds = |length| Some(Bounds { first: at(10), last: at(20), length });
-        for (after, bounds, kept) in [
-            (at(10), bounds(5), true),
-            (at(15), bounds(5), true),
-            (at(20), bounds(5), true),
-            (at(9), bounds(5), false),
-            (at(21), bounds(5), false),
-            (Position::START, bounds(5), true),
-            (Position::START, bounds(1_000_000), false),
-            (Position::START, None, true),
-            (at(10), None, false),
+        let newest = at(20);
+        for (after, length, is_kept, wanted) in [
+            (None, 5, false, (newest, Begin::Resumed)),
+            (Some(at(10)), 5, true, (at(10), Begin::Resumed)),
+            (Some(newest), 5, true, (newest, Begin::Resumed)),
+            (Some(at(10)), 5, false, (newest, Begin::Reset)),
+            (Some(at(21)), 5, false, (newest, Begin::Reset)),
+            (Some(Position::START), 5, false, (Position::START, Begin::Resumed)),
+            (Some(Position::START), 0, false, (Position::START, Begin::Resumed)),
+            (Some(Position::START), 1_000_000, false, (Position::START, Begin::Cut)),
         ] {
-            assert_eq!(is_kept(after, bounds), kept, "{after} in {bounds:?}");
+            let look = Look { newest, length, is_kept };
+            assert_eq!(beginning(after, look), wanted, "{after:?} in {look:?}");
         }
     }
 }

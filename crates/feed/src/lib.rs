@@ -15,13 +15,14 @@
 //! | `nudge.rs` | says that the outbox has rows |
 //! | `keep.rs` | how many entries the stream keeps: pure |
 //! | `hub.rs`, `reader.rs` | one reader of the stream a node, and its subscribers |
+//! | `restart.rs` | a restart of Redis as an entry of the stream: pure |
 //! | `recent.rs` | drops events that come twice |
 //! | `seen.rs` | an event as readers filter it, and who may see it: pure |
 //!
 //! Guarantees. A change that is committed is in the stream at least once, and its repetition has the same id. A reader
-//! that resumes from a position on any node misses nothing, or is told that the position is gone. Redis holds the
-//! stream, so a Redis that loses its last second loses events of that second. Readers that follow are told of every restart, so
-//! that they read the state anew.
+//! that resumes from a position on any node misses nothing, or is told that events are missing: every page and every read of
+//! the hub looks whether the entry before it is still kept. Redis holds the stream, so a Redis that loses its last second loses
+//! events of that second. A restart that a node notices is an entry of the stream; readers that meet it read the state anew.
 //!
 //! This crate must never name HTTP.
 
@@ -32,6 +33,7 @@ mod nudge;
 mod reader;
 mod recent;
 mod relay;
+mod restart;
 mod seen;
 mod test_hooks;
 

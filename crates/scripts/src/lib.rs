@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `lua/queue/` | our own scripts about queues, and the parts that BullMQ's scripts are rewritten with |
 //! | `lua/cluster/` | our own scripts about nodes, leases and decisions |
-//! | `lua/feed/` | our own script about the feed |
+//! | `lua/feed/` | our own scripts about the feed |
 //! | `lua/quota/` | our own script that counts requests |
 //! | `build.rs` | finds BullMQ's scripts in the pinned `bullmq-official` crate and says how each is rewritten |
 //! | `src/rewrite.rs` | the rewriting: pure functions |
@@ -228,6 +228,10 @@ pub mod feed {
         /// Appends events to the feed. KEYS: lease of the relay, stream, ids of the last call. ARGV: the lease's value,
         /// about how many entries are kept; then id and text of each event.
         APPEND = include_str!("../lua/feed/append.lua");
+
+        /// Tells that another server answers than before. KEYS: its id, stream. ARGV: the server's id, `1` or empty, id and
+        /// text of the event.
+        RESTARTED = include_str!("../lua/feed/restarted.lua");
     }
 }
 

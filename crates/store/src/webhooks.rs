@@ -138,8 +138,9 @@ pub trait Webhooks: Send + Sync {
         slice: &Slice<WebhookId>,
     ) -> Result<Vec<Webhook>>;
 
-    /// Writes address, description, kinds and state of an endpoint, if it still has the version `seen`. The pending
-    /// deliveries of an endpoint that is disabled are cancelled; one that becomes active counts as not failing.
+    /// Writes address, description, kinds and state of an endpoint, if it still has the version `seen`. Of an endpoint that is
+    /// disabled, the first pending deliveries are cancelled ([`WebhookDeliveries::cancel_pending`] cancels the rest); one that
+    /// becomes active counts as not failing.
     async fn update_webhook(&self, webhook: &Webhook, seen: u32) -> Result<bool>;
 
     /// Gives an endpoint another secret. The former one counts until `former_until`; `None`: it ends at once. A secret that is
@@ -153,7 +154,8 @@ pub trait Webhooks: Send + Sync {
         vault: &Vault,
     ) -> Result<bool>;
 
-    /// Deletes an endpoint and cancels its pending deliveries. With `seen`, only that version of it.
+    /// Deletes an endpoint and cancels the first of its pending deliveries; the rest like those of a disabled one. With
+    /// `seen`, only that version of it.
     async fn delete_webhook_as_seen(
         &self,
         id: WebhookId,
@@ -167,7 +169,8 @@ pub trait Webhooks: Send + Sync {
         Ok(matches!(deleted, Versioned::Done(())))
     }
 
-    /// Disables all active endpoints, whose secrets can no longer be decrypted; returns how many.
+    /// Disables all endpoints, whose secrets can no longer be decrypted, also those that were disabled for another reason;
+    /// returns how many.
     async fn disable_all_webhooks(&self, now: Timestamp) -> Result<u64>;
 }
 

@@ -1,6 +1,7 @@
 //! One attempt to deliver: read the delivery, send it, record the answer.
 //!
-//! A process that dies between the answer and the record sends the message again, under the same id.
+//! A process that dies between the answer and the record sends the message again, under the same id. While the database cannot be
+//! written, nothing is sent (`writes.rs`).
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +13,6 @@ use url::Url;
 use crate::client::{self, Answer};
 use crate::schedule::{Attempted, GIVE_UP_AFTER, Next, next};
 use crate::{Webhooks, message, now, signature};
-
-/// Pause while the database is away.
-const OUTAGE: Duration = Duration::from_secs(5);
 
 /// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +37,18 @@ impl Webhooks {
         let outgoing = match self.shared.store.outgoing_delivery(id, now()).await {
             Ok(Some(outgoing)) => outgoing,
             Ok(None) => return Delivered::Skipped,
-            Err(error) if error.is_outage() => return Delivered::Later(OUTAGE),
+            Err(error) if error.is_outage() => {
+                return Delivered::Later(self.shared.writes.failed());
+            }
             Err(error) => return Delivered::Defect(error.to_string()),
         };
+        // An attempt that cannot be recorded is not made: nothing would count it, and it would be repeated without end.
+        if !self.shared.writes.are_proven() {
+            if self.shared.store.ping().await.is_err() {
+                return Delivered::Later(self.shared.writes.failed());
+            }
+            self.shared.writes.proven();
+        }
         let turn = match self.shared.turns.take(outgoing.webhook) {
             Ok(turn) => turn,
             Err(pause) => return Delivered::Later(pause),
@@ -107,9 +114,12 @@ impl Webhooks {
         let disabled = match recorded {
             Ok(disabled) => disabled,
             // Sent again later under the same id; the receiver drops what it knows.
-            Err(error) if error.is_outage() => return Delivered::Later(OUTAGE),
+            Err(error) if error.is_outage() => {
+                return Delivered::Later(self.shared.writes.failed());
+            }
             Err(error) => return Delivered::Defect(error.to_string()),
         };
+        self.shared.writes.succeeded();
         let reason = error.unwrap_or_default();
         if let Some(why) = disabled {
             tell_disabled(outgoing, why, &reason);

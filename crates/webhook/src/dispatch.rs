@@ -1,4 +1,4 @@
-//! Pending deliveries get jobs, and old deliveries are forgotten.
+//! Pending deliveries get jobs, those of disabled endpoints are cancelled, and old ones are forgotten.
 //!
 //! A delivery is pending from the transaction of the relay on. Its job is added after that: at once by the process that wrote
 //! it, within a second by any other. A process that dies in between leaves a delivery without a job, which the next one finds.
@@ -23,12 +23,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const COMPARE_EVERY: Duration = Duration::from_secs(60);
 /// Time between two looks for deliveries to forget.
 const FORGET_EVERY: Duration = Duration::from_secs(10 * 60);
-/// Pause between two portions that are forgotten: others write, too.
+/// Pause between two portions that are cancelled or forgotten: others write, too.
 const BREATH: Duration = Duration::from_millis(100);
 /// Pause after an error, which is then logged.
 const AFTER_ERROR: Duration = Duration::from_secs(10);
 
-/// Adds jobs for pending deliveries, and removes old deliveries.
+/// Adds jobs for pending deliveries, cancels those of disabled endpoints, and removes old ones.
 pub struct Dispatcher {
     webhooks: Webhooks,
     kept: Duration,
@@ -43,7 +43,9 @@ impl Dispatcher {
     /// Works until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         tokio::select! {
-            () = async { tokio::join!(self.keep_dispatching(), self.keep_forgetting()); } => {}
+            () = async {
+                tokio::join!(self.keep_dispatching(), self.keep_cancelling(), self.keep_forgetting());
+            } => {}
             () = stop.cancelled() => {}
         }
     }
@@ -78,6 +80,7 @@ impl Dispatcher {
         let shared = &*self.webhooks.shared;
         loop {
             let page = shared.store.unqueued_deliveries(PAGE).await?;
+            self.remove_jobs(&page).await?;
             shared.queue.enqueue_again(&jobs(&page)).await?;
             let ids: Vec<DeliveryId> = page.iter().map(|delivery| delivery.id).collect();
             shared.store.mark_queued(&ids).await?;
@@ -85,6 +88,30 @@ impl Dispatcher {
                 return Ok(());
             }
         }
+    }
+
+    /// A delivery that is asked for again may have a job that waits for its time, and would stay where it is.
+    async fn remove_jobs(&self, deliveries: &[PendingDelivery]) -> Result<(), Error> {
+        let queue = &self.webhooks.shared.queue;
+        let ids: Vec<String> = deliveries.iter().map(|delivery| delivery.id.to_string()).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        for (id, presence) in ids.iter().zip(queue.presence(&ids).await?) {
+            if presence == Presence::Live {
+                // One that runs makes an attempt right now.
+                let _is_gone: bool = queue.remove(id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cancels what is pending for endpoints that get nothing any more, in portions.
+    async fn cancel(&self) -> Result<(), Error> {
+        let store = &self.webhooks.shared.store;
+        while let Some(webhook) = store.inactive_with_pending().await? {
+            store.cancel_pending(webhook, now()).await?;
+            tokio::time::sleep(BREATH).await;
+        }
+        Ok(())
     }
 
     /// Adds jobs for all pending deliveries that have none in the queue.
@@ -112,6 +139,18 @@ impl Dispatcher {
             tracing::info!(deliveries = lost, "added jobs for pending webhooks that had none");
         }
         Ok(())
+    }
+
+    async fn keep_cancelling(&self) {
+        let mut looks = interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            if let Err(error) = self.cancel().await {
+                tracing::warn!(%error, "cannot cancel deliveries of disabled webhooks");
+                tokio::time::sleep(AFTER_ERROR).await;
+            }
+        }
     }
 
     async fn keep_forgetting(&self) {

@@ -157,7 +157,11 @@ impl Webhooks {
             {
                 return Ok(Written::SecretLost);
             }
-            (Some(WebhookState::Active), _) => record.disabled = None,
+            (Some(WebhookState::Active), Some(_)) => {
+                // What waited when it was disabled stays cancelled.
+                while store.cancel_pending(id, now).await? > 0 {}
+                record.disabled = None;
+            }
             (Some(WebhookState::Disabled), None) => {
                 record.disabled = Some(Disabled { reason: DisabledReason::ByHand, at: now });
             }

@@ -11,11 +11,12 @@
 //! |---|---|
 //! | `endpoints.rs` | the verbs of endpoints: make, list, read, change, rotate, delete, test |
 //! | `deliveries.rs` | the log: list, read, redeliver |
-//! | `dispatch.rs` | pending deliveries get jobs; old ones are forgotten |
+//! | `dispatch.rs` | pending deliveries get jobs; those of disabled endpoints are cancelled; old ones are forgotten |
 //! | `jobs/deliver_webhook.rs` | the job |
 //! | `deliver.rs` | one attempt: read, send, record |
 //! | `schedule.rs` | what follows from an attempt: pure |
 //! | `turns.rs` | one slow endpoint holds up no other |
+//! | `writes.rs` | whether attempts can be recorded |
 //! | `message.rs`, `signature.rs` | the body, and what proves that it is ours |
 //! | `address.rs`, `guard.rs` | which URLs and which addresses may be reached |
 //! | `client.rs`, `client/` | one POST within limits |
@@ -38,6 +39,7 @@ mod message;
 mod schedule;
 mod signature;
 mod turns;
+mod writes;
 
 use std::sync::Arc;
 
@@ -55,6 +57,7 @@ pub use self::error::Error;
 pub use self::guard::AllowedAddresses;
 pub use self::jobs::deliver_webhook::DeliverWebhook;
 use self::turns::Turns;
+use self::writes::Writes;
 
 /// What webhooks work with. Cheap to clone.
 #[derive(Clone)]
@@ -80,6 +83,7 @@ struct Shared {
     queue: Queue,
     client: Client,
     turns: Turns,
+    writes: Writes,
 }
 
 impl Webhooks {
@@ -88,7 +92,9 @@ impl Webhooks {
         let Parts { store, broker, allowed, slots } = parts;
         let queue = broker.queue(DeliverWebhook::QUEUE).await?;
         let (client, turns) = (Client::new(allowed), Turns::new(slots));
-        Ok(Self { shared: Arc::new(Shared { store, queue, client, turns }) })
+        Ok(Self {
+            shared: Arc::new(Shared { store, queue, client, turns, writes: Writes::default() }),
+        })
     }
 }
 

@@ -33,6 +33,8 @@ use crate::problem::Problem;
 
 /// Longest message of a client, in bytes.
 pub(crate) const LONGEST: usize = 16 << 10;
+/// The buffer of a socket for what comes, in bytes: clients say little.
+pub(crate) const READ_BUFFER: usize = 4 << 10;
 /// Subscriptions of one socket.
 const SUBSCRIPTIONS: usize = 32;
 /// Time for the key.
@@ -48,14 +50,20 @@ const TRY_LATER: u16 = 1013;
 /// Why a socket is closed; `None`: the connection is gone, or must be cut off.
 type Closing = Option<(u16, &'static str)>;
 
+/// The node stops.
+const STOPPED: Closing = Some((GOING_AWAY, "the node stops; resume on another one"));
+
+/// Who has asked for a socket.
+pub(crate) enum Asker {
+    /// The request had a key.
+    Known(Principal),
+    /// The first message will have it. The place is free again when the key is known.
+    Stranger(Place),
+}
+
 /// Serves a socket until one side ends it.
-pub(crate) async fn serve(
-    mut socket: WebSocket,
-    app: &App,
-    connection: Connection,
-    caller: Option<Principal>,
-) {
-    let closing = match open(&mut socket, app, connection, caller).await {
+pub(crate) async fn serve(mut socket: WebSocket, app: &App, connection: Connection, asker: Asker) {
+    let closing = match open(&mut socket, app, connection, asker).await {
         Ok((watch, _place)) => run(&mut socket, &app.live, watch).await,
         Err(closing) => closing,
     };
@@ -69,13 +77,16 @@ async fn open(
     socket: &mut WebSocket,
     app: &App,
     connection: Connection,
-    caller: Option<Principal>,
+    asker: Asker,
 ) -> Result<(Watch, Place), Closing> {
     let from = connection.from;
-    let (caller, credential) = match (caller, connection.credential) {
-        (Some(caller), Some(credential)) => (caller, credential),
-        _ => {
-            let credential = first_message(socket).await?;
+    let (caller, credential) = match asker {
+        Asker::Known(caller) => (caller, connection.credential.unwrap_or_default()),
+        Asker::Stranger(_place) => {
+            let credential = tokio::select! {
+                first = first_message(socket) => first?,
+                () = app.live.hub.stop().cancelled() => return Err(STOPPED),
+            };
             match known(&app.identity, &app.rates, &credential, from).await {
                 Ok(caller) => (caller, credential),
                 Err(problem) => return Err(refuse(socket, problem).await),
@@ -157,8 +168,9 @@ async fn run(socket: &mut WebSocket, live: &Live, mut watch: Watch) -> Closing {
                     closing => closing,
                 }
             }
+            Step::CaughtUp => Ok(()),
             Step::KeyEnded => return Some((POLICY, "the key is not valid any more")),
-            Step::Stopped => return Some((GOING_AWAY, "the node stops; resume on another one")),
+            Step::Stopped => return STOPPED,
             Step::Lagged => return None,
         };
         if let Err(closing) = sent {

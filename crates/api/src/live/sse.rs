@@ -42,6 +42,8 @@ pub(crate) struct Plan {
     pub(crate) until_completed: bool,
     /// Whether the order is completed already.
     pub(crate) is_completed: bool,
+    /// Whether the client resumes: it gets what it has missed before the stream may end.
+    pub(crate) resumes: bool,
     /// How long it lasts.
     pub(crate) lasts: Option<Duration>,
 }
@@ -109,11 +111,13 @@ async fn fill(mut watch: Watch, plan: Plan, sender: &mpsc::Sender<Bytes>) -> End
             return ended;
         }
     }
-    if plan.until_completed && plan.is_completed {
-        return last(sender, end("completed")).await;
-    }
     let mut told = watch.position();
+    // What a client has missed may tell of an earlier completion: tickets can be made again.
+    let (mut is_completed, mut is_behind) = (plan.is_completed, plan.resumes);
     loop {
+        if plan.until_completed && is_completed && !is_behind {
+            return last(sender, end("completed")).await;
+        }
         let step = tokio::select! {
             step = watch.next() => step,
             () = sender.closed() => return Ended::Gone,
@@ -122,19 +126,20 @@ async fn fill(mut watch: Watch, plan: Plan, sender: &mpsc::Sender<Bytes>) -> End
         let message = match step {
             Step::Event(event) if plan.filter.admits(&event) => {
                 told = event.position;
-                let is_end = plan.until_completed && event.kind == Some(Kind::BatchCompleted);
-                let message = message(Some(event.position), &event.kind_name, &event.text);
-                if is_end {
-                    if let Some(ended) = send(sender, message).await {
-                        return ended;
-                    }
-                    return last(sender, end("completed")).await;
+                match event.kind {
+                    Some(Kind::BatchCompleted) => is_completed = true,
+                    Some(Kind::BatchCreated | Kind::BatchProgressed) => is_completed = false,
+                    _ => {}
                 }
-                message
+                message(Some(event.position), &event.kind_name, &event.text)
             }
             Step::Event(_) => continue,
+            Step::CaughtUp => {
+                is_behind = false;
+                continue;
+            }
             Step::Reset(position) => {
-                told = position;
+                (told, is_completed) = (position, plan.is_completed);
                 let data = json!({ "position": position.to_string() });
                 message(Some(position), "reset", &data.to_string())
             }

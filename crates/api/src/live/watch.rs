@@ -8,6 +8,7 @@ use stampede_feed::{Heard, Position, Reader, Seen, may_see};
 use stampede_identity::Identity;
 use stampede_model::Principal;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio_util::task::AbortOnDropHandle;
 
 /// Time between two heartbeats. Proxies end connections that are silent for a minute.
 const BEAT_EVERY: Duration = Duration::from_secs(15);
@@ -21,6 +22,8 @@ pub(crate) enum Step {
     Event(Arc<Seen>),
     /// Tells that events are gone.
     Reset(Position),
+    /// Everything that was missed is told.
+    CaughtUp,
     /// Tells that the stream is alive, and up to where it has come.
     Beat(Position),
     /// Ends: the key is not valid any more.
@@ -40,6 +43,19 @@ pub(crate) struct Watch {
     from: Option<IpAddr>,
     beat: Interval,
     check: Interval,
+    /// A check of the key that is not answered yet. A task of its own: a client that sends without pause cancels every wait
+    /// for the next step.
+    checking: Option<AbortOnDropHandle<Known>>,
+}
+
+/// What a check of a key has found.
+enum Known {
+    /// The key is valid.
+    As(Box<Principal>),
+    /// It is not valid any more.
+    Ended,
+    /// The database is away: nothing is known, and the stream goes on. It has no news either.
+    Unknown,
 }
 
 impl Watch {
@@ -52,7 +68,7 @@ impl Watch {
         from: Option<IpAddr>,
     ) -> Self {
         let (beat, check) = (every(BEAT_EVERY), every(CHECK_EVERY));
-        Self { reader, caller, identity, credential, from, beat, check }
+        Self { reader, caller, identity, credential, from, beat, check, checking: None }
     }
 
     /// The place after which the next event comes.
@@ -73,29 +89,45 @@ impl Watch {
                     Heard::Event(event) if may_see(&self.caller, &event) => return Step::Event(event),
                     Heard::Event(_) => {}
                     Heard::Reset(position) => return Step::Reset(position),
+                    Heard::CaughtUp => return Step::CaughtUp,
                     Heard::Lagged => return Step::Lagged,
                     Heard::Ended => return Step::Stopped,
                 },
                 _ = self.beat.tick() => return Step::Beat(self.reader.position()),
-                _ = self.check.tick() => {
-                    if !self.is_still_known().await {
-                        return Step::KeyEnded;
+                _ = self.check.tick(), if self.checking.is_none() => {
+                    self.checking = Some(self.check_key());
+                }
+                known = answer(&mut self.checking) => {
+                    self.checking = None;
+                    match known {
+                        Known::As(caller) => self.caller = *caller,
+                        Known::Ended => return Step::KeyEnded,
+                        Known::Unknown => {}
                     }
                 }
             }
         }
     }
 
-    /// Checks the key. While the database is away, nothing is known, and the stream goes on: it has no news either.
-    async fn is_still_known(&mut self) -> bool {
-        match self.identity.principal(&self.credential, self.from).await {
-            Ok(Ok(caller)) => {
-                self.caller = caller;
-                true
+    fn check_key(&self) -> AbortOnDropHandle<Known> {
+        let (identity, credential, from) =
+            (self.identity.clone(), self.credential.clone(), self.from);
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            match identity.principal(&credential, from).await {
+                Ok(Ok(caller)) => Known::As(Box::new(caller)),
+                Ok(Err(_)) => Known::Ended,
+                Err(_) => Known::Unknown,
             }
-            Ok(Err(_)) => false,
-            Err(_) => true,
-        }
+        }))
+    }
+}
+
+/// Waits for the answer of a check; for ever if there is none.
+async fn answer(checking: &mut Option<AbortOnDropHandle<Known>>) -> Known {
+    match checking {
+        // A check that panicked found nothing.
+        Some(check) => check.await.unwrap_or(Known::Unknown),
+        None => std::future::pending().await,
     }
 }
 

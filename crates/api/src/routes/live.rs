@@ -24,6 +24,7 @@ use crate::auth::{Caller, MaybeCaller, Watcher, principal};
 use crate::cors::Origins;
 use crate::describe::{self, Input, Operation, Place, Sent};
 use crate::input::Id;
+use crate::live::socket::Asker;
 use crate::live::sse::{self, Plan};
 use crate::live::{Connection, Watch, socket};
 use crate::problem::{Code, Problem};
@@ -192,6 +193,7 @@ pub(crate) async fn stream(
         filter: asked.filter,
         until_completed: false,
         is_completed: false,
+        resumes: false,
         lasts: asked.lasts,
     };
     Ok(Sent::new(sse::answer(&app.live, watch, plan, place, connection.cut_off)))
@@ -237,6 +239,7 @@ pub(crate) async fn batch(
         filter: Filter { batch: Some(id), ..Filter::default() },
         until_completed: asked.until_completed,
         is_completed: batch.pending() == 0,
+        resumes: after.is_some(),
         lasts: asked.lasts,
     };
     Ok(Sent::new(sse::answer(&app.live, watch, plan, place, connection.cut_off)))
@@ -271,7 +274,12 @@ impl describe::Kind for Switched {
             key, then `{\"type\":\"subscribe\",\"id\":\"a\",\"kinds\":[…]}`. Events come as \
             `{\"type\":\"event\",\"position\":\"…\",\"subscriptions\":[\"a\"],\"event\":{…}}` (docs/live.md).";
         operation.answers(101, about, None);
-        operation.may_refuse(&[Code::Forbidden, Code::Unavailable]);
+        operation.may_refuse(&[
+            Code::Forbidden,
+            Code::RateLimited,
+            Code::Overloaded,
+            Code::Unavailable,
+        ]);
     }
 }
 
@@ -286,11 +294,16 @@ pub(crate) async fn web_socket(
         let detail = "pages of this origin may not use the API; see CORS_ORIGINS";
         return Err(Problem::new(Code::Forbidden, detail));
     }
-    let known = principal(&app.identity, &app.rates, &headers, from).await?;
+    let asker = match principal(&app.identity, &app.rates, &headers, from).await? {
+        Some(caller) => Asker::Known(caller),
+        // Before the connection is a socket: strangers must not fill the node.
+        None => Asker::Stranger(app.live.take_place_as_stranger(from)?),
+    };
     let upgrade = upgrade.max_message_size(socket::LONGEST).max_frame_size(socket::LONGEST);
+    let upgrade = upgrade.read_buffer_size(socket::READ_BUFFER);
     let tasks = app.live.tasks.clone();
     let response = upgrade.on_upgrade(move |socket| {
-        tasks.track_future(async move { socket::serve(socket, &app, connection, known).await })
+        tasks.track_future(async move { socket::serve(socket, &app, connection, asker).await })
     });
     Ok(Sent::new(response.into_response()))
 }

@@ -134,7 +134,7 @@ async fn readers_end_when_the_node_stops_and_follow_through_an_outage() {
     let heard = loop {
         match tokio::time::timeout(PATIENCE, reader.next()).await.unwrap() {
             Heard::Event(event) => break event,
-            Heard::Reset(_) => {}
+            Heard::Reset(_) | Heard::CaughtUp => {}
             other => panic!("{other:?}"),
         }
     };
@@ -142,4 +142,129 @@ async fn readers_end_when_the_node_stops_and_follow_through_an_outage() {
     reading.end().await;
     assert_eq!(reader.next().await, Heard::Ended);
     relay.end().await;
+}
+
+/// Appends so many entries at once, and keeps all or only the newest.
+async fn append(stage: &Stage, count: usize, keep: u64) {
+    let feed = stage.broker.feed();
+    let lease = stage.broker.relay_lease("a", "1", PATIENCE);
+    let (held, _) = lease.hold().await.unwrap().unwrap();
+    for _ in 0..count.div_ceil(200) {
+        let entries: Vec<_> = (0..200).map(|_| paused()).collect();
+        assert!(feed.append(&held, &entries, 100_000).await.unwrap());
+    }
+    stage.redis.cli(&["XTRIM", "stampede:{feed}", "MAXLEN", &keep.to_string()]);
+}
+
+fn paused() -> stampede_broker::NewEntry {
+    let id = stampede_model::FeedEventId::generate();
+    let event = format!(
+        r#"{{"id":"{id}","kind":"queue.paused","at":"2026-11-18T15:00:00Z","data":{{"queue":"q"}}}}"#
+    );
+    stampede_broker::NewEntry { id: id.to_string(), event }
+}
+
+/// Waits for a reset and returns how many events came before it.
+async fn until_reset(reader: &mut stampede_feed::Reader) -> usize {
+    let mut events = 0;
+    loop {
+        match tokio::time::timeout(PATIENCE, reader.next()).await.unwrap() {
+            Heard::Event(_) => events += 1,
+            Heard::CaughtUp => {}
+            Heard::Reset(_) => return events,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_catches_up_is_told_when_the_stream_is_cut_before_it() {
+    let stage = Stage::start().await;
+    append(&stage, 1_000, 1_000).await;
+    let (hub, _reading) = stage.hub();
+    let mut reader = hub.follow(Some(Position::START)).await.unwrap();
+    // It has read a page of 100, and is slower than what comes.
+    hear(&mut reader, 1).await;
+    append(&stage, 1_000, 600).await;
+    assert_eq!(until_reset(&mut reader).await, 99);
+    hear(&mut reader, 600).await;
+}
+
+#[tokio::test]
+async fn a_hub_that_was_cut_off_tells_that_the_stream_was_cut_meanwhile() {
+    let stage = Stage::start().await;
+    append(&stage, 200, 200).await;
+    let proxy = stampede_testkit::Proxy::start(stage.redis.port()).await;
+    let config = stampede_broker::Config::new(proxy.instead_of(&stage.redis.url()));
+    let broker = stampede_broker::Broker::connect(&config).await.unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let hub = stampede_feed::Hub::new(&broker, stop.clone());
+    let reading = tokio::spawn(hub.clone().run());
+    let mut reader = hub.follow(None).await.unwrap();
+    append(&stage, 200, 400).await;
+    hear(&mut reader, 200).await;
+    proxy.silence();
+    append(&stage, 1_000, 300).await;
+    proxy.mend();
+    // The call that was waiting has its answer, which arrives late.
+    assert!(until_reset(&mut reader).await <= 200);
+    hear(&mut reader, 300).await;
+    stop.cancel();
+    reading.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_position_whose_entry_is_lost_is_reset_though_later_ones_are_there() {
+    let stage = Stage::start().await;
+    append(&stage, 200, 200).await;
+    let (hub, _reading) = stage.hub();
+    let mut reader = hub.follow(Some(Position::START)).await.unwrap();
+    let last = hear(&mut reader, 200).await[199].position;
+    // What a Redis does that loses its last second.
+    stage.redis.cli(&["XDEL", "stampede:{feed}", &last.to_string()]);
+    append(&stage, 200, 400).await;
+    let mut resumed = hub.follow(Some(last)).await.unwrap();
+    assert_eq!(until_reset(&mut resumed).await, 0);
+}
+
+#[tokio::test]
+async fn the_start_of_a_long_stream_is_reset_and_then_everything_that_is_kept() {
+    let stage = Stage::start().await;
+    append(&stage, 5_200, 100_000).await;
+    let (hub, _reading) = stage.hub();
+    let mut reader = hub.follow(Some(Position::START)).await.unwrap();
+    assert_eq!(until_reset(&mut reader).await, 0);
+    assert_eq!(reader.position(), Position::START);
+    hear(&mut reader, 5_200).await;
+}
+
+#[tokio::test]
+async fn those_who_catch_up_or_resume_after_a_restart_of_redis_are_told_of_it() {
+    let config = [("appendonly", "yes")];
+    let mut stage = Stage::start_with(stampede_testkit::Redis::with_config(&config).await).await;
+    append(&stage, 1_000, 1_000).await;
+    let (hub, _reading) = stage.hub();
+    let mut behind = hub.follow(Some(Position::START)).await.unwrap();
+    let last = hear(&mut behind, 1).await[0].position;
+    let server = stage.redis.cli(&["GET", "stampede:{feed}:server"]);
+    eventually(PATIENCE, async || {
+        (stage.redis.cli(&["GET", "stampede:{feed}:server"]).len() > 10).then_some(())
+    })
+    .await;
+    stage.redis.kill();
+    stage.redis.start_again().await;
+    eventually(PATIENCE, async || {
+        (stage.redis.cli(&["GET", "stampede:{feed}:server"]) != server).then_some(())
+    })
+    .await;
+    assert_eq!(until_reset(&mut behind).await, 999);
+    let mut resumed = hub.follow(Some(last)).await.unwrap();
+    assert_eq!(until_reset(&mut resumed).await, 999);
+    append(&stage, 200, 100_000).await;
+    hear(&mut resumed, 200).await;
+    // However many nodes notice it, it is told once.
+    let (other, _reading) = stage.hub();
+    let mut third = other.follow(Some(last)).await.unwrap();
+    assert_eq!(until_reset(&mut third).await, 999);
+    hear(&mut third, 200).await;
 }

@@ -9,8 +9,8 @@ use crate::stage::{PATIENCE, Stage};
 
 /// The ids of all events in the stream, in order.
 async fn told(stage: &Stage) -> Vec<String> {
-    let entries = stage.broker.feed().after(Position::START, 100_000).await.unwrap();
-    entries.into_iter().map(|entry| entry.id).collect()
+    let page = stage.broker.feed().after(Position::START, 100_000).await.unwrap();
+    page.entries.into_iter().map(|entry| entry.id).collect()
 }
 
 async fn drained(stage: &Stage) {
@@ -107,7 +107,7 @@ async fn messages_on_channels_are_bridged() {
         (stage.length() > 0).then_some(())
     })
     .await;
-    let entries = stage.broker.feed().after(Position::START, 1).await.unwrap();
+    let entries = stage.broker.feed().after(Position::START, 1).await.unwrap().entries;
     assert!(entries[0].event.contains("\"kind\":\"job.dead_lettered\""), "{}", entries[0].event);
     relay.end().await;
 }

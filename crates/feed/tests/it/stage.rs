@@ -22,7 +22,11 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn start() -> Self {
-        let (redis, folder) = (Redis::start().await, temp_dir());
+        Self::start_with(Redis::start().await).await
+    }
+
+    pub(crate) async fn start_with(redis: Redis) -> Self {
+        let folder = temp_dir();
         let url = format!("sqlite:{}/stampede.db", folder.path().display());
         let config = stampede_store::Config { url, ..stampede_store::Config::default() };
         let store = Store::connect(&config).await.unwrap();
@@ -98,6 +102,7 @@ pub(crate) async fn hear(reader: &mut Reader, count: usize) -> Vec<std::sync::Ar
     while heard.len() < count {
         match tokio::time::timeout(PATIENCE, reader.next()).await.unwrap() {
             Heard::Event(event) => heard.push(event),
+            Heard::CaughtUp => {}
             other => panic!("{other:?}"),
         }
     }

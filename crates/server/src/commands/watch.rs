@@ -74,7 +74,9 @@ async fn watch(client: &Client, options: &Watch) -> Result<()> {
             }
             match message.name.as_str() {
                 "" | "hello" => {}
-                "reset" => eprintln!("events are missing here: they are not kept any more"),
+                "reset" => eprintln!(
+                    "events may be missing here: they are not kept any more, or Redis was restarted"
+                ),
                 "end" if message.data.contains("\"key\"") => bail!("the key is not valid any more"),
                 "end" => {}
                 _ => {

@@ -2,7 +2,7 @@
 
 mod limits;
 mod resume;
-mod sockets;
+pub(crate) mod sockets;
 mod visible;
 
 use std::time::Duration;
@@ -75,6 +75,16 @@ async fn an_order_is_seen_from_its_beginning_to_its_end() {
     tickets.sort();
     wanted.sort();
     assert_eq!(tickets, wanted);
+
+    // A client that resumes gets what it has missed first, also of an order that has ended meanwhile.
+    let path = format!("/api/batches/{batch}/events?until=completed");
+    let hello = messages[0].id.clone();
+    let resumed = all(&mut client.stream(&path, hello.as_deref()).await.unwrap()).await;
+    let again: Vec<&str> = resumed.iter().map(|message| message.name.as_str()).collect();
+    assert_eq!(again, names);
+    let gone = all(&mut client.stream(&path, Some("5-0")).await.unwrap()).await;
+    let gone: Vec<&str> = gone.iter().map(|message| message.name.as_str()).collect();
+    assert_eq!(gone, ["hello", "state", "reset", "end"]);
 
     // The other stream saw the same.
     let mut seen = Vec::new();

@@ -23,6 +23,9 @@ use crate::{
     DisabledReason, Result, Slice, Versioned, Webhook, WebhookFilter, WebhookWritten, Webhooks,
 };
 
+/// Pending deliveries that one transaction cancels.
+const CANCELLED_AT_ONCE: i64 = 500;
+
 #[async_trait]
 impl Webhooks for Sql {
     async fn insert_webhook(
@@ -187,10 +190,11 @@ impl Webhooks for Sql {
 
     async fn disable_all_webhooks(&self, now: Timestamp) -> Result<u64> {
         in_transaction!(self, Synced, async |db| {
+            // Those that were disabled before, too: they must not become active with a secret that is lost.
             let done = sqlx::query(
-                "UPDATE webhook_endpoints SET disabled_reason = $1, disabled_at = $2, \
-                 former_secret = NULL, former_until = NULL, version = version + 1 \
-                 WHERE disabled_at IS NULL AND deleted_at IS NULL",
+                "UPDATE webhook_endpoints SET disabled_reason = $1, \
+                 disabled_at = COALESCE(disabled_at, CAST($2 AS BIGINT)), former_secret = NULL, \
+                 former_until = NULL, version = version + 1 WHERE deleted_at IS NULL",
             )
             .bind(DisabledReason::SecretLost.as_str())
             .bind(now.as_millisecond())
@@ -236,19 +240,23 @@ async fn insert(db: &mut AnyConnection, webhook: &Webhook, sealed: &str) -> sqlx
     Ok(())
 }
 
-/// Cancels the pending deliveries of an endpoint that is locked.
+/// Cancels a portion of the pending deliveries of an endpoint that is locked and gets nothing any more; returns how many. The
+/// dispatcher cancels the rest ([`WebhookDeliveries::cancel_pending`](crate::WebhookDeliveries::cancel_pending)): no transaction
+/// is as long as a backlog.
 async fn cancel_pending(
     db: &mut AnyConnection,
     webhook: WebhookId,
     now: Timestamp,
-) -> sqlx::Result<()> {
-    sqlx::query(
+) -> sqlx::Result<u64> {
+    let done = sqlx::query(
         "UPDATE webhook_deliveries SET state = 'cancelled', next_at = NULL, ended_at = $2 \
-         WHERE endpoint_id = $1 AND state = 'pending'",
+         WHERE id IN (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND state = 'pending' \
+         ORDER BY id LIMIT $3)",
     )
     .bind(webhook.to_string())
     .bind(now.as_millisecond())
+    .bind(CANCELLED_AT_ONCE)
     .execute(db)
     .await?;
-    Ok(())
+    Ok(done.rows_affected())
 }

@@ -235,6 +235,13 @@ pub trait WebhookDeliveries: Send + Sync {
     /// Makes the deliveries of an active endpoint pending again that failed or were cancelled at `since` or later.
     async fn redeliver_all(&self, webhook: WebhookId, since: Timestamp) -> Result<u64>;
 
+    /// An endpoint that is disabled or deleted and has pending deliveries.
+    async fn inactive_with_pending(&self) -> Result<Option<WebhookId>>;
+
+    /// Cancels a portion of the pending deliveries of an endpoint that is disabled or deleted; returns how many. Not synced:
+    /// a delivery that is pending again after a power cut is cancelled again.
+    async fn cancel_pending(&self, webhook: WebhookId, now: Timestamp) -> Result<u64>;
+
     /// Pending deliveries for which no job was added yet, the oldest first.
     async fn unqueued_deliveries(&self, limit: u32) -> Result<Vec<PendingDelivery>>;
 

@@ -9,6 +9,11 @@
 /** @type {Promise<IDBDatabase> | null} */
 let opened = null;
 
+/** The browser has closed the database, or could not open it: the next use opens it again. */
+const forget = () => {
+  opened = null;
+};
+
 function open() {
   opened ??= new Promise((resolve, reject) => {
     const request = indexedDB.open('stampede-gate', 1);
@@ -21,10 +26,34 @@ function open() {
       database.createObjectStore('admissions', { keyPath: ['list', 'serial'] });
       database.createObjectStore('messages', { keyPath: 'id', autoIncrement: true });
     };
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error);
+    request.onsuccess = () => {
+      request.result.onclose = forget;
+      resolve(request.result);
+    };
+    request.onerror = () => {
+      forget();
+      reject(request.error);
+    };
   });
   return opened;
+}
+
+/**
+ * Begins a transaction. Not every browser tells that it has closed the database: then this is tried once more.
+ * @param {string | string[]} stores
+ * @param {IDBTransactionMode} [mode]
+ * @returns {Promise<IDBTransaction>}
+ */
+async function begin(stores, mode = 'readonly') {
+  const database = await open();
+  const start = (/** @type {IDBDatabase} */ of) => of.transaction(stores, mode, { durability: 'strict' });
+  try {
+    return start(database);
+  } catch (error) {
+    if (!(error instanceof DOMException && error.name === 'InvalidStateError')) throw error;
+    forget();
+    return start(await open());
+  }
 }
 
 /**
@@ -46,7 +75,7 @@ export const done = request =>
  * @returns {Promise<T>}
  */
 export async function change(stores, work) {
-  const transaction = (await open()).transaction(stores, 'readwrite', { durability: 'strict' });
+  const transaction = await begin(stores, 'readwrite');
   const ended = new Promise((resolve, reject) => {
     transaction.oncomplete = resolve;
     transaction.onabort = transaction.onerror = () => reject(transaction.error ?? new Error('the phone could not write'));
@@ -67,14 +96,14 @@ export async function change(stores, work) {
 }
 
 /** @param {string} store @param {IDBValidKey} key @returns {Promise<any>} */
-export const get = async (store, key) => done((await open()).transaction(store).objectStore(store).get(key));
+export const get = async (store, key) => done((await begin(store)).objectStore(store).get(key));
 
 /** @param {string} store @returns {Promise<any[]>} */
-export const all = async store => done((await open()).transaction(store).objectStore(store).getAll());
+export const all = async store => done((await begin(store)).objectStore(store).getAll());
 
 /** The scans in a state, in order. @param {string} state @returns {Promise<import('./types.d.ts').ScanRecord[]>} */
 export const scansIn = async state =>
-  done((await open()).transaction('scans').objectStore('scans').index('state').getAll(state));
+  done((await begin('scans')).objectStore('scans').index('state').getAll(state));
 
 /** @param {string} key @param {any} value */
 export const setting = (key, value) => change(['settings'], store => done(store.put(value, key)));

@@ -60,6 +60,9 @@ export async function settle(scan, admission) {
 /** How many scans the server does not know of. */
 export const unsentCount = async () => (await scansIn('unsent')).length;
 
+/** The events of the scans that the server does not know of. */
+export const unsentEvents = async () => [...new Set((await scansIn('unsent')).map(({ target }) => target))];
+
 /** Scans whose answer never came, because the page was closed meanwhile. */
 export const interrupted = () => scansIn('asking');
 

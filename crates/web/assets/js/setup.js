@@ -4,7 +4,7 @@ import { Refused, Unreachable, connection, useKey } from './api.js';
 import { get } from './database.js';
 import { device, enrol, refreshMe, remember } from './device.js';
 import { wakeSound } from './feedback.js';
-import { sendBeforeChange } from './outbox.js';
+import { sendBeforeChange, unsentEvents } from './outbox.js';
 import { $, fillSelect } from './page.js';
 import { fetchBundle, loadTickets } from './sync.js';
 import { t } from './texts.js';
@@ -57,7 +57,8 @@ export async function askForKey() {
 
 /**
  * Tries a key or a code; null, and a message on the screen, if it does not work. The old key stays then, and also as
- * long as there are scans that only it can send.
+ * long as there are scans that only it can send. A key that the server refuses can send nothing any more: scans that it
+ * leaves go with the new one, if that opens their events.
  * @param {string} given
  * @param {boolean} isCode
  */
@@ -65,7 +66,7 @@ async function tryKey(given, isCode) {
   $('key-error').textContent = t('enrolling');
   const old = device.key;
   const unsent = old !== null && old !== given ? await sendBeforeChange() : 0;
-  if (unsent > 0) {
+  if (unsent > 0 && !connection.keyRefused) {
     $('key-error').textContent = t('keyUnsent', { count: unsent });
     return null;
   }
@@ -73,8 +74,11 @@ async function tryKey(given, isCode) {
     if (isCode) await enrol(given);
     else await remember('key', given);
     const me = await refreshMe();
-    $('key-error').textContent = me.events.length > 0 ? '' : t('noEvents');
-    if (me.events.length > 0) return me;
+    const opened = new Set(me.events.map(({ id }) => id));
+    const isEnough = (await unsentEvents()).every(event => opened.has(event));
+    const problem = opened.size === 0 ? t('noEvents') : isEnough ? '' : t('keyOtherEvent', { count: unsent });
+    $('key-error').textContent = problem;
+    if (!problem) return me;
     await remember('key', old);
   } catch (error) {
     if (!(error instanceof Refused || error instanceof Unreachable)) throw error;

@@ -61,10 +61,24 @@ fn nonce(token: &str, number: usize) -> String {
     format!("{number}-{}", &token[token.len() - 20..])
 }
 
+/// The server hangs between commit and answer of a scan.
+const HANGING: [(&str, &str); 1] = [("STAMPEDE_HANG_AT", "scan-committed")];
+
 #[tokio::test]
 async fn a_server_killed_between_commit_and_answer_gives_the_same_answer_to_the_same_nonce() {
-    let settings = [("STAMPEDE_HANG_AT", "scan-committed")];
-    let mut hall = Hall::open_with(1, &settings, None).await;
+    killed_before_the_answer(Hall::open_with(1, &HANGING, None).await).await;
+}
+
+#[tokio::test]
+async fn a_server_killed_between_commit_and_answer_gives_the_same_answer_on_postgres() {
+    let postgres = stampede_testkit::Postgres::start().await;
+    let url = postgres.url();
+    let settings = [HANGING[0], ("DATABASE_URL", url.as_str())];
+    let hall = Hall::open_with(1, &settings, Some(&url)).await.keep(postgres);
+    killed_before_the_answer(hall).await;
+}
+
+async fn killed_before_the_answer(mut hall: Hall) {
     let (device, _) = hall.device("Phone").await;
     let body = json!({ "token": hall.tokens[0], "nonce": "n1" });
     let (client, sent) = (device.clone(), body.clone());

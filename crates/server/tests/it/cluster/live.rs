@@ -8,6 +8,7 @@ use stampede_store::{Config, Store};
 use stampede_testkit::{ADMIN_KEY, eventually};
 
 use super::{Cluster, NOTICED, event_at};
+use crate::live::sockets::Socket;
 use crate::live::{next, reader};
 use crate::text;
 
@@ -88,6 +89,32 @@ async fn a_client_of_a_killed_node_resumes_on_another_and_misses_nothing() {
     assert_eq!(tickets.into_iter().collect::<BTreeSet<_>>(), wanted);
     drained(&cluster).await;
     assert_eq!(in_the_stream(&cluster, &["tickets.completed", "batch.completed"]), ids);
+}
+
+#[tokio::test]
+async fn a_socket_of_one_node_hears_what_another_did_and_resumes_there() {
+    let cluster = Cluster::start().await;
+    let (mut first, second) =
+        tokio::join!(cluster.node("a", "api", &[]), cluster.node("b", "api", &[]));
+    let bearer = format!("Bearer {ADMIN_KEY}");
+    let headers = [("authorization", bearer.as_str())];
+    let subscribe =
+        |after: &Value| json!({ "type": "subscribe", "kinds": ["event.created"], "after": after });
+    let mut socket = Socket::open(&first, &headers).await.unwrap();
+    let begin = socket.next().await.unwrap()["position"].clone();
+    socket.say(subscribe(&begin)).await;
+    assert_eq!(socket.next().await.unwrap()["type"], "subscribed");
+    let event = event_at(&second.admin()).await;
+    let told = socket.next().await.unwrap();
+    assert_eq!(told["event"]["data"]["eventId"], json!(event), "{told}");
+    first.kill();
+    assert_eq!(socket.next().await, None);
+    let missed = event_at(&second.admin()).await;
+    let mut socket = Socket::open(&second, &headers).await.unwrap();
+    assert_eq!(socket.next().await.unwrap()["type"], "hello");
+    socket.say(subscribe(&told["position"])).await;
+    assert_eq!(socket.next().await.unwrap()["type"], "subscribed");
+    assert_eq!(socket.next().await.unwrap()["event"]["data"]["eventId"], json!(missed));
 }
 
 #[tokio::test]

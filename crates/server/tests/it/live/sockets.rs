@@ -11,10 +11,13 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::{PATIENCE, create_event, start};
 
-struct Socket(WebSocketStream<TcpStream>);
+pub(crate) struct Socket(WebSocketStream<TcpStream>);
 
 impl Socket {
-    async fn open(app: &App, headers: &[(&'static str, &str)]) -> Result<Self, StatusCode> {
+    pub(crate) async fn open(
+        app: &App,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Self, StatusCode> {
         let address = app.url().replace("http://", "");
         let mut request = format!("ws://{address}/ws").into_client_request().unwrap();
         for (name, value) in headers {
@@ -28,12 +31,12 @@ impl Socket {
         }
     }
 
-    async fn say(&mut self, message: Value) {
+    pub(crate) async fn say(&mut self, message: Value) {
         self.0.send(Message::text(message.to_string())).await.unwrap();
     }
 
     /// The next message that is no heartbeat; `None`: closed.
-    async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             match tokio::time::timeout(PATIENCE, self.0.next()).await.expect("a message") {
                 Some(Ok(Message::Text(text))) => {
@@ -134,4 +137,55 @@ async fn strangers_foreign_pages_and_wrong_messages_are_refused() {
     let long = json!({ "type": "subscribe", "id": "x".repeat(20_000) });
     socket.say(long).await;
     assert_eq!(socket.next().await, None, "a message that is too long ends the socket");
+}
+
+#[tokio::test]
+async fn a_client_that_sends_without_pause_cannot_put_off_the_check_of_its_key() {
+    let app = start(&[("WORKER_MODE", "api")]).await;
+    let key = json!({ "name": "v", "role": "viewer", "user": "ann" });
+    let made = app.admin().post("/api/keys", &key).await.expect(201);
+    let bearer = format!("Bearer {}", made["secret"].as_str().unwrap());
+    let mut socket = Socket::open(&app, &[("authorization", &bearer)]).await.unwrap();
+    assert_eq!(socket.next().await.unwrap()["type"], "hello");
+    let revoked = app.admin().delete(&format!("/api/keys/{}", made["id"].as_str().unwrap())).await;
+    assert!([200, 204].contains(&revoked.status));
+    let (mut sending, mut receiving) = socket.0.split();
+    let flood = async {
+        while sending.feed(Message::Pong(Default::default())).await.is_ok() {}
+        std::future::pending::<()>().await;
+    };
+    let closed = async {
+        while let Some(Ok(message)) = receiving.next().await {
+            if let Message::Close(frame) = message {
+                return frame.map(|frame| u16::from(frame.code));
+            }
+        }
+        None
+    };
+    let closed = tokio::time::timeout(PATIENCE.max(std::time::Duration::from_secs(50)), async {
+        tokio::select! { () = flood => None, closed = closed => closed }
+    });
+    assert_eq!(closed.await.expect("the key is checked every 30 seconds"), Some(1008));
+}
+
+#[tokio::test]
+async fn strangers_have_few_sockets_and_end_with_the_node() {
+    let mut app = start(&[("WORKER_MODE", "api")]).await;
+    let mut strangers = Vec::new();
+    for _ in 0..32 {
+        strangers.push(Socket::open(&app, &[]).await.unwrap());
+    }
+    let refused = Socket::open(&app, &[]).await.err().map(|status| status.as_u16());
+    assert_eq!(refused, Some(429));
+    let bearer = format!("Bearer {ADMIN_KEY}");
+    let mut known = Socket::open(&app, &[("authorization", &bearer)]).await.unwrap();
+    assert_eq!(known.next().await.unwrap()["type"], "hello", "those with a key have their own");
+    // A stranger who says who it is makes room.
+    strangers[0].say(json!({ "type": "auth", "key": ADMIN_KEY })).await;
+    assert_eq!(strangers[0].next().await.unwrap()["type"], "hello");
+    let mut late = Socket::open(&app, &[]).await.unwrap();
+    app.signal(stampede_testkit::Signal::TERM);
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(4), late.next()).await;
+    assert_eq!(ended.expect("it ends with the node, not after ten seconds"), None);
+    assert!(app.ended().await.success());
 }

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stampede_testkit::{Behaviour, Receiver, eventually};
+use stampede_testkit::{App, Behaviour, Receiver, Redis, SmallDisk, eventually};
 
-use super::{FIRST_PAUSE, becomes, sent_test, start_here, webhook_to};
-use crate::{PATIENCE, text};
+use super::{FIRST_PAUSE, HERE, becomes, sent_test, start_here, webhook_to};
+use crate::{PATIENCE, STAMPEDE, text};
 
 #[tokio::test]
 async fn a_message_that_is_refused_is_sent_again_under_the_same_id() {
@@ -39,7 +39,8 @@ async fn a_message_that_is_refused_is_sent_again_under_the_same_id() {
 async fn a_receiver_that_is_gone_is_disabled_and_what_waits_is_cancelled() {
     let app = start_here().await;
     let receiver = Receiver::start().await;
-    receiver.behaves(Behaviour::Answers(500, String::new()));
+    // Its next attempt is far away.
+    receiver.behaves(Behaviour::AnswersWith(503, "Retry-After", "3000".to_owned()));
     let admin = app.admin();
     let (id, _) = webhook_to(&admin, &receiver).await;
     let waiting = sent_test(&admin, &id).await;
@@ -152,4 +153,37 @@ async fn a_delivery_can_be_sent_again_by_hand() {
     let next = text(&page["next"]);
     let rest = admin.get(&format!("{deliveries}?after={next}")).await.expect(200);
     assert_eq!((rest["deliveries"].as_array().unwrap().len(), &rest["next"]), (1, &Value::Null));
+}
+
+#[tokio::test]
+async fn nothing_is_sent_while_its_attempt_could_not_be_recorded() {
+    let (disk, redis) = (SmallDisk::mount(16).await, Redis::start().await);
+    let database = format!("sqlite:{}", disk.path().join("stampede.db").display());
+    let settings = [
+        HERE,
+        ("WORKER_COUNT", "1"),
+        ("DATABASE_URL", database.as_str()),
+        ("REDIS_URL", &redis.url()),
+    ];
+    let app = App::start_on(&disk, STAMPEDE, &settings).await;
+    let (receiver, admin) = (Receiver::start().await, app.admin());
+    receiver.behaves(Behaviour::Answers(500, String::new()));
+    let (id, _) = webhook_to(&admin, &receiver).await;
+    let path = sent_test(&admin, &id).await;
+    becomes(&admin, &path, "attempts", 1).await;
+    disk.fill();
+    receiver.behaves(Behaviour::Answers(204, String::new()));
+    // The second attempt is due within eight seconds; it is tried several times.
+    let waits = eventually(PATIENCE, || async {
+        let job = format!("bull:webhooks:{}", path.rsplit('/').next().unwrap_or_default());
+        let started: u32 = redis.cli(&["HGET", &job, "ats"]).trim().parse().unwrap_or(0);
+        if started >= 4 { Ok(()) } else { Err(format!("started {started} times")) }
+    });
+    waits.await;
+    assert_eq!(receiver.received().len(), 1, "nothing was sent that nobody can count");
+    assert!(app.log().contains("webhooks wait"), "{}", app.log());
+    disk.make_room();
+    becomes(&admin, &path, "state", "delivered").await;
+    let log = admin.get(&path).await.expect(200);
+    assert_eq!((&log["attempts"], receiver.received().len()), (&json!(2), 2), "{log}");
 }

@@ -1,5 +1,7 @@
 //! What a group of scans writes: many rows in each statement.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use sqlx::{AnyConnection, AssertSqlSafe};
 use stampede_model::feed::{Change, ScanData};
@@ -75,7 +77,6 @@ impl Group {
             let new: Vec<ScanRow<'_>> =
                 self.new.iter().filter_map(|id| self.scan(id)).map(scan_row).collect();
             run(db, insert_scans(sql), &to_json(&new)).await?;
-            sql.tell(db, self.new.iter().filter_map(|id| self.scan(id)).map(told)).await?;
         }
         if !self.amended.is_empty() {
             let amended: Vec<ConflictRow> = self
@@ -92,6 +93,7 @@ impl Group {
             let conflicts: Vec<ConflictRow> = self.conflicts.iter().map(row).collect();
             run(db, mark_conflicts(sql), &to_json(&conflicts)).await?;
         }
+        sql.tell(db, self.written_scans().map(told)).await?;
         let states: Vec<StateRow> = self.changed_states().collect();
         if !states.is_empty() {
             run(db, write_states(sql), &to_json(&states)).await?;
@@ -101,6 +103,14 @@ impl Group {
             set_counters(sql, db, counters).await?;
         }
         note_devices(sql, db, scans, now).await
+    }
+
+    /// Every scan that this group writes, once: new ones, amended ones, and those that another one conflicts with.
+    fn written_scans(&self) -> impl Iterator<Item = &Scan> {
+        let mut known = HashSet::new();
+        let marked = self.conflicts.iter().map(|(scan, _)| scan);
+        let all = self.new.iter().chain(&self.amended).chain(marked);
+        all.filter(move |id| known.insert(**id)).filter_map(|id| self.scan(id))
     }
 
     fn changed_states(&self) -> impl Iterator<Item = StateRow> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use sqlx::AssertSqlSafe;
 use stampede_model::{DeliveryId, Timestamp, WebhookId};
 
-use super::rows;
+use super::{cancel_pending, rows};
 use crate::Durability::{Relaxed, Synced};
 use crate::sql::page::{Page, to_json};
 use crate::sql::transaction::in_transaction;
@@ -175,6 +175,30 @@ impl WebhookDeliveries for Sql {
         });
         self.pending.notify_one();
         redelivered
+    }
+
+    async fn inactive_with_pending(&self) -> Result<Option<WebhookId>> {
+        let query = sqlx::query(
+            "SELECT id FROM webhook_endpoints WHERE (disabled_at IS NOT NULL OR deleted_at IS NOT NULL) \
+             AND EXISTS (SELECT 1 FROM webhook_deliveries WHERE endpoint_id = webhook_endpoints.id \
+             AND state = 'pending') LIMIT 1",
+        );
+        self.fetch_optional(query, |row| crate::sql::rows::parsed(row, "id")).await
+    }
+
+    async fn cancel_pending(&self, webhook: WebhookId, now: Timestamp) -> Result<u64> {
+        let lock = format!(
+            "SELECT id FROM webhook_endpoints WHERE id = $1 \
+             AND (disabled_at IS NOT NULL OR deleted_at IS NOT NULL) {}",
+            self.dialect.to_change()
+        );
+        in_transaction!(self, Relaxed, async |db| {
+            let lock = sqlx::query(AssertSqlSafe(lock.as_str())).bind(webhook.to_string());
+            match lock.fetch_optional(&mut *db).await? {
+                Some(_) => cancel_pending(db, webhook, now).await,
+                None => Ok(0),
+            }
+        })
     }
 
     async fn unqueued_deliveries(&self, limit: u32) -> Result<Vec<PendingDelivery>> {

@@ -20,6 +20,7 @@ on_every_backend!(
     messages_are_signed_with_both_secrets_until_the_former_one_ends,
     an_attempt_is_recorded_with_its_effect,
     a_disabled_or_deleted_endpoint_cancels_what_is_pending,
+    a_long_backlog_is_cancelled_in_portions,
     an_endpoint_that_fails_for_days_or_is_gone_is_disabled,
     a_delivery_can_be_asked_for_again,
     pending_deliveries_are_found_until_they_are_queued,
@@ -241,6 +242,25 @@ async fn a_disabled_or_deleted_endpoint_cancels_what_is_pending(db: Database) {
     assert!(store.sealed_delivery(of_other).await.unwrap().is_none());
 }
 
+async fn a_long_backlog_is_cancelled_in_portions(db: Database) {
+    let store = db.store().await;
+    let mut webhook = made(&store, "ann").await;
+    for _ in 0..1_100 {
+        delivery(&store, &webhook, at(1)).await;
+    }
+    assert_eq!(store.inactive_with_pending().await.unwrap(), None);
+    assert_eq!(store.cancel_pending(webhook.id, at(2)).await.unwrap(), 0, "it is active");
+    webhook.disabled = Some(Disabled { reason: DisabledReason::ByHand, at: at(3) });
+    webhook.updated_at = at(3);
+    assert!(store.update_webhook(&webhook, 1).await.unwrap());
+    assert_eq!(store.pending_deliveries(None, 2_000).await.unwrap().len(), 600);
+    assert_eq!(store.inactive_with_pending().await.unwrap(), Some(webhook.id));
+    assert_eq!(store.cancel_pending(webhook.id, at(4)).await.unwrap(), 500);
+    assert_eq!(store.cancel_pending(webhook.id, at(4)).await.unwrap(), 100);
+    assert_eq!(store.cancel_pending(webhook.id, at(4)).await.unwrap(), 0);
+    assert_eq!(store.inactive_with_pending().await.unwrap(), None);
+}
+
 async fn an_endpoint_that_fails_for_days_or_is_gone_is_disabled(db: Database) {
     let store = db.store().await;
     let webhook = made(&store, "ann").await;
@@ -355,11 +375,21 @@ async fn a_lost_ticket_secret_disables_all_endpoints(db: Database) {
     let store = db.store().await;
     let webhook = made(&store, "ann").await;
     let id = delivery(&store, &webhook, at(1)).await;
+    let mut asleep = made(&store, "ann").await;
+    asleep.disabled = Some(Disabled { reason: DisabledReason::ByHand, at: at(2) });
+    assert!(store.update_webhook(&asleep, 1).await.unwrap());
     let other = stampede_store::TicketSecret::new("another secret");
     let renewed = db.reader().await.with_ticket_secret(&other);
     renewed.renew_ticket_secret(at(5)).await.unwrap();
     let found = renewed.webhook(webhook.id).await.unwrap().unwrap();
     assert_eq!(found.disabled.unwrap().reason, DisabledReason::SecretLost);
+    let marked = renewed.webhook(asleep.id).await.unwrap().unwrap().disabled.unwrap();
+    let since = (marked.reason, marked.at);
+    assert_eq!(
+        since,
+        (DisabledReason::SecretLost, at(2)),
+        "it was disabled before, and needs a new secret, too"
+    );
     assert_eq!(read(&renewed, &webhook, id).await.state, DeliveryState::Cancelled);
     assert!(renewed.rotate_webhook(webhook.id, b"new", Some(at(99)), at(6)).await.unwrap());
     let mut found = renewed.webhook(webhook.id).await.unwrap().unwrap();

@@ -1,6 +1,6 @@
 //! Scans that a device decided without the server.
 
-use stampede_model::{Gate, GateId, ListId, ScanResult};
+use stampede_model::{Gate, GateId, ListId, ScanId, ScanResult};
 use stampede_store::{NewScan, Recorded, Store};
 
 use super::{entry, exit, offline, record, result, ticket};
@@ -21,6 +21,19 @@ async fn open_conflicts(store: &Store, event: stampede_model::EventId) -> usize 
     store.scan_conflicts(event, 10).await.unwrap().len()
 }
 
+/// The scans that were told since the last call, in order: id, and whether it is a conflict.
+async fn told(store: &Store) -> Vec<(ScanId, bool)> {
+    let rows = store.outbox(1_000).await.unwrap();
+    store.settle_outbox(&rows).await.unwrap();
+    let scans = rows.iter().filter(|row| row.kind == "scan.recorded");
+    scans
+        .map(|row| {
+            let data: stampede_model::feed::ScanData = serde_json::from_str(&row.data).unwrap();
+            (data.scan_id, data.conflict)
+        })
+        .collect()
+}
+
 async fn a_guest_let_in_twice_is_a_conflict_on_both_sides_in_any_order(db: Database) {
     let store = db.store().await;
     let (event, order) = ordered(&store, 3).await;
@@ -30,6 +43,7 @@ async fn a_guest_let_in_twice_is_a_conflict_on_both_sides_in_any_order(db: Datab
         let late = offline(entry(&sold, "south", &format!("{index}")), 9, ScanResult::Ok);
         let uploads = if index == 0 { [early, late] } else { [late, early] };
         let ids = [uploads[0].id, uploads[1].id];
+        told(&store).await;
         if together {
             let answers = store.record_scans(&uploads, at(20)).await.unwrap();
             for answer in answers {
@@ -44,6 +58,13 @@ async fn a_guest_let_in_twice_is_a_conflict_on_both_sides_in_any_order(db: Datab
             assert!(second.scan.conflict && second.scan.counted);
             assert_eq!(second.scan.entries, Some(2), "the guest is inside, whatever is found");
         }
+        let first = if together { vec![] } else { vec![(ids[0], false)] };
+        let both = match together {
+            true => vec![(ids[0], true), (ids[1], true)],
+            // The scan that was told already is told again.
+            false => vec![(ids[1], true), (ids[0], true)],
+        };
+        assert_eq!(told(&store).await, [first, both].concat());
         let [one, two] = ids.map(|id| store.scan(id));
         let (one, two) = (one.await.unwrap().unwrap(), two.await.unwrap().unwrap());
         assert_eq!((one.conflicts_with, two.conflicts_with), (Some(two.id), Some(one.id)));
@@ -94,10 +115,12 @@ async fn a_refusal_that_did_not_arrive_becomes_a_conflict(db: Database) {
     let stored = record(&store, refused.clone()).await.scan;
     // The device did not get this answer, decided by itself, and sends the same scan later.
     let sent = NewScan { id: stampede_model::ScanId::generate(), ..refused };
-    let told = record(&store, offline(sent.clone(), 9, ScanResult::Ok)).await;
-    assert!(told.replayed && told.scan.conflict && told.scan.counted);
-    assert_eq!((told.scan.id, told.scan.conflicts_with), (stored.id, Some(first.id)));
-    assert_eq!(store.scan(stored.id).await.unwrap(), Some(told.scan));
+    told(&store).await;
+    let amended = record(&store, offline(sent.clone(), 9, ScanResult::Ok)).await;
+    assert!(amended.replayed && amended.scan.conflict && amended.scan.counted);
+    assert_eq!((amended.scan.id, amended.scan.conflicts_with), (stored.id, Some(first.id)));
+    assert_eq!(store.scan(stored.id).await.unwrap(), Some(amended.scan));
+    assert_eq!(told(&store).await, [(stored.id, true), (first.id, true)]);
     let again = record(&store, offline(sent, 9, ScanResult::Ok)).await;
     let figures = store.check_in_figures(event.id, at(0)).await.unwrap();
     assert_eq!((figures.conflicts, figures.inside), (1, 2), "{again:?}");
