@@ -28,6 +28,7 @@ mod api_keys;
 mod audit;
 mod backend;
 mod batches;
+mod campaigns;
 mod check_ins;
 mod compiled_templates;
 mod completions;
@@ -57,6 +58,13 @@ pub use api_keys::{
 pub use audit::{AuditEntry, AuditFilter, AuditLog, AuditOrigin, AuditOutcome, AuditSettlement};
 pub use backend::Backend;
 pub use batches::{BatchFilter, Batches, Cancelled, MadeTickets};
+pub use campaigns::{
+    Account, AccountFilter, AccountWritten, Accounts, Attempt, AttemptEffect, Audiences, Campaign,
+    CampaignCounts, CampaignFilter, CampaignMinute, Campaigns, Claim, Claimed, CodeCount, Fed,
+    Import, Imported, Ledger, Move, Moved, NewRecipient, Receipt, ReceiptEffect, ReceiptStatus,
+    Recipient, RecipientFilter, RunResult, Settlement, Suppression, SuppressionFilter,
+    Suppressions,
+};
 pub use check_ins::{
     AdmissionMark, Block, Blocks, CheckInReports, CheckInSetup, Device, Figures, GateFigures,
     Minute, NewDevice, NewScan, Offline, Recorded, Scan, ScanAnswer, ScanFilter, ScannedTicket,

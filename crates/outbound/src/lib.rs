@@ -1,0 +1,1 @@
+//! HTTP to addresses that others choose: guarded, limited, signed.
