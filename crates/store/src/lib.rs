@@ -75,7 +75,7 @@ pub use completions::{Completion, Completions, Failure, GroupCommit};
 pub use durability::Durability;
 pub use error::Error;
 pub use events::{Deleted, Events};
-pub use idempotent_requests::{Claimed, IdempotentRequests, RequestClaim};
+pub use idempotent_requests::{IdempotentRequests, RequestClaim, RequestClaimed};
 pub use orders::{Orders, Placed, TicketChunks};
 pub use outbox::{Outbox, OutboxRow, OutboxSize};
 pub use slices::{Slice, Sorted};
