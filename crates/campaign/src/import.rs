@@ -78,7 +78,8 @@ impl Campaigns {
         todo!()
     }
 
-    /// must be of the campaign's owner.
+    /// Adds the guests of an event or an order of the campaign's owner: one recipient for each ticket, at the address of its
+    /// holder. Tickets without an address are reported, and void ones left out.
     pub async fn import_guests(
         &self,
         id: CampaignId,
