@@ -109,7 +109,7 @@ impl Taken {
             call.arg("");
         }
         self.name_in(&mut call);
-        let _: Vec<i64> = call.invoke_async(&mut self.limits.broker.redis()).await?;
+        call.invoke_async::<()>(&mut self.limits.broker.redis()).await?;
         Ok(())
     }
 
@@ -231,12 +231,11 @@ impl Limits {
         }
         // Before Redis reads its clock: a permit that is fresh by our clock is fresh by that one, too.
         let asked = Instant::now();
-        let answer: redis::Value = call.invoke_async(&mut self.broker.redis()).await?;
-        if let Ok((wait_ms,)) = redis::from_redis_value::<(u64,)>(answer.clone()) {
+        let (wait_ms, slack_us, round, score, former): (u64, u64, String, String, String) =
+            call.invoke_async(&mut self.broker.redis()).await?;
+        if wait_ms > 0 {
             return Ok(Permit::Wait(Duration::from_millis(wait_ms)));
         }
-        let (_, slack_us, round, score, former): (u64, u64, String, String, String) =
-            redis::from_redis_value(answer)?;
         Ok(Permit::Granted(Box::new(Taken {
             limits: self.clone(),
             ask: ask.clone(),

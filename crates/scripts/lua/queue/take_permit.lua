@@ -6,7 +6,8 @@
 -- ARGV[5] for how many ms this grant holds the limit, or empty; ARGV[6], ARGV[7] every how many grants one holds it longer,
 -- and for how many ms, or empty; ARGV[8] the key under which the grant counts, once however often it is taken, or empty;
 -- ARGV[9] … ARGV[13] of the permit to be given back: id or empty, member, round, score, former score.
--- Returns {0, microseconds within which the permit is to be used, round, score, former score}, or {milliseconds to wait}.
+-- Returns {0, microseconds within which the permit is to be used, round, score, former score}, or {milliseconds to wait, …};
+-- 0 if it only gives back.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local function whole(number) return string.format('%.0f', number) end
@@ -35,7 +36,7 @@ if ARGV[9] ~= '' then
     redis.call('HSET', KEYS[4], 'count', whole(math.max(0, (held[3] or 0) - 1)))
   end
 end
-if ARGV[3] == '' then return {0} end
+if ARGV[3] == '' then return 0 end
 
 local set = redis.call('HMGET', KEYS[1], 'max', 'per')
 local max, per = tonumber(set[1] or ARGV[1]), tonumber(set[2] or ARGV[2])
@@ -128,9 +129,9 @@ if free and till <= now then
 end
 -- No caller is told to come later than this: the limit may be raised meanwhile.
 local longest = 30000
-if limited and max < 1 then return {math.max(1, math.min(per, longest))} end
+if limited and max < 1 then return {math.max(1, math.min(per, longest)), 0, '', '', ''} end
 local function wait(come)
-  return {math.max(1, math.min(math.ceil((come - now) / 1000), longest))}
+  return {math.max(1, math.min(math.ceil((come - now) / 1000), longest)), 0, '', '', ''}
 end
 -- A caller that asks again before its time keeps its place.
 local mine = tonumber(redis.call('ZSCORE', KEYS[3], ARGV[4]) or '')
