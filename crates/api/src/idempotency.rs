@@ -38,7 +38,7 @@ use http::request::Parts;
 use sha2::{Digest, Sha256};
 use stampede_broker::{RequestId, kept};
 use stampede_model::{Principal, Timestamp};
-use stampede_store::{Claimed, RequestClaim};
+use stampede_store::{RequestClaimed, RequestClaim};
 
 use self::answer::KeptAnswer;
 use self::body_hash::BodyHash;
@@ -163,10 +163,10 @@ impl<H> Once<H> {
             body,
         };
         match app.store.claim_request(&claim.record(), claim.claimed_at).await? {
-            Claimed::Yes => Ok(Ok(claim)),
-            Claimed::InFlight => Err(Problem::in_flight()),
-            Claimed::OtherTarget => Err(Problem::key_reused()),
-            Claimed::Done { body_hash, answer } => {
+            RequestClaimed::Yes => Ok(Ok(claim)),
+            RequestClaimed::InFlight => Err(Problem::in_flight()),
+            RequestClaimed::OtherTarget => Err(Problem::key_reused()),
+            RequestClaimed::Done { body_hash, answer } => {
                 if claim.body.finished().await? != body_hash {
                     return Err(Problem::key_reused());
                 }
