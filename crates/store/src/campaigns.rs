@@ -17,6 +17,7 @@
 
 mod accounts;
 mod audiences;
+mod decisions;
 mod ledger;
 mod suppressions;
 
@@ -26,8 +27,10 @@ use stampede_model::campaign::{
 };
 use stampede_model::{BatchId, CampaignId, EventId, Timestamp};
 
-pub use self::accounts::{Account, AccountFilter, AccountWritten, Accounts};
+pub(crate) use self::accounts::CREDENTIALS_LOST;
+pub use self::accounts::{Account, AccountDeleted, AccountFilter, AccountWritten, Accounts};
 pub use self::audiences::{Audiences, Import, Imported, NewRecipient};
+pub(crate) use self::decisions::{Held, HeldCampaign, LOST, LOST_DETAIL};
 pub use self::ledger::{
     Attempt, AttemptEffect, CampaignMinute, Claim, Claimed, CodeCount, Fed, Ledger, Receipt,
     ReceiptEffect, ReceiptStatus, Recipient, RecipientFilter, RunResult, Settlement,
@@ -180,6 +183,7 @@ pub trait Campaigns: Send + Sync {
 
     /// Writes name, account, content, pacing, automatic pause, attempts, zone, country, start and end, if the version is still
     /// `seen` (`None`: any). Account and content of a campaign that is running are left as they are: the caller refuses before.
+    /// Returns the campaign as it is now.
     async fn update_campaign_as_seen(
         &self,
         campaign: &Campaign,
@@ -187,10 +191,12 @@ pub trait Campaigns: Send + Sync {
     ) -> Result<Versioned<Campaign>>;
 
     /// Moves a campaign to another state ([`stampede_model::campaign::next_campaign_state`]). In the same transaction, pausing
-    /// makes queued recipients pending, and cancelling skips pending and queued ones (`cancelled`).
+    /// makes queued recipients pending, and cancelling skips pending and queued ones (`cancelled`). A change that leads to the
+    /// state that the campaign is in changes nothing, its version included. It is completed only without open recipients.
     async fn move_campaign(&self, change: &Move) -> Result<Moved>;
 
-    /// Pauses all running campaigns of an account and notes why the account may not send. Returns the paused campaigns.
+    /// Pauses all running campaigns of an account and notes why the account may not send; its version stays, because no person
+    /// changed it. Returns the paused campaigns.
     async fn block_account(
         &self,
         account: &AccountId,
@@ -198,8 +204,8 @@ pub trait Campaigns: Send + Sync {
         now: Timestamp,
     ) -> Result<Vec<CampaignId>>;
 
-    /// Deletes a campaign that is not running, with its ledger, in portions; `false` if there is none. A campaign that is being
-    /// deleted is not found any more.
+    /// Deletes a campaign that is not running; one that is answers `ChangedMeanwhile`. It is not found any more, and its ledger is
+    /// removed in portions by [`Campaigns::forget_campaigns`].
     async fn delete_campaign_as_seen(
         &self,
         id: CampaignId,
@@ -209,7 +215,8 @@ pub trait Campaigns: Send + Sync {
     /// Removes up to `limit` rows of deleted campaigns; returns how many. Not synced.
     async fn forget_campaigns(&self, limit: u32) -> Result<u64>;
 
-    /// Campaigns that need a feeder: running ones, scheduled ones whose time has come, by id after `after`.
+    /// Campaigns that need a feeder: running ones, and scheduled ones whose time has come and whose recipients are all there; by
+    /// id after `after`.
     async fn campaigns_to_feed(
         &self,
         now: Timestamp,

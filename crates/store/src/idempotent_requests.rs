@@ -72,7 +72,11 @@ pub trait IdempotentRequests {
 impl Store {
     /// Claims a request, and opens the answer if it was carried out: see [`IdempotentRequests::claim`]. An answer that was
     /// sealed with another secret counts as not kept.
-    pub async fn claim_request(&self, claim: &RequestClaim<'_>, now: Timestamp) -> Result<RequestClaimed> {
+    pub async fn claim_request(
+        &self,
+        claim: &RequestClaim<'_>,
+        now: Timestamp,
+    ) -> Result<RequestClaimed> {
         Ok(match self.claim(claim, now).await? {
             RequestClaimed::Done { body_hash, answer: Some(sealed) } => {
                 let answer = self.vault()?.open_answer(claim.owner, claim.key, &sealed);

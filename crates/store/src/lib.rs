@@ -1,4 +1,5 @@
-//! Records: events with the keys that sign their tickets, batches, tickets, check-ins, templates, API keys, webhooks.
+//! Records: events with the keys that sign their tickets, batches, tickets, check-ins, templates, API keys, webhooks,
+//! campaigns.
 //!
 //! The store is the source of truth: jobs on a queue can be lost and are made again from here.
 //!
@@ -7,6 +8,7 @@
 //!     │                                  + CompiledTemplates + ApiKeys + TicketKeys
 //!     │                                  + CheckInSetup + Blocks + Scans + CheckInReports + Outbox
 //!     │                                  + IdempotentRequests + AuditLog + Webhooks + WebhookDeliveries
+//!     │                                  + Accounts + Campaigns + Audiences + Ledger + Suppressions
 //!     │  vault (ticket secret)               ▲
 //!     │  verification, ticket_secret         │ implements
 //!     └── connect ──────────────────────▶ sql/: SQLite and PostgreSQL
@@ -59,11 +61,11 @@ pub use audit::{AuditEntry, AuditFilter, AuditLog, AuditOrigin, AuditOutcome, Au
 pub use backend::Backend;
 pub use batches::{BatchFilter, Batches, Cancelled, MadeTickets};
 pub use campaigns::{
-    Account, AccountFilter, AccountWritten, Accounts, Attempt, AttemptEffect, Audiences, Campaign,
-    CampaignCounts, CampaignFilter, CampaignMinute, Campaigns, Claim, Claimed, CodeCount, Fed,
-    Import, Imported, Ledger, Move, Moved, NewRecipient, Receipt, ReceiptEffect, ReceiptStatus,
-    Recipient, RecipientFilter, RunResult, Settlement, Suppression, SuppressionFilter,
-    Suppressions,
+    Account, AccountDeleted, AccountFilter, AccountWritten, Accounts, Attempt, AttemptEffect,
+    Audiences, Campaign, CampaignCounts, CampaignFilter, CampaignMinute, Campaigns, Claim, Claimed,
+    CodeCount, Fed, Import, Imported, Ledger, Move, Moved, NewRecipient, Receipt, ReceiptEffect,
+    ReceiptStatus, Recipient, RecipientFilter, RunResult, Settlement, Suppression,
+    SuppressionFilter, Suppressions,
 };
 pub use check_ins::{
     AdmissionMark, Block, Blocks, CheckInReports, CheckInSetup, Device, Figures, GateFigures,

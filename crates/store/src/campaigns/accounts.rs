@@ -56,10 +56,27 @@ pub enum AccountWritten {
     TooMany,
 }
 
+/// The result of deleting an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccountDeleted {
+    /// The account is deleted.
+    Gone,
+    /// The account stays: a campaign that is scheduled, running or paused uses it, or it is the console.
+    InUse,
+    /// The account stays, because it has another version than the one that was seen.
+    ChangedMeanwhile,
+    /// There is no such account.
+    NotFound,
+}
+
+/// Why an account is blocked whose credentials cannot be decrypted any more.
+pub(crate) const CREDENTIALS_LOST: &str = "the secret that its credentials were encrypted with was replaced; \
+     enter the credentials again";
+
 /// The accounts. All changes are synced. The account `console` exists in every database, belongs to nobody and stays.
 #[async_trait]
 pub trait Accounts: Send + Sync {
-    /// Writes a new account with its credentials, unless its owner has `most` already.
+    /// Writes a new account with its credentials (empty: none), unless its owner has `most` already. The console does not count.
     async fn insert_account(
         &self,
         account: &Account,
@@ -71,15 +88,16 @@ pub trait Accounts: Send + Sync {
     /// An account.
     async fn account(&self, id: &AccountId) -> Result<Option<Account>>;
 
-    /// A part of the list of accounts, sorted by id.
+    /// A part of the list of accounts, sorted by id; `from` and `to` are about when they were made.
     async fn accounts(
         &self,
         filter: &AccountFilter,
         slice: &Slice<AccountId>,
     ) -> Result<Vec<Account>>;
 
-    /// Writes everything of an account but owner, channel and `first_sent_at`, if its version is still `seen` (`None`: any).
-    /// Credentials that are `None` stay. An account with new settings or credentials is not blocked any more.
+    /// Writes everything of an account but owner, channel, `blocked` and `first_sent_at`, if its version is still `seen` (`None`: any).
+    /// Credentials that are `None` stay. An account with new settings or credentials is not blocked any more; one whose
+    /// credentials are lost needs new ones. Returns the account as it is now.
     async fn update_account_as_seen(
         &self,
         account: &Account,
@@ -88,16 +106,20 @@ pub trait Accounts: Send + Sync {
         vault: &Vault,
     ) -> Result<Versioned<Account>>;
 
-    /// Deletes an account that no campaign uses which is scheduled, running or paused. `Versioned` tells `Changed` if its
-    /// version is not `seen`; an account in use is [`crate::Error::InUse`] or what the store has for that.
+    /// Deletes an account that no campaign uses which is scheduled, running or paused. Its id stays taken for all but its owner:
+    /// receipts and suppressions name it.
     async fn delete_account_as_seen(
         &self,
         id: &AccountId,
         seen: Option<Timestamp>,
-    ) -> Result<Versioned<()>>;
+    ) -> Result<AccountDeleted>;
 
-    /// The encrypted credentials of an account.
+    /// The encrypted credentials of an account; `None`: there is no such account, or it has none.
     async fn sealed_credentials(&self, id: &AccountId) -> Result<Option<String>>;
+
+    /// Blocks all accounts with credentials, which can no longer be decrypted, and pauses their campaigns; returns how many
+    /// accounts. Only new credentials lift this.
+    async fn lose_credentials(&self, now: Timestamp) -> Result<u64>;
 }
 
 impl Store {
@@ -121,7 +143,7 @@ impl Store {
         Accounts::update_account_as_seen(&**self, account, credentials, seen, self.vault()?).await
     }
 
-    /// The credentials of an account.
+    /// The credentials of an account; `None`: there is no such account, or it has none.
     pub async fn account_credentials(&self, id: &AccountId) -> Result<Option<Vec<u8>>> {
         let Some(sealed) = self.sealed_credentials(id).await? else { return Ok(None) };
         Ok(Some(self.vault()?.open_account_credentials(id, &sealed)?))

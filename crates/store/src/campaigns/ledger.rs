@@ -59,7 +59,7 @@ pub struct Recipient {
 pub struct RecipientFilter {
     /// Only those in this state.
     pub state: Option<RecipientState>,
-    /// Only those with this code.
+    /// Only those with this code, or skipped for this reason.
     pub code: Option<String>,
     /// Only those whose address contains this text.
     pub address: Option<String>,
@@ -259,17 +259,21 @@ pub trait Ledger: Send + Sync {
     async fn claim_recipients(&self, claims: &[Claim], now: Timestamp) -> Result<Vec<Claimed>>;
 
     /// Records how runs ended, all in one transaction; the answers, in the order of the results, tell whether each was
-    /// recorded: `false` means that the recipient is not the run's any more. Synced.
+    /// recorded: `false` means that the recipient is not the run's any more. A result that was recorded before is answered
+    /// with `true` again. A recipient that would wait is skipped if its campaign was cancelled meanwhile, and failed if it was
+    /// completed. Synced.
     async fn record_runs(&self, results: &[RunResult], now: Timestamp) -> Result<Vec<bool>>;
 
-    /// The outcomes of the last attempts of a campaign, newest first, as (word, code).
+    /// The outcomes of the last attempts of a campaign, newest first, as (word, code). Attempts that do not count (postponed,
+    /// released) are left out.
     async fn last_outcomes(
         &self,
         campaign: CampaignId,
         limit: u32,
     ) -> Result<Vec<(String, Option<String>)>>;
 
-    /// Applies receipts, all in one transaction; the answers are in their order. Synced.
+    /// Applies receipts, all in one transaction; the answers are in their order. A receipt that comes too late for the state
+    /// still suppresses the address. Synced.
     async fn apply_receipts(
         &self,
         receipts: &[Receipt],
@@ -277,7 +281,7 @@ pub trait Ledger: Send + Sync {
     ) -> Result<Vec<ReceiptEffect>>;
 
     /// Settles recipients of a campaign, by id or all that are in the right state; returns how many. A completed campaign with
-    /// recipients to send to again is paused. Synced.
+    /// recipients to send to again is paused; in a cancelled one, nothing is sent again. Synced.
     async fn settle_recipients(
         &self,
         campaign: CampaignId,
@@ -316,15 +320,15 @@ pub trait Ledger: Send + Sync {
     /// Failed and skipped recipients by code or reason, the most first.
     async fn recipients_by_code(&self, campaign: CampaignId) -> Result<Vec<CodeCount>>;
 
-    /// The messages of the last minutes.
+    /// The messages of the minutes since a moment; minutes without one are left out. Attempts that do not count are, too.
     async fn campaign_minutes(
         &self,
         campaign: CampaignId,
         since: Timestamp,
     ) -> Result<Vec<CampaignMinute>>;
 
-    /// The longest messages and a sample of recipients whose `field` is empty or missing, for validation: (field, how many,
-    /// positions of the first ten).
+    /// Recipients that are not skipped and in which a field is empty or missing: (field, how many, positions of the first ten).
+    /// Fields that no recipient lacks are left out.
     async fn empty_fields(
         &self,
         campaign: CampaignId,

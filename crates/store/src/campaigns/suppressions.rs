@@ -9,7 +9,7 @@ use crate::Result;
 /// An address that gets nothing any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suppression {
-    /// The user whose accounts it holds for.
+    /// The user whose accounts it holds for; for an account that belongs to nobody, the user whose campaigns it holds for.
     pub owner: String,
     /// The account that it holds for; `None`: all accounts of the owner.
     pub account: Option<AccountId>,

@@ -9,7 +9,7 @@ use super::Sql;
 use super::rows::value;
 use super::transaction::in_transaction;
 use crate::Durability::{Relaxed, Synced};
-use crate::{RequestClaimed, IdempotentRequests, RequestClaim, Result};
+use crate::{IdempotentRequests, RequestClaim, RequestClaimed, Result};
 
 #[async_trait]
 impl IdempotentRequests for Sql {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use stampede_model::Timestamp;
-use stampede_store::{RequestClaimed, RequestClaim, Store, TicketSecret};
+use stampede_store::{RequestClaim, RequestClaimed, Store, TicketSecret};
 use tokio::task::JoinSet;
 
 use crate::backends::Database;
@@ -42,7 +42,11 @@ async fn one_of_many_claims_is_carried_out(database: Database) {
     assert_eq!(claimed.iter().filter(|claimed| **claimed == RequestClaimed::Yes).count(), 1);
     assert_eq!(claimed.iter().filter(|claimed| **claimed == RequestClaimed::InFlight).count(), 19);
     let bob = RequestClaim { owner: "bob", ..claim("k", "b") };
-    assert_eq!(one.claim_request(&bob, now()).await.unwrap(), RequestClaimed::Yes, "keys of others");
+    assert_eq!(
+        one.claim_request(&bob, now()).await.unwrap(),
+        RequestClaimed::Yes,
+        "keys of others"
+    );
     let another = RequestClaim { target: "delete", ..claim("k", "c") };
     assert_eq!(one.claim_request(&another, now()).await.unwrap(), RequestClaimed::OtherTarget);
 }
@@ -52,7 +56,8 @@ async fn a_kept_answer_is_given_again_and_is_encrypted(database: Database) {
     let first = claim("k", "first");
     store.claim_request(&first, now()).await.unwrap();
     assert!(store.keep_answer(&first, "hash", Some(b"the secret")).await.unwrap());
-    let done = RequestClaimed::Done { body_hash: "hash".into(), answer: Some(b"the secret".to_vec()) };
+    let done =
+        RequestClaimed::Done { body_hash: "hash".into(), answer: Some(b"the secret".to_vec()) };
     let late = now() + DAY - MINUTE;
     assert_eq!(store.claim_request(&claim("k", "second"), late).await.unwrap(), done);
     assert!(!store.keep_answer(&first, "other", None).await.unwrap(), "it is final");
@@ -70,7 +75,11 @@ async fn a_kept_answer_is_given_again_and_is_encrypted(database: Database) {
 
     let after = now() + DAY;
     let renewed = RequestClaim { expires_at: after + DAY, ..claim("k", "fifth") };
-    assert_eq!(store.claim_request(&renewed, after).await.unwrap(), RequestClaimed::Yes, "a day is over");
+    assert_eq!(
+        store.claim_request(&renewed, after).await.unwrap(),
+        RequestClaimed::Yes,
+        "a day is over"
+    );
 
     let large = claim("large", "x");
     store.claim_request(&large, now()).await.unwrap();
@@ -94,7 +103,10 @@ async fn the_claim_of_a_holder_that_died_is_taken_over_after_its_time(database: 
     let dead = claim("k", "dead");
     store.claim_request(&dead, now()).await.unwrap();
     let early = now() + MINUTE - Duration::from_millis(1);
-    assert_eq!(store.claim_request(&claim("k", "heir"), early).await.unwrap(), RequestClaimed::InFlight);
+    assert_eq!(
+        store.claim_request(&claim("k", "heir"), early).await.unwrap(),
+        RequestClaimed::InFlight
+    );
     let heir = RequestClaim { held_until: now() + 2 * MINUTE, ..claim("k", "heir") };
     assert_eq!(store.claim_request(&heir, now() + MINUTE).await.unwrap(), RequestClaimed::Yes);
     assert!(!store.keep_answer(&dead, "hash", Some(b"late")).await.unwrap(), "it was not dead");
