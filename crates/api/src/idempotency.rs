@@ -57,8 +57,14 @@ const HELD: Duration = Duration::from_secs(150);
 const LONGEST: Duration = Duration::from_secs(90);
 
 /// POSTs that change nothing: they are carried out again.
-pub(crate) const RUNS_AGAIN: [&str; 4] =
-    ["verifyToken", "validateTemplate", "previewFiles", "previewTemplate"];
+pub(crate) const RUNS_AGAIN: [&str; 6] = [
+    "verifyToken",
+    "validateTemplate",
+    "previewFiles",
+    "previewTemplate",
+    "validateContract",
+    "previewContract",
+];
 
 /// How a route treats `Idempotency-Key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

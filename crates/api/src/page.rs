@@ -179,7 +179,7 @@ mod tests {
     /// Lists that are never longer than a page.
     const SHORT: [&str; 2] = ["listTicketKeys", "listDecisions"];
     /// Lists that have one order.
-    const ONE_ORDER: [&str; 8] = [
+    const ONE_ORDER: [&str; 10] = [
         "listScans",
         "listRevisions",
         "listJobs",
@@ -188,6 +188,8 @@ mod tests {
         "listEventBatches",
         "listWebhooks",
         "listDeliveries",
+        "listRecipients",
+        "listSuppressions",
     ];
 
     #[test]

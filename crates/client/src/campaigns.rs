@@ -1,6 +1,5 @@
 //! Campaigns, their recipients, accounts, suppressed addresses.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use reqwest::header::CONTENT_TYPE;
@@ -123,7 +122,8 @@ struct Which {
 #[derive(Serialize)]
 struct Test<'a> {
     addresses: &'a [String],
-    fields: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<u64>,
 }
 
 /// Recipients that a person settles: these, or all.
@@ -199,7 +199,7 @@ impl Client {
     }
 
     /// Ends a campaign before its time: what was not sent is skipped.
-    pub async fn cancel_contract(&self, id: CampaignId) -> Result<PausedContract> {
+    pub async fn cancel_contract(&self, id: CampaignId) -> Result<Contract> {
         self.post(&format!("/api/contracts/{id}/cancel"), &Nothing {}).await
     }
 
@@ -213,14 +213,14 @@ impl Client {
         self.post(&format!("/api/contracts/{id}/preview"), &Which { position }).await
     }
 
-    /// Sends the message to these addresses, to try it out.
+    /// Sends the message to other addresses, to try it out, with the fields of the recipient at a position.
     pub async fn test_contract(
         &self,
         id: CampaignId,
         addresses: &[String],
-        fields: &BTreeMap<String, String>,
+        position: Option<u64>,
     ) -> Result<Vec<TestMessage>> {
-        self.post(&format!("/api/contracts/{id}/test"), &Test { addresses, fields }).await
+        self.post(&format!("/api/contracts/{id}/test"), &Test { addresses, position }).await
     }
 
     /// Tries failed recipients again: these, or all.

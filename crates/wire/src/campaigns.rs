@@ -7,6 +7,7 @@
 //! | `accounts.rs` | accounts and their check |
 //! | `contracts.rs` | campaigns, their counts, the answers of their verbs |
 //! | `audience.rs` | what an import says |
+//! | `receipts.rs` | the answer to providers |
 //! | `recipients.rs` | recipients, attempts, suppressed addresses |
 //! | `trial.rs` | validation, preview, test messages: nothing is changed |
 //! | `report.rs` | what has become of a campaign |
@@ -14,6 +15,7 @@
 mod accounts;
 mod audience;
 mod contracts;
+mod receipts;
 mod recipients;
 mod report;
 mod trial;
@@ -23,6 +25,7 @@ pub use self::audience::{Duplicate, ImportColumn, ImportReport, ImportedRow, Row
 pub use self::contracts::{
     Contract, ContractCounts, ContractPage, CreatedContract, PausedContract, SettledRecipients,
 };
+pub use self::receipts::ReceiptsTaken;
 pub use self::recipients::{
     Attempt, Recipient, RecipientLog, RecipientPage, Suppression, SuppressionPage,
     SuppressionsAdded, Unsubscription,
