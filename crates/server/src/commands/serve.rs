@@ -16,6 +16,7 @@ use stampede_api::{
 };
 use stampede_audit::{Audit, Retention};
 use stampede_broker::{Broker, JobList};
+use stampede_campaign::Campaigns;
 use stampede_checkin::CheckIn;
 use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
 use stampede_feed::{Hub, Relay, RelayConfig};
@@ -48,6 +49,7 @@ struct Ground {
     broker: Broker,
     ticketing: Ticketing,
     webhooks: Webhooks,
+    campaigns: Campaigns,
     jobs: JobList,
     membership: Membership,
 }
@@ -132,6 +134,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             audit: audit.clone(),
             identity,
             webhooks: ground.webhooks,
+            campaigns: ground.campaigns,
             store: store.clone(),
             storage: StorageCheck::default(),
             broker: ground.broker,
@@ -142,6 +145,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             limits: Limits { body_bytes: settings.max_body_bytes },
             bodies: Budget::new(settings.max_body_bytes, settings.max_quantity as usize),
             links: LinkBase::new(settings.cdn_url.as_ref(), settings.public_url.as_ref()),
+            hooks: LinkBase::new(None, settings.public_url.as_ref()),
             uploads: Uploads::new(
                 Spool::new(settings.data_dir.join("uploads")),
                 settings.max_upload_bytes,
@@ -241,7 +245,13 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
     let ticketing = connect::step(settings, || Ticketing::start(parts.clone())).await?;
     let hooks = connect::webhook_parts(settings, &store, &broker, settings.job_concurrency);
     let webhooks = connect::step(settings, || Webhooks::open(hooks.clone())).await?;
-    let environment = Environment { ticketing: ticketing.clone(), webhooks: webhooks.clone() };
+    let campaigns = connect::campaign_parts(settings, &store, &broker, &ticketing);
+    let campaigns = Campaigns::new(campaigns);
+    let environment = Environment {
+        ticketing: ticketing.clone(),
+        webhooks: webhooks.clone(),
+        campaigns: campaigns.clone(),
+    };
     let jobs = stampede_worker::jobs(&environment);
     let config = cluster::node_config(settings, &jobs);
     let claim = || Membership::claim(config.clone(), broker.clone());
@@ -256,6 +266,7 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         broker,
         ticketing,
         webhooks,
+        campaigns,
         jobs,
         membership,
     })
