@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::room::{Room, Route, room};
 use crate::routes::campaigns::{
-    accounts, hooks, recipients, reports, suppressions, trial, unsubscribe, verbs,
+    accounts, hooks, recipients, reports as outcomes, suppressions, trial, unsubscribe, verbs,
 };
 use crate::routes::checkin::{self as door, blocks, devices, reports, setup};
 use crate::routes::live as live_routes;
@@ -148,8 +148,8 @@ fn campaign() -> Room {
         POST "/api/contracts/{id}/guests" recipients::guests => importGuests "Adds the guests of an event or an order" ! CampaignState, Importing, TooMany, UnreadableFile;
         GET "/api/contracts/{id}/recipients" recipients::list => listRecipients "Lists recipients with their states";
         GET "/api/contracts/{id}/recipients/{recipient}" recipients::read => getRecipient "Shows a recipient with every attempt";
-        GET "/api/contracts/{id}/report" reports::read => getReport "Shows what has become of a campaign";
-        GET "/api/contracts/{id}/report.csv" reports::table => downloadReport "Downloads a row for each recipient as CSV";
+        GET "/api/contracts/{id}/report" outcomes::read => getReport "Shows what has become of a campaign";
+        GET "/api/contracts/{id}/report.csv" outcomes::table => downloadReport "Downloads a row for each recipient as CSV";
         POST "/api/accounts" accounts::create => createAccount "Makes an account, whose credentials are never shown" ! IdTaken, TooMany;
         GET "/api/accounts" accounts::list => listAccounts "Lists accounts";
         GET "/api/accounts/{id}" accounts::read => getAccount "Shows an account, without its credentials";

@@ -96,6 +96,8 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     parts.spawn(relay.run(stop.clone()));
     let dispatcher = Dispatcher::new(ground.webhooks.clone(), settings.webhook_log_days);
     parts.spawn(dispatcher.run(stop.clone()));
+    let campaigns = ground.campaigns.clone();
+    parts.spawn(stampede_campaign::Reconciler::new(campaigns.clone()).run(stop.clone()));
     let (ticketing, broker) = (ground.ticketing.clone(), ground.broker.clone());
     let me = || NodeData { node: settings.server_name.clone() };
     parts.spawn(told(broker.clone(), Change::NodeStarted(me())));
@@ -114,7 +116,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             };
             parts.spawn(stampede_api::run_health(listener, vitals, stop.clone()));
         }
-        parts.spawn(stop_ticketing(ticketing, stop.clone()));
+        parts.spawn(stop_rooms(ticketing, campaigns, stop.clone()));
         banner::greet_worker(&settings, health);
     } else if let Some(listener) = ground.listener {
         // Now that nothing can fail any more: a key that is shown once must not be lost on the way.
@@ -163,6 +165,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         parts.spawn(async move {
             serving.await;
             // Afterwards: the last requests may have started tasks.
+            campaigns.stop().await;
             ticketing.stop().await;
             checkin.stop().await;
             live.stop().await;
@@ -245,8 +248,8 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
     let ticketing = connect::step(settings, || Ticketing::start(parts.clone())).await?;
     let hooks = connect::webhook_parts(settings, &store, &broker, settings.job_concurrency);
     let webhooks = connect::step(settings, || Webhooks::open(hooks.clone())).await?;
-    let campaigns = connect::campaign_parts(settings, &store, &broker, &ticketing);
-    let campaigns = Campaigns::new(campaigns);
+    let messages = connect::campaign_parts(settings, &store, &broker, &ticketing);
+    let campaigns = connect::step(settings, || Campaigns::open(messages.clone())).await?;
     let environment = Environment {
         ticketing: ticketing.clone(),
         webhooks: webhooks.clone(),
@@ -292,9 +295,10 @@ fn rate_limits(settings: &Settings, broker: &Broker) -> RateLimits {
     RateLimits::new(broker, config)
 }
 
-/// On a node that only works, ticketing reconciles and has no requests to wait for.
-async fn stop_ticketing(ticketing: Ticketing, stop: CancellationToken) {
+/// On a node that only works, the rooms reconcile and have no requests to wait for.
+async fn stop_rooms(ticketing: Ticketing, campaigns: Campaigns, stop: CancellationToken) {
     stop.cancelled().await;
+    campaigns.stop().await;
     ticketing.stop().await;
 }
 

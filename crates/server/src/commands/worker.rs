@@ -82,8 +82,8 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
     // Until the last job is recorded.
     let recorded = CancellationToken::new();
     let nudging = tokio::spawn(Nudger::new(store.clone(), broker.clone()).run(recorded.clone()));
-    let campaigns = connect::campaign_parts(&settings, &store, &broker, &ticketing);
-    let campaigns = Campaigns::new(campaigns);
+    let messages = connect::campaign_parts(&settings, &store, &broker, &ticketing);
+    let campaigns = connect::step(&settings, || Campaigns::open(messages.clone())).await?;
     let environment = Environment { ticketing, webhooks, campaigns };
     let (reports, reported) = watch::channel(None);
     if identity.supervised {
