@@ -19,12 +19,11 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use stampede_broker::{Ask, Pause, Rate, Rest};
-use stampede_channel::Channels;
 use stampede_model::Timestamp;
 use stampede_model::campaign::{self as model, AccountId, Channel, Pacing};
 
 use crate::snapshot::Snapshot;
-use crate::{hours, pace};
+use crate::{hours, pace, provider};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -94,23 +93,35 @@ fn pause(pacing: &Pacing, random: f64) -> Option<Pause> {
 }
 
 /// The limits of pair, campaign, account and channel.
-pub(crate) fn rates(snapshot: &Snapshot, address: &str, channels: &Channels) -> Vec<Ask> {
-    let Snapshot { account, campaign, sender, .. } = snapshot;
-    let allowed = channels.limits(sender, address);
+pub(crate) fn rates(snapshot: &Snapshot, address: &str) -> Vec<Ask> {
+    let Snapshot { account, campaign, .. } = snapshot;
+    let pair = provider::allowed_for(account.channel, address);
     let mut asks = Vec::new();
-    asks.extend(allowed.pair.into_iter().map(|rate| Ask::at(pair_limit(&account.id, address), of(rate))));
+    asks.extend(pair.map(|rate| Ask::at(pair_limit(&account.id, address), of(rate))));
     asks.extend(
         campaign.pacing.limit.map(|rate| Ask::at(format!("campaign:{}", campaign.id), of(rate))),
     );
     asks.push(Ask::at(account_limit(&account.id), of(account_rate(&account.pacing))));
     let channel = format!("channel:{}:{}", account.channel.as_str(), account.id);
-    asks.extend(allowed.account.map(|rate| Ask::at(channel, of(rate))));
+    let allowed = provider::allowed(account.channel, &account.settings);
+    asks.extend(allowed.map(|rate| Ask::at(channel, of(rate))));
     asks
 }
 
 /// The limit of an account.
 pub(crate) fn account_rate(pacing: &Pacing) -> model::Rate {
     pacing.limit.unwrap_or(model::Rate::DEFAULT)
+}
+
+fn of(rate: model::Rate) -> Rate {
+    Rate::new(rate.max, Duration::from_millis(rate.per_ms))
+}
+
+/// The slowest of the limits of account, campaign and provider.
+pub(crate) fn slowest_rate(snapshot: &Snapshot) -> Option<model::Rate> {
+    let Snapshot { account, campaign, .. } = snapshot;
+    let allowed = provider::allowed(account.channel, &account.settings);
+    pace::slowest([Some(account_rate(&account.pacing)), campaign.pacing.limit, allowed])
 }
 
 fn of(rate: model::Rate) -> Rate {

@@ -31,7 +31,7 @@ impl Campaigns {
     pub(crate) async fn feed(&self, id: CampaignId, context: &JobContext) -> Result<Fed, Error> {
         let shared = &*self.shared;
         let Some(snapshot) = shared.snapshots.read(id).await? else { return Ok(Fed::NotRunning) };
-        let rate = asks::slowest_rate(&snapshot, &shared.channels);
+        let rate = asks::slowest_rate(&snapshot);
         let fed = shared.store.feed_campaign(id, pace::portion(rate), now()).await?;
         let jobs: Vec<JobSpec> =
             fed.queued.iter().map(|recipient| SendMessage::job(id, *recipient)).collect();

@@ -33,7 +33,7 @@ use stampede_store::{
 use crate::aftermath::{Attempted, Consequence, Health};
 use crate::content::Filled;
 use crate::snapshot::Snapshot;
-use crate::{Campaigns, Error, asks, hours, now, pace};
+use crate::{Campaigns, Error, asks, hours, now, pace, provider};
 
 /// Pause while the database or Redis is away.
 const OUTAGE: Duration = Duration::from_secs(5);
@@ -129,7 +129,7 @@ impl Campaigns {
     }
 
     /// All permits in their order, or how long to wait.
-    async fn permits(
+    pub(crate) async fn permits(
         &self,
         id: RecipientId,
         snapshot: &Snapshot,
@@ -148,7 +148,7 @@ impl Campaigns {
                 return Ok(Err(wait));
             }
         };
-        let rates = asks::rates(snapshot, address, &self.shared.channels);
+        let rates = asks::rates(snapshot, address);
         match limits.take_all(&who, &rates).await {
             Ok(Taking::Granted(permits)) => Ok(Ok((first.and(permits), call))),
             Ok(Taking::Wait { wait, .. }) => {
@@ -169,7 +169,7 @@ impl Campaigns {
 
     async fn claim_and_send(self, run: Run) -> Next {
         let Run { id, snapshot, recipient, address, filled, permits, call } = run;
-        let is_idempotent = self.shared.channels.is_idempotent(&snapshot.sender);
+        let is_idempotent = provider::is_idempotent(&snapshot.account);
         let claim = Claim {
             recipient,
             run: id,
