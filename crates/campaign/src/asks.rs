@@ -19,11 +19,12 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use stampede_broker::{Ask, Pause, Rate, Rest};
+use stampede_channel as channel;
 use stampede_model::Timestamp;
 use stampede_model::campaign::{self as model, AccountId, Channel, Pacing};
 
 use crate::snapshot::Snapshot;
-use crate::{hours, pace, provider};
+use crate::{hours, pace};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -94,17 +95,16 @@ fn pause(pacing: &Pacing, random: f64) -> Option<Pause> {
 
 /// The limits of pair, campaign, account and channel.
 pub(crate) fn rates(snapshot: &Snapshot, address: &str) -> Vec<Ask> {
-    let Snapshot { account, campaign, .. } = snapshot;
-    let pair = provider::allowed_for(account.channel, address);
+    let Snapshot { account, campaign, sender, .. } = snapshot;
+    let pair = channel::pair_limit(sender, address);
     let mut asks = Vec::new();
     asks.extend(pair.map(|rate| Ask::at(pair_limit(&account.id, address), of(rate))));
     asks.extend(
         campaign.pacing.limit.map(|rate| Ask::at(format!("campaign:{}", campaign.id), of(rate))),
     );
     asks.push(Ask::at(account_limit(&account.id), of(account_rate(&account.pacing))));
-    let channel = format!("channel:{}:{}", account.channel.as_str(), account.id);
-    let allowed = provider::allowed(account.channel, &account.settings);
-    asks.extend(allowed.map(|rate| Ask::at(channel, of(rate))));
+    let name = format!("channel:{}:{}", account.channel.as_str(), account.id);
+    asks.extend(channel::limits(sender).channel.map(|rate| Ask::at(name, of(rate))));
     asks
 }
 
@@ -119,8 +119,8 @@ fn of(rate: model::Rate) -> Rate {
 
 /// The slowest of the limits of account, campaign and provider.
 pub(crate) fn slowest_rate(snapshot: &Snapshot) -> Option<model::Rate> {
-    let Snapshot { account, campaign, .. } = snapshot;
-    let allowed = provider::allowed(account.channel, &account.settings);
+    let Snapshot { account, campaign, sender, .. } = snapshot;
+    let allowed = channel::limits(sender).channel;
     pace::slowest([Some(account_rate(&account.pacing)), campaign.pacing.limit, allowed])
 }
 

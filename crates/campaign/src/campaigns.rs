@@ -8,7 +8,7 @@ use stampede_store::{Account, Campaign, CampaignCounts, CampaignFilter, Slice, V
 use stampede_wire::campaigns::{Contract, ContractLive, CreatedContract};
 
 use crate::import::{Imported, Purpose};
-use crate::{Campaigns, Error, Mistake, answers, now, values};
+use crate::{Campaigns, Error, Mistake, answers, now, provider, values};
 
 /// Most attempts that a campaign may ask for.
 pub const MOST_ATTEMPTS: u32 = 20;
@@ -197,7 +197,7 @@ impl Campaigns {
                 accounts.insert(campaign.account.clone(), account);
             }
             let account = accounts.get(&campaign.account).and_then(Option::as_ref);
-            let allowed = account.and_then(|account| self.allowed(account));
+            let allowed = account.and_then(provider::allowed);
             contracts.push(answers::contract(campaign, account, allowed));
         }
         Ok(contracts)
@@ -285,7 +285,7 @@ impl Campaigns {
     /// A campaign as the API tells it.
     pub(crate) async fn contract(&self, campaign: Campaign) -> Result<Contract, Error> {
         let account = self.shared.store.account(&campaign.account).await?;
-        let allowed = account.as_ref().and_then(|account| self.allowed(account));
+        let allowed = account.as_ref().and_then(provider::allowed);
         Ok(answers::contract(campaign, account.as_ref(), allowed))
     }
 

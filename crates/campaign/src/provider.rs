@@ -43,24 +43,19 @@ impl Campaigns {
             mistakes.into_iter().map(|wrong| Mistake::new(wrong.field, wrong.reason)).collect()
         })
     }
+}
 
-    /// The limit of the provider, for estimates.
-    pub(crate) fn allowed(&self, account: &Account) -> Option<Rate> {
-        allowed(account.channel, &account.settings)
+/// The limit of a provider for all messages of an account: for estimates, which need no credentials.
+pub(crate) fn allowed(account: &Account) -> Option<Rate> {
+    channel::limits(&without_credentials(account)).channel
+}
+
+fn without_credentials(account: &Account) -> channel::Account {
+    channel::Account {
+        id: account.id.clone(),
+        channel: account.channel,
+        settings: account.settings.clone(),
+        credentials: Vec::new(),
+        version: account.updated_at,
     }
-}
-
-/// The limit of a provider for all messages of an account.
-pub(crate) fn allowed(channel: Channel, settings: &str) -> Option<Rate> {
-    channel::limits(channel, settings).account
-}
-
-/// The limit of a provider for messages to one address.
-pub(crate) fn allowed_for(channel: Channel, address: &str) -> Option<Rate> {
-    channel::pair_limit(channel, address)
-}
-
-/// Whether the channel promises to send a message once, however often it is given the same id.
-pub(crate) fn is_idempotent(account: &Account) -> bool {
-    channel::is_idempotent(account.channel, &account.settings)
 }

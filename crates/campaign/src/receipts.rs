@@ -70,7 +70,7 @@ impl Campaigns {
         let store = &self.shared.store;
         let Some(account) = store.account(account).await? else { return Ok(None) };
         let sender = snapshot::sender(store, &account).await?;
-        Ok(stampede_channel::challenge(&sender, query).ok())
+        Ok(stampede_channel::challenge(&sender, query))
     }
 }
 

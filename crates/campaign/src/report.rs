@@ -10,7 +10,7 @@ use stampede_store::{Recipient, RecipientFilter};
 use stampede_wire::campaigns::Report;
 use tokio::sync::mpsc;
 
-use crate::{Campaigns, Error, answers, asks, now};
+use crate::{Campaigns, Error, answers, asks, now, provider};
 
 /// Minutes that a report shows.
 const MINUTES: Duration = Duration::from_secs(3 * 60 * 60);
@@ -42,7 +42,7 @@ impl Campaigns {
         let account = store.account(&campaign.account).await?;
         let codes = store.recipients_by_code(id).await?;
         let minutes = store.campaign_minutes(id, now() - MINUTES).await?;
-        let allowed = account.as_ref().and_then(|account| self.allowed(account));
+        let allowed = account.as_ref().and_then(provider::allowed);
         let pacing = account.as_ref().map(|account| account.pacing.clone()).unwrap_or_default();
         let limits = [Some(asks::account_rate(&pacing)), campaign.pacing.limit, allowed];
         let limit = crate::pace::slowest(limits).unwrap_or(stampede_model::campaign::Rate::DEFAULT);

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stampede_broker::{Breaker, BreakerConfig, BreakerDecision, Call, Permits, Taking};
-use stampede_channel::Message;
+use stampede_channel::{self as channel, Message};
 use stampede_model::campaign::{Outcome, RecipientState};
 use stampede_model::{RecipientId, RunId, Timestamp};
 use stampede_store::{
@@ -33,7 +33,7 @@ use stampede_store::{
 use crate::aftermath::{Attempted, Consequence, Health};
 use crate::content::Filled;
 use crate::snapshot::Snapshot;
-use crate::{Campaigns, Error, asks, hours, now, pace, provider};
+use crate::{Campaigns, Error, asks, hours, now, pace};
 
 /// Pause while the database or Redis is away.
 const OUTAGE: Duration = Duration::from_secs(5);
@@ -103,7 +103,7 @@ impl Campaigns {
                 Ok(granted) => granted,
                 Err(wait) => return Ok(Ran::Later(wait)),
             };
-            let filled = match self.fill(&snapshot.campaign, &snapshot.account, &recipient).await {
+            let filled = match self.fill(&snapshot, &recipient).await {
                 Ok(filled) => filled,
                 Err(error) => {
                     give_back(permits).await;
@@ -169,7 +169,7 @@ impl Campaigns {
 
     async fn claim_and_send(self, run: Run) -> Next {
         let Run { id, snapshot, recipient, address, filled, permits, call } = run;
-        let is_idempotent = provider::is_idempotent(&snapshot.account);
+        let is_idempotent = channel::is_idempotent(&snapshot.sender);
         let claim = Claim {
             recipient,
             run: id,

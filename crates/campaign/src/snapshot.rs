@@ -14,6 +14,7 @@ use stampede_model::campaign::CampaignState;
 use stampede_store::{Account, Campaign, Store};
 
 use crate::Error;
+use crate::texts::{self, Ready};
 
 /// No snapshot is older.
 const OLDEST: Duration = Duration::from_millis(500);
@@ -26,6 +27,8 @@ pub(crate) struct Snapshot {
     pub(crate) account: Account,
     /// The account as its channel needs it, with its credentials.
     pub(crate) sender: channel::Account,
+    /// The content, compiled.
+    pub(crate) ready: Ready,
     read: Instant,
 }
 
@@ -68,7 +71,8 @@ impl Snapshots {
         let Some(campaign) = self.store.campaign(id).await? else { return Ok(None) };
         let Some(account) = self.store.account(&campaign.account).await? else { return Ok(None) };
         let sender = sender(&self.store, &account).await?;
-        Ok(Some(Snapshot { campaign, account, sender, read }))
+        let ready = texts::ready(&campaign, account.channel);
+        Ok(Some(Snapshot { campaign, account, sender, ready, read }))
     }
 
     /// The next reader reads the campaign again.

@@ -1,5 +1,6 @@
 //! What a campaign would do: validate, preview, test messages. Nothing of the campaign is changed.
 
+use stampede_audience::BuiltIns;
 use stampede_model::campaign::{
     CampaignChange, Channel, Content, Outcome, RecipientState, next_campaign_state,
 };
@@ -11,8 +12,8 @@ use stampede_wire::campaigns::{
 
 use crate::content::Filled;
 use crate::snapshot::Snapshot;
-use crate::texts::{self, Texts};
-use crate::{Campaigns, Error, answers};
+use crate::texts::{self, Ready, Texts};
+use crate::{Campaigns, Error, answers, provider};
 
 /// Recipients read at a time.
 const PAGE: u32 = 500;
@@ -20,10 +21,8 @@ const PAGE: u32 = 500;
 const MOST_MEASURED: u64 = 20_000;
 /// Positions that are named.
 const NAMED: usize = 10;
-/// Fields that are made for every recipient.
-const MADE: [&str; 3] = ["address", "ticketUrl", "unsubscribeUrl"];
 /// Stands for the link of a recipient in previews: nobody is unsubscribed by a preview.
-const SAMPLE_URL: &str = "https://example.com/u/preview";
+const SAMPLE_URL: &str = "https://example.com/preview";
 
 /// Most addresses of one test.
 pub const MOST_TESTS: usize = 10;
@@ -65,13 +64,13 @@ impl Campaigns {
                 *validation.skipped.entry(count.code).or_default() += count.recipients;
             }
         }
-        if let Content::Template(template) = &campaign.content {
-            validation.template_mistakes = texts::mistakes(template);
-            let fields: Vec<String> = texts::fields(template)
-                .into_iter()
-                .filter(|field| !MADE.contains(&field.as_str()))
-                .filter(|field| template.defaults.get(field).is_none_or(String::is_empty))
-                .collect();
+        if let (Content::Template(template), Some(account)) = (&campaign.content, &account) {
+            let ready = texts::ready(&campaign, account.channel);
+            validation.template_mistakes = ready.mistakes().to_vec();
+            let has_no_default =
+                |field: &&str| template.defaults.get(*field).is_none_or(String::is_empty);
+            let fields: Vec<String> =
+                ready.fields().into_iter().filter(has_no_default).map(str::to_owned).collect();
             let empty = store.empty_fields(id, &fields).await?;
             validation.empty_fields = empty
                 .into_iter()
@@ -81,7 +80,7 @@ impl Campaigns {
         }
         if let Some(account) = &account {
             self.measure(&campaign, account, &mut validation).await?;
-            validation.eta_at = answers::eta(&campaign, account, self.allowed(account));
+            validation.eta_at = answers::eta(&campaign, account, provider::allowed(account));
         }
         let is_new = next_campaign_state(campaign.state, CampaignChange::Start).is_some();
         let too_long = validation.too_long.as_ref().is_some_and(|long| long.recipients > 0);
@@ -103,14 +102,16 @@ impl Campaigns {
     ) -> Result<(), Error> {
         let filter =
             RecipientFilter { state: Some(RecipientState::Pending), ..RecipientFilter::default() };
-        let (mut after, mut long, mut segments) = (None, None::<TooLong>, Segments { total: 0, most: 0, unicode: 0 });
+        let ready = texts::ready(campaign, account.channel);
+        let (mut after, mut long) = (None, None::<TooLong>);
+        let mut segments = Segments { total: 0, most: 0, unicode: 0 };
         while validation.looked_at < MOST_MEASURED {
             let page = self.shared.store.recipients(campaign.id, &filter, after, PAGE).await?;
             after = page.last().map(|recipient| recipient.position);
             let is_last = page.len() < PAGE as usize;
             for recipient in page {
-                let Ok(filled) = self.texts_of(campaign, &recipient).await? else { continue };
-                let size = texts::size(account.channel, &account.settings, &filled);
+                let Ok(filled) = texts_of(&ready, &recipient) else { continue };
+                let size = texts::size(account.channel, &filled);
                 validation.looked_at += 1;
                 if size.length > size.most {
                     let long = long.get_or_insert_with(|| TooLong {
@@ -142,52 +143,33 @@ impl Campaigns {
         Ok(())
     }
 
-    /// The texts of a recipient, without its ticket; or what is wrong with the template.
-    async fn texts_of(
-        &self,
-        campaign: &Campaign,
-        recipient: &Recipient,
-    ) -> Result<Result<Texts, String>, Error> {
-        Ok(match &campaign.content {
-            Content::Own => Ok(Texts {
-                text: recipient.message.clone().unwrap_or_default(),
-                ..Texts::default()
-            }),
-            Content::Template(template) => {
-                let fields = self.fields(template, recipient, Some(SAMPLE_URL)).await?;
-                texts::fill(template, &fields)
-            }
-        })
-    }
-
     /// The message of the recipient at a position, as it would be sent.
     pub async fn preview(&self, id: CampaignId, position: u64) -> Result<Previewed, Error> {
         let Some((campaign, account, recipient)) = self.sample(id, Some(position)).await? else {
             return Ok(Previewed::NotFound);
         };
-        let mut empty_fields = Vec::new();
-        let mut attachments = Vec::new();
-        if let Content::Template(template) = &campaign.content {
-            let mistakes = texts::mistakes(template);
-            if !mistakes.is_empty() {
-                return Ok(Previewed::Mistaken(mistakes));
-            }
-            let fields = self.fields(template, &recipient, Some(SAMPLE_URL)).await?;
-            let is_empty = |field: &String| fields.get(field).is_none_or(String::is_empty);
-            empty_fields = texts::fields(template).into_iter().filter(is_empty).collect();
-            if template.attach_ticket && account.channel == Channel::Smtp {
-                attachments.extend(recipient.ticket.map(|ticket| format!("ticket-{ticket}.pdf")));
-            }
+        let ready = texts::ready(&campaign, account.channel);
+        if !ready.mistakes().is_empty() {
+            return Ok(Previewed::Mistaken(ready.mistakes().to_vec()));
         }
-        let texts = match self.texts_of(&campaign, &recipient).await? {
+        let mut attachments = Vec::new();
+        if let Content::Template(template) = &campaign.content
+            && template.attach_ticket
+            && account.channel == Channel::Smtp
+        {
+            attachments.extend(recipient.ticket.map(|ticket| format!("ticket-{ticket}.pdf")));
+        }
+        let empty_fields = ready.missing(&recipient.fields);
+        let texts = match texts_of(&ready, &recipient) {
             Ok(texts) => texts,
-            Err(message) => {
-                let part = "text".to_owned();
+            Err(outcome) => {
+                let message = outcome.failure().map(|failure| failure.text.clone());
+                let (part, message) = ("message".to_owned(), message.unwrap_or_default());
                 let mistake = TemplateMistake { part, line: None, column: None, message };
                 return Ok(Previewed::Mistaken(vec![mistake]));
             }
         };
-        let size = texts::size(account.channel, &account.settings, &texts);
+        let size = texts::size(account.channel, &texts);
         Ok(Previewed::Done(Box::new(Preview {
             recipient_id: recipient.id,
             position: recipient.position,
@@ -234,15 +216,12 @@ impl Campaigns {
         if let Some(reason) = account.blocked {
             return Ok(Tested::NoAccount(reason));
         }
-        if let Content::Template(template) = &campaign.content {
-            let mistakes = texts::mistakes(template);
-            if !mistakes.is_empty() {
-                return Ok(Tested::Mistaken(mistakes));
-            }
-        }
         let Some(snapshot) = self.shared.snapshots.read(id).await? else {
             return Ok(Tested::NotFound);
         };
+        if !snapshot.ready.mistakes().is_empty() {
+            return Ok(Tested::Mistaken(snapshot.ready.mistakes().to_vec()));
+        }
         let country = campaign.country.as_deref().or(account.country.as_deref());
         let mut tested = Vec::new();
         for written in addresses.iter().take(MOST_TESTS) {
@@ -272,7 +251,7 @@ impl Campaigns {
         // Receipts for it find no recipient.
         let id = RecipientId::generate();
         let recipient = Recipient { id, address: address.clone(), attempts: 1, ..sample.clone() };
-        let message = match self.fill(campaign, account, &recipient).await? {
+        let message = match self.fill(snapshot, &recipient).await? {
             Some(Filled::Message(message)) => message,
             Some(Filled::Outcome(outcome)) => return Ok(of_outcome(address, &outcome)),
             None => {
@@ -295,6 +274,16 @@ impl Campaigns {
         tracing::info!(campaign = %campaign.id, outcome = outcome.as_str(), "test message sent");
         Ok(of_outcome(address, &outcome))
     }
+}
+
+/// The texts of a recipient, with samples in place of links; or the outcome of a message that cannot be filled in.
+fn texts_of(ready: &Ready, recipient: &Recipient) -> Result<Texts, Outcome> {
+    let built_ins = BuiltIns {
+        address: &recipient.address,
+        ticket_url: recipient.ticket.map(|_| SAMPLE_URL),
+        unsubscribe_url: Some(SAMPLE_URL),
+    };
+    ready.fill(recipient.message.as_deref(), &recipient.fields, &built_ins)
 }
 
 fn told(address: String, outcome: &str, detail: Option<String>) -> TestMessage {
