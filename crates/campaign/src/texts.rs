@@ -45,7 +45,7 @@ pub(crate) fn normalise(
     country: Option<&str>,
     written: &str,
 ) -> Result<String, String> {
-    stampede_audience::normalise(kind, country, written).map_err(|wrong| wrong.to_string())
+    stampede_audience::normalise(kind, written, country).map_err(|wrong| wrong.to_string())
 }
 
 /// Compiles the content of a campaign for a channel.
