@@ -7,3 +7,11 @@
 //!
 //! A channel knows its provider: how a message looks, which answer means what, how receipts are signed. It knows nothing of
 //! campaigns, ledgers and limits, keeps no records and retries nothing.
+
+mod account;
+mod message;
+mod notice;
+
+pub use self::account::{Account, Config};
+pub use self::message::{Attachment, Message, WhatsappTemplate};
+pub use self::notice::{Incoming, Notice, Refused, Status};

@@ -16,15 +16,13 @@
 //! | `deliver.rs` | one attempt: read, send, record |
 //! | `schedule.rs` | what follows from an attempt: pure |
 //! | `turns.rs` | one slow endpoint holds up no other |
-//! | `message.rs`, `signature.rs` | the body, and what proves that it is ours |
-//! | `address.rs`, `guard.rs` | which URLs and which addresses may be reached |
-//! | `client.rs`, `client/` | one POST within limits |
+//! | `message.rs` | the body |
+//! | `client.rs` | one POST by the crate `outbound`, which guards addresses and makes signatures |
 //! | `answers.rs` | records as the API tells them |
 //!
 //! A message is delivered at least once, under an id that stays the same. The order is not promised.
 //! [`Webhooks`] is the one type that callers hold. This crate must never name routes or statuses of our own API.
 
-mod address;
 mod answers;
 mod client;
 mod deliver;
@@ -32,17 +30,17 @@ mod deliveries;
 mod dispatch;
 mod endpoints;
 mod error;
-mod guard;
 mod jobs;
 mod message;
 mod schedule;
-mod signature;
 mod turns;
 
 use std::sync::Arc;
 
 use stampede_broker::{Broker, Queue, Work};
 use stampede_model::Timestamp;
+pub use stampede_outbound::AllowedAddresses;
+use stampede_outbound::{address, signature};
 use stampede_store::Store;
 
 use self::client::Client;
@@ -52,7 +50,6 @@ pub use self::endpoints::{
     Change, LONGEST_GRACE, MOST_ENDPOINTS, Made, NewWebhook, Tested, Written,
 };
 pub use self::error::Error;
-pub use self::guard::AllowedAddresses;
 pub use self::jobs::deliver_webhook::DeliverWebhook;
 use self::turns::Turns;
 

@@ -30,6 +30,8 @@ pub struct Failure {
     pub code: String,
     /// What the provider said, up to 512 bytes, without secrets and control characters.
     pub text: String,
+    /// The pause before the next attempt that the provider asked for, instead of the usual one.
+    pub after: Option<Duration>,
 }
 
 impl Failure {
@@ -45,7 +47,13 @@ impl Failure {
             }
             kept.push(letter);
         }
-        Self { code: code.into(), text: kept }
+        Self { code: code.into(), text: kept, after: None }
+    }
+
+    /// The failure with the pause that the provider asked for.
+    #[must_use]
+    pub fn after(self, pause: Duration) -> Self {
+        Self { after: Some(pause), ..self }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which addresses a webhook may reach. Organisers choose URLs, and our network must not answer to them.
+//! Which addresses may be reached. Organisers choose URLs, and our network must not answer to them.
 //!
 //! An address is refused unless it is public unicast. The lists are those of IANA (special-purpose addresses), and in
 //! addition addresses by which clouds hand out credentials. `WEBHOOK_ALLOW_PRIVATE` names exceptions.
@@ -84,8 +84,8 @@ impl FromStr for AllowedAddresses {
 }
 
 impl AllowedAddresses {
-    /// Whether a webhook may reach an address.
-    pub(crate) fn reach(&self, address: IpAddr) -> bool {
+    /// Whether an address may be reached.
+    pub fn reach(&self, address: IpAddr) -> bool {
         self.all
             || is_public(address)
             || self.networks.iter().any(|network| network.contains(&address))

@@ -7,7 +7,7 @@ use url::{Host, Url};
 use crate::guard::AllowedAddresses;
 
 /// Longest URL, in bytes.
-pub(crate) const LONGEST: usize = 2_000;
+pub const LONGEST: usize = 2_000;
 
 /// Ports of databases, caches and control planes, which speak no HTTP or obey it.
 const INTERNAL: [u16; 16] = [
@@ -19,7 +19,7 @@ const OF_OTHER_PROTOCOLS: [u16; 15] =
     [1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6667, 6697, 10_080];
 
 /// Reads the URL of an endpoint; the error says what would be right.
-pub(crate) fn parse(text: &str, allowed: &AllowedAddresses) -> Result<Url, String> {
+pub fn parse(text: &str, allowed: &AllowedAddresses) -> Result<Url, String> {
     if text.len() > LONGEST {
         return Err(format!("must have at most {LONGEST} bytes, has {}", text.len()));
     }
@@ -58,7 +58,7 @@ fn check_host(url: &Url, allowed: &AllowedAddresses) -> Result<(), String> {
 }
 
 /// Told for addresses that are not public.
-pub(crate) const NOT_PUBLIC: &str = "leads to an address that is not public; the operator can allow it with \
+pub const NOT_PUBLIC: &str = "leads to an address that is not public; the operator can allow it with \
      WEBHOOK_ALLOW_PRIVATE";
 
 fn check_port(port: u16) -> Result<(), String> {

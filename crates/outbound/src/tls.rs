@@ -1,4 +1,4 @@
-//! TLS towards endpoints: the authorities that the system trusts (`SSL_CERT_FILE` names others), or Mozilla's if there are none.
+//! TLS towards others: the authorities that the system trusts (`SSL_CERT_FILE` names others), or Mozilla's if there are none.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,12 +12,12 @@ const FRESH: Duration = Duration::from_secs(3_600);
 
 /// Makes connectors. All of them share their sessions, so that a second handshake is short.
 #[derive(Default)]
-pub(super) struct Tls {
+pub(crate) struct Tls {
     config: Mutex<Option<(Instant, Arc<ClientConfig>)>>,
 }
 
 impl Tls {
-    pub(super) async fn connector(&self) -> TlsConnector {
+    pub(crate) async fn connector(&self) -> TlsConnector {
         let known = self.config.lock().clone();
         if let Some((read, config)) = known
             && read.elapsed() < FRESH
