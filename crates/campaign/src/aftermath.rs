@@ -17,13 +17,8 @@ use stampede_model::Timestamp;
 use stampede_model::campaign::{Channel, Outcome};
 use stampede_store::AttemptEffect;
 
-/// Back-off of mail: greylisting takes minutes.
-const MAIL: [Duration; 3] =
-    [Duration::from_secs(5 * 60), Duration::from_secs(15 * 60), Duration::from_secs(60 * 60)];
-/// Back-off of other channels; doubled from attempt to attempt.
-const FIRST: Duration = Duration::from_secs(30);
-/// No back-off is longer.
-const LONGEST: Duration = Duration::from_secs(60 * 60);
+use crate::pace;
+
 /// A provider that wants a longer pause is asked again after this time.
 const LONGEST_HOLD: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -120,18 +115,8 @@ impl Attempted {
         if self.attempts >= self.max_attempts {
             return AttemptEffect::Failed(None);
         }
-        AttemptEffect::Retry(self.now + self.back_off())
-    }
-
-    /// The pause before the next attempt; between three and five quarters of the usual one, so that those who failed together do
-    /// not come back together.
-    fn back_off(&self) -> Duration {
-        let done = self.attempts.saturating_sub(1);
-        let usual = match self.channel {
-            Channel::Smtp => MAIL[(done as usize).min(MAIL.len() - 1)],
-            _ => FIRST.saturating_mul(2_u32.saturating_pow(done)).min(LONGEST),
-        };
-        usual.mul_f64(0.75 + self.random / 2.0)
+        let pause = pace::back_off(self.channel, self.attempts, self.random);
+        AttemptEffect::Retry(self.now + pause)
     }
 }
 
@@ -147,7 +132,7 @@ mod tests {
 
     fn attempted(channel: Channel, attempts: u32) -> Attempted {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
-        Attempted { channel, is_idempotent: false, attempts, max_attempts: 3, now, random: 0.5 }
+        Attempted { channel, is_idempotent: false, attempts, max_attempts: 3, now, random: 0.0 }
     }
 
     fn failure() -> Failure {
@@ -198,20 +183,10 @@ mod tests {
             attempted(Channel::Sms, 3).follow(&temporary).0,
             AttemptEffect::Failed(None)
         );
-        let many = Attempted { max_attempts: 40, ..attempted(Channel::Sms, 39) };
-        assert_eq!(many.back_off(), LONGEST);
         let endless = Outcome::SlowDown(Duration::MAX, failure());
         assert_eq!(
             attempted(Channel::Sms, 1).follow(&endless).1,
             Consequence::HoldAccount(LONGEST_HOLD)
         );
-    }
-
-    #[test]
-    fn mail_waits_as_long_as_greylisting_wants() {
-        let minutes = |attempts| attempted(Channel::Smtp, attempts).back_off().as_secs() / 60;
-        assert_eq!([1, 2, 3, 4].map(minutes), [5, 15, 60, 60]);
-        let seconds = |attempts| attempted(Channel::Telegram, attempts).back_off().as_secs();
-        assert_eq!([1, 2, 3].map(seconds), [30, 60, 120]);
     }
 }

@@ -92,15 +92,15 @@ async fn nobody_gets_a_permit_while_a_limit_is_held_whether_it_is_set_or_not() {
     let stage = Stage::start().await;
     let limits = stage.broker.limits();
     let (elsewhere, _) = connect(&stage.redis.url()).await;
-    for rate in [None, Some(Rate::new(100, ms(1_000)))] {
+    for (name, rate) in [("account:1", None), ("account:2", Some(Rate::new(100, ms(1_000))))] {
         let begun = Instant::now();
-        assert_eq!(limits.hold("account:1", ms(600)).await.unwrap(), ms(600));
-        let Permit::Wait(wait) = elsewhere.limits().take("account:1", rate).await.unwrap() else {
+        assert_eq!(limits.hold(name, ms(600)).await.unwrap(), ms(600));
+        let Permit::Wait(wait) = elsewhere.limits().take(name, rate).await.unwrap() else {
             panic!("it is held");
         };
         assert!(wait <= ms(610), "{wait:?}");
         eventually(SOON, || async {
-            let permit = elsewhere.limits().take("account:1", rate).await.unwrap();
+            let permit = elsewhere.limits().take(name, rate).await.unwrap();
             matches!(permit, Permit::Granted(_)).then_some(())
         })
         .await;
