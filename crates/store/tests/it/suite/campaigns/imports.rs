@@ -71,8 +71,8 @@ async fn an_address_comes_once_and_a_second_one_names_the_line_of_the_first(db: 
     let first = import(&store, id, &piece).await;
     assert_eq!((first.added, &first.duplicates[..]), (2, &[(Some(4), Some(2))][..]));
     // Those of earlier imports count, too.
-    let more = import(&store, id, &[on_line(9, "+492"), on_line(10, "+493"), recipient("+493")]);
-    let more = more.await;
+    let piece = [on_line(9, "+492"), on_line(10, "+493"), recipient("+493")];
+    let more = import(&store, id, &piece).await;
     assert_eq!(more.added, 1);
     assert_eq!(more.duplicates, [(Some(9), Some(3)), (None, Some(10))]);
     let found = all(&store, id).await;

@@ -60,7 +60,7 @@ async fn an_attempt_is_recorded_with_its_effect(db: Database) {
     let log = store.recipient_attempts(ids[1]).await.unwrap();
     let expected = stampede_store::Attempt { number: 1, ..results[1].attempt.clone() };
     assert_eq!(log, [expected]);
-    assert_eq!(store.record_runs(&[], at(6)).await.unwrap(), []);
+    assert_eq!(store.record_runs(&[], at(6)).await.unwrap(), [false; 0]);
     assert_counts(&store).await;
 }
 
