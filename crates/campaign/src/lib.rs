@@ -1,1 +1,3 @@
 //! Campaigns: the room.
+
+pub mod pace;
