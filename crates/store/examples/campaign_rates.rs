@@ -94,8 +94,7 @@ async fn import(store: &Store, campaign: CampaignId, count: usize) -> Result<(),
     let (import, now) = (RecipientId::generate(), Timestamp::now());
     store.begin_import(campaign, import, now, now).await?;
     for first in (0..count).step_by(PIECE) {
-        let piece: Vec<NewRecipient> =
-            (first..count.min(first + PIECE)).map(|number| recipient(number)).collect();
+        let piece: Vec<NewRecipient> = (first..count.min(first + PIECE)).map(recipient).collect();
         store.import_recipients(campaign, import, &piece, now).await?.ok_or("not open")?;
     }
     store.end_import(campaign, import).await?;

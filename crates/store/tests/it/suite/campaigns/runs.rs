@@ -1,9 +1,10 @@
 //! How runs end.
 
-use stampede_model::RunId;
 use stampede_model::campaign::{CampaignChange, RecipientState, SuppressionReason};
+use stampede_model::{RecipientId, RunId};
 use stampede_store::{
-    AttemptEffect, Receipt, ReceiptEffect, ReceiptStatus, RunResult, Settlement, SuppressionFilter,
+    AttemptEffect, Campaign, Receipt, ReceiptEffect, ReceiptStatus, RunResult, Settlement, Store,
+    SuppressionFilter,
 };
 
 use super::{assert_counts, campaign_now, claim, claimed, moved, queued, read, result, sent};
@@ -70,7 +71,7 @@ async fn a_result_of_another_run_is_refused(db: Database) {
     let run = claimed(&store, &running, ids[0]).await;
     let stranger = sent(ids[0], RunId::generate(), "m");
     let unclaimed = sent(ids[1], run, "m");
-    let nobody = sent(stampede_model::RecipientId::generate(), run, "m");
+    let nobody = sent(RecipientId::generate(), run, "m");
     let recorded = store.record_runs(&[stranger, unclaimed, nobody], at(6)).await.unwrap();
     assert_eq!(recorded, [false; 3]);
     assert_eq!(read(&store, ids[0]).await.state, RecipientState::Sending);
@@ -90,10 +91,22 @@ async fn a_result_that_is_told_twice_is_recorded_once(db: Database) {
             let recorded = store.record_runs(std::slice::from_ref(&told), at(6)).await.unwrap();
             assert_eq!(recorded, [true]);
         }
+        let twice = [told.clone(), told];
+        assert_eq!(store.record_runs(&twice, at(6)).await.unwrap(), [true; 2]);
         assert_eq!(store.recipient_attempts(id).await.unwrap().len(), 1);
         assert_eq!(read(&store, id).await.attempts, 1);
     }
+    let run = claimed_again(&store, &running, ids[1]).await;
+    let twice = [sent(ids[1], run, "m"), sent(ids[1], run, "m")];
+    assert_eq!(store.record_runs(&twice, at(10)).await.unwrap(), [true; 2]);
+    assert_eq!(store.recipient_attempts(ids[1]).await.unwrap().len(), 2);
     assert_counts(&store).await;
+}
+
+/// Feeds and claims a recipient that is due again.
+async fn claimed_again(store: &Store, campaign: &Campaign, id: RecipientId) -> RunId {
+    assert_eq!(store.feed_campaign(campaign.id, 9, at(9)).await.unwrap().queued, [id]);
+    claimed(store, campaign, id).await
 }
 
 async fn a_postponed_attempt_is_logged_and_does_not_count(db: Database) {

@@ -33,7 +33,7 @@ async fn a_suppression_is_added_once_and_stays_as_it_is(db: Database) {
     assert_eq!(store.add_suppressions(&[later]).await.unwrap(), 0);
     assert_eq!(store.add_suppressions(&[]).await.unwrap(), 0);
     let all = async || store.suppressions(&SuppressionFilter::default(), None, 9).await.unwrap();
-    assert_eq!(all().await, [first.clone()]);
+    assert_eq!(all().await, std::slice::from_ref(&first));
     let (bot, other): (AccountId, AccountId) = ("bot".parse().unwrap(), "mail".parse().unwrap());
     for (owner, account) in [("bob", Some(&bot)), ("ann", None), ("ann", Some(&other))] {
         assert!(!store.remove_suppression(owner, account, &first.address).await.unwrap());
