@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use jiff::civil;
 use liquid::model::{DateTime, Value, ValueView};
 use liquid_core::{
     Display_filter, Expression, Filter, FilterParameters, FilterReflection, FromFilterParameters,
@@ -29,7 +30,7 @@ static PARSER: LazyLock<std::result::Result<liquid::Parser, String>> = LazyLock:
         .block(stdlib::CaseBlock)
         .block(stdlib::CommentBlock)
         .filter(stdlib::Capitalize)
-        .filter(stdlib::Date)
+        .filter(Date)
         .filter(stdlib::Default)
         .filter(stdlib::Downcase)
         .filter(stdlib::Strip)
@@ -94,4 +95,49 @@ impl Filter for TruncateFilter {
         cut.push_str(ending.as_str());
         Ok(Value::scalar(cut))
     }
+}
+
+#[derive(Debug, FilterParameters)]
+struct DateArgs {
+    #[parameter(description = "The format.", arg_type = "str")]
+    format: Expression,
+}
+
+/// Writes a date in a format; a text that is no date stays as it is. The filter of the crate reads only dates with a time and an
+/// offset, but columns have `2027-03-04` and `04.03.2027`. A time is written as it is given: offsets are not converted.
+#[derive(Clone, ParseFilter, FilterReflection)]
+#[filter(
+    name = "date",
+    description = "Writes a date in a format.",
+    parameters(DateArgs),
+    parsed(DateFilter)
+)]
+struct Date;
+
+#[derive(Debug, FromFilterParameters, Display_filter)]
+#[name = "date"]
+struct DateFilter {
+    #[parameters]
+    args: DateArgs,
+}
+
+impl Filter for DateFilter {
+    fn evaluate(&self, input: &dyn ValueView, runtime: &dyn Runtime) -> Result<Value> {
+        let args = self.args.evaluate(runtime)?;
+        let text = input.to_kstr();
+        let date = date_of(text.trim()).or_else(|| DateTime::from_str(text.trim()));
+        // A format that comes from a field may be wrong: the text stays as it is then, too.
+        let written = date.and_then(|date| date.format(args.format.as_str()).ok());
+        Ok(Value::scalar(written.unwrap_or_else(|| text.into_string())))
+    }
+}
+
+/// A date without a time, or with one, as ISO 8601 and German and Russian spreadsheets write it.
+fn date_of(text: &str) -> Option<DateTime> {
+    let local = ["%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"];
+    let local = || local.iter().find_map(|format| civil::DateTime::strptime(format, text).ok());
+    let day = || civil::Date::strptime("%d.%m.%Y", text).ok().map(|day| day.to_datetime(civil::Time::midnight()));
+    let iso = text.strip_suffix(['Z', 'z']).unwrap_or(text).parse::<civil::DateTime>().ok();
+    let date = iso.or_else(local).or_else(day)?;
+    DateTime::from_str(&date.strftime("%Y-%m-%d %H:%M:%S +0000").to_string())
 }

@@ -45,6 +45,8 @@ const LEFT_OUT: [&str; 17] = [
     "for", "endfor", "break", "continue", "tablerow", "cycle", "assign", "capture", "endcapture", "increment",
     "decrement", "include", "render", "layout", "echo", "liquid", "ifchanged",
 ];
+/// Most words of one output or tag: the crate `liquid` recurses over long conditions.
+const MOST_WORDS: usize = 300;
 /// Words that are no fields.
 const RESERVED: [&str; 7] = ["true", "false", "nil", "null", "blank", "empty", "forloop"];
 
@@ -118,6 +120,11 @@ impl<'t> Writer<'t, '_> {
 
     /// Writes one piece; returns where the next one begins.
     fn piece(&mut self, piece: &Piece<'t>) -> usize {
+        let words = if piece.kind == Kind::Text { 0 } else { tokens(piece.inner).len() };
+        if words > MOST_WORDS {
+            self.mistake(piece.begins, format!("has more than {MOST_WORDS} words, has {words}; use fewer"));
+            return after(piece);
+        }
         match piece.kind {
             Kind::Text => self.written.source.push_str(piece.inner),
             Kind::Output => {

@@ -151,7 +151,7 @@ fn the_estimate_is_that_of_a_simulation_message_by_message() {
             let (from, to) = (time(&mut random), time(&mut random));
             rules.quiet.push(quiet(&from, &to, None, ["Europe/Berlin", "UTC"][random.usize(..2)]));
         }
-        let start = Timestamp::from_millisecond(1_774_500_000_000 + random.i64(..3 * DAY_MS)).unwrap();
+        let start = Timestamp::from_millisecond(1_774_500_000_000 + random.i64(0..3 * DAY_MS)).unwrap();
         let count = random.usize(1..1_500);
         let expected = slowly(&rules, count, start);
         assert_eq!(rules.done_at(count as u64, start), expected, "round {round}, {count}: {rules:?}");
