@@ -80,7 +80,7 @@ impl Accounts for Sql {
         let mut texts = Vec::new();
         texts.extend(filter.channel.map(|channel| ("channel =", channel.as_str().to_owned())));
         texts.extend(slice.after.as_ref().map(|id| (beyond, id.to_string())));
-        let mut sql = select("($1 IS NULL OR owner IS NULL OR owner = $1)");
+        let mut sql = select("(CAST($1 AS TEXT) IS NULL OR owner IS NULL OR owner = $1)");
         let mut place = 2;
         for (condition, _) in &texts {
             place += 1;
@@ -96,7 +96,7 @@ impl Accounts for Sql {
             place += 1;
             sql += &format!(" AND {condition} ${place}");
         }
-        sql = sql.replace("$1", "CAST($1 AS TEXT)") + &format!(" ORDER BY {order} LIMIT $2");
+        sql += &format!(" ORDER BY {order} LIMIT $2");
         let mut query = sqlx::query(AssertSqlSafe(sql))
             .bind(filter.usable_by.as_deref())
             .bind(i64::from(slice.limit));

@@ -164,10 +164,13 @@ impl Sql {
         );
         let ids: Vec<RecipientId> = runs.iter().map(|(recipient, _)| *recipient).collect();
         let logged = sqlx::query(AssertSqlSafe(find)).bind(to_json(&ids)).fetch_all(db).await?;
-        let logged: HashSet<(RecipientId, RunId)> = logged
+        let mut logged: HashSet<(RecipientId, RunId)> = logged
             .iter()
             .map(|row| Ok((parsed(row, "id")?, parsed(row, "run_id")?)))
             .collect::<sqlx::Result<_>>()?;
+        // The same call may have it twice.
+        let recorded = results.iter().zip(&*answers).filter(|(_, answer)| **answer);
+        logged.extend(recorded.map(|(result, _)| (result.recipient, result.run)));
         for (result, answer) in results.iter().zip(answers) {
             *answer |= logged.contains(&(result.recipient, result.run));
         }
