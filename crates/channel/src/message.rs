@@ -53,3 +53,24 @@ pub struct Attachment {
     /// The content.
     pub bytes: Bytes,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn message() -> Message {
+        Message {
+            recipient: RecipientId::from_bytes([1; 16]),
+            campaign: CampaignId::from_bytes([2; 16]),
+            address: "+491701234567".to_owned(),
+            fields: BTreeMap::from([("name".to_owned(), "Ann".to_owned())]),
+            subject: None,
+            text: "Hello Ann".to_owned(),
+            html: None,
+            whatsapp: None,
+            attachments: Vec::new(),
+            unsubscribe_url: None,
+            attempt: 1,
+        }
+    }
+}

@@ -79,6 +79,8 @@ pub enum Refused {
     #[error("the request cannot be read: {0}")]
     Malformed(String),
     /// The account's channel has no such requests, or the account no secret for them.
-    #[error("this account takes no such requests: its channel has none, or its credentials hold no secret for them")]
+    #[error(
+        "this account takes no such requests: its channel has none, or its credentials hold no secret for them"
+    )]
     NotOffered,
 }

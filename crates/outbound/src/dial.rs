@@ -84,7 +84,8 @@ impl Dialer {
         until: Instant,
     ) -> Result<TlsStream<TcpStream>, Error> {
         let told = |reason: String| Error::not_sent(Stage::Tls, format!("TLS: {reason}"));
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| told(error.to_string()))?;
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|error| told(error.to_string()))?;
         let connector = self.tls.connector().await;
         match timeout_at(until, connector.connect(name, stream)).await {
             Ok(stream) => stream.map_err(|error| told(error.to_string())),

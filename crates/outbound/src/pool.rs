@@ -70,9 +70,8 @@ async fn sweep(waiting: std::sync::Weak<Mutex<Waiting>>, patience: Duration) {
         let Some(waiting) = waiting.upgrade() else { return };
         let mut waiting = waiting.lock();
         for connections in waiting.by_origin.values_mut() {
-            connections.retain(|(since, connection)| {
-                since.elapsed() < patience && connection.is_open()
-            });
+            connections
+                .retain(|(since, connection)| since.elapsed() < patience && connection.is_open());
         }
         waiting.by_origin.retain(|_, connections| !connections.is_empty());
         if waiting.by_origin.is_empty() {

@@ -122,7 +122,9 @@ mod tests {
     fn a_secret_is_read_back() {
         let secret = new_secret();
         assert_eq!(parse_secret(&shown(&secret)), Ok(secret.to_vec()));
-        for wrong in ["", "abc", "whsec_", "whsec_!", "whsec_YWJj", "YWJjYWJjYWJjYWJjYWJjYWJjYWJjYWJj"] {
+        for wrong in
+            ["", "abc", "whsec_", "whsec_!", "whsec_YWJj", "YWJjYWJjYWJjYWJjYWJjYWJjYWJjYWJj"]
+        {
             assert!(parse_secret(wrong).is_err(), "{wrong}");
         }
     }
@@ -140,10 +142,16 @@ mod tests {
 
     #[test]
     fn only_a_message_that_is_signed_and_new_is_proven() {
-        let (now, secret, former) = (Timestamp::from_second(1_700_000_000).unwrap(), vec![1; 32], vec![2; 32]);
+        let (now, secret, former) =
+            (Timestamp::from_second(1_700_000_000).unwrap(), vec![1; 32], vec![2; 32]);
         let both = [secret.clone(), former.clone()];
         let sign = |secret: &Vec<u8>, at: i64| {
-            signatures(std::slice::from_ref(secret), "m1", Timestamp::from_second(at).unwrap(), "{}")
+            signatures(
+                std::slice::from_ref(secret),
+                "m1",
+                Timestamp::from_second(at).unwrap(),
+                "{}",
+            )
         };
         let verified = |signature: &str, at: i64, body: &str| {
             verify(&both, &headers("m1", at, signature), body.as_bytes(), now).map(str::to_owned)
@@ -178,6 +186,10 @@ mod tests {
             twice.append(name, whole[name].clone());
             assert_eq!(verify(&both, &twice, b"{}", now), Err(Unproven::Wrong), "{name}");
         }
-        assert_eq!(verify(&[], &whole, b"{}", now), Err(Unproven::Wrong), "no secret proves nothing");
+        assert_eq!(
+            verify(&[], &whole, b"{}", now),
+            Err(Unproven::Wrong),
+            "no secret proves nothing"
+        );
     }
 }

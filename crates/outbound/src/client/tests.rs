@@ -208,7 +208,8 @@ async fn a_length_that_is_a_lie_makes_a_body_that_is_not_whole() {
 
 #[tokio::test]
 async fn an_answer_of_another_kind_is_an_answer() {
-    let html = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n<h1>x</h1";
+    let html =
+        "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n<h1>x</h1";
     let answer = post(&sends(at_once(html)).await).await.unwrap();
     assert_eq!((answer.status, answer.text(100).as_str()), (502, "<h1>x</h1"));
     let redirect = "HTTP/1.1 302 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n";
@@ -273,10 +274,12 @@ async fn a_connection_is_used_again_and_at_most_a_few_wait() {
     }
     assert_eq!(connections.load(Ordering::SeqCst), 1);
     let origin = origin(&url).unwrap();
-    let all = (0..50).map(|_| tokio::spawn({
-        let (client, request) = (client.clone(), to(&url));
-        async move { client.send(request).await.unwrap().status }
-    }));
+    let all = (0..50).map(|_| {
+        tokio::spawn({
+            let (client, request) = (client.clone(), to(&url));
+            async move { client.send(request).await.unwrap().status }
+        })
+    });
     for one in all.collect::<Vec<_>>() {
         assert_eq!(one.await.unwrap(), 200);
     }
