@@ -113,10 +113,6 @@ pub(crate) fn account_rate(pacing: &Pacing) -> model::Rate {
     pacing.limit.unwrap_or(model::Rate::DEFAULT)
 }
 
-fn of(rate: model::Rate) -> Rate {
-    Rate::new(rate.max, Duration::from_millis(rate.per_ms))
-}
-
 /// The slowest of the limits of account, campaign and provider.
 pub(crate) fn slowest_rate(snapshot: &Snapshot) -> Option<model::Rate> {
     let Snapshot { account, campaign, sender, .. } = snapshot;
@@ -126,13 +122,6 @@ pub(crate) fn slowest_rate(snapshot: &Snapshot) -> Option<model::Rate> {
 
 fn of(rate: model::Rate) -> Rate {
     Rate::new(rate.max, Duration::from_millis(rate.per_ms))
-}
-
-/// The slowest of the limits of account, campaign and channel.
-pub(crate) fn slowest_rate(snapshot: &Snapshot, channels: &Channels) -> Option<model::Rate> {
-    let Snapshot { account, campaign, sender, .. } = snapshot;
-    let account = Some(account_rate(&account.pacing));
-    pace::slowest([account, campaign.pacing.limit, channels.limits(sender, "").account])
 }
 
 #[cfg(test)]

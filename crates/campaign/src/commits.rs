@@ -61,7 +61,7 @@ impl<I: Clone + Send + 'static, O: Send + 'static> Commits<I, O> {
     }
 }
 
-async fn commit_groups<I: Clone + Send, O: Send>(
+async fn commit_groups<I: Clone + Send + 'static, O: Send + 'static>(
     commit: Box<Commit<I, O>>,
     mut line: mpsc::Receiver<Waiting<I, O>>,
     stop: CancellationToken,
@@ -92,7 +92,7 @@ async fn commit_groups<I: Clone + Send, O: Send>(
     }
 }
 
-async fn alone<I, O>(commit: &Commit<I, O>, row: I) -> Answer<O> {
+async fn alone<I: 'static, O: 'static>(commit: &Commit<I, O>, row: I) -> Answer<O> {
     let missing = || Error::Corrupt("no answer for a row".to_owned());
     let answers = commit(vec![row]).await.map_err(Arc::new)?;
     answers.into_iter().next().ok_or_else(|| Arc::new(missing()))

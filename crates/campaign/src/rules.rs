@@ -91,7 +91,7 @@ impl Campaigns {
             state: Some(CampaignState::Running),
             ..CampaignFilter::default()
         };
-        let running = shared.store.campaigns(&filter, &Slice::new(Sorted::Newest, None, PAGE)).await?;
+        let running = shared.store.campaigns(&filter, &Slice::new(Sorted::NewestFirst, None, PAGE)).await?;
         let mut queued = Vec::new();
         for campaign in &running {
             queued.extend(self.queued(campaign.id).await?);
@@ -128,10 +128,12 @@ impl Campaigns {
     /// Removes jobs of recipients that are not queued any more. A job that is left finds nothing to claim.
     pub(crate) async fn remove_jobs(&self, recipients: &[RecipientId]) {
         use futures::stream::{self, StreamExt};
-        let messages = &self.shared.messages;
-        let mut removing = stream::iter(recipients)
-            .map(|id| async move { messages.remove(&id.to_string()).await })
-            .buffer_unordered(64);
+        let ids: Vec<String> = recipients.iter().map(RecipientId::to_string).collect();
+        let remove = |id: String| {
+            let messages = self.shared.messages.clone();
+            async move { messages.remove(&id).await }
+        };
+        let mut removing = stream::iter(ids.into_iter().map(remove)).buffer_unordered(64);
         while let Some(removed) = removing.next().await {
             if let Err(error) = removed {
                 tracing::debug!(%error, "cannot remove the job of a message");
