@@ -48,7 +48,8 @@ use crate::input::Id;
 use crate::page::Part;
 use crate::problem::{Code, FieldError, Problem};
 use crate::query::{FromQuery, Params, Query};
-use crate::trace::Audited;
+use crate::routes::CHANGE_TRIES;
+use crate::trace::{Audited, Change};
 use crate::version::{Fresh, IfMatch, IfNoneMatch, Tagged, Version};
 
 /// Most recipients in the body of a request; more come as a file.
@@ -246,25 +247,33 @@ pub(crate) async fn update(
     seen: IfMatch,
     Body(Changes(form), _held): Body<Changes<ContractChangesForm>>,
 ) -> Result<Audited<Tagged<Json<Contract>>>, Problem> {
-    let before = find(&app, &caller.0, id).await?;
+    find(&app, &caller.0, id).await?;
     let edit = read_edit(form)?;
-    let wanted = seen.demand(before.updated_at)?;
-    let noted = caller.begin(&app, subject(&before), &before).await?;
-    match app.campaigns.edit(id, wanted, &edit).await? {
-        Edited::Done(contract) => {
-            tracing::info!(user = caller.0.user, campaign = %id, "campaign changed");
-            let (entry, version) = (noted.after(&*contract), version(&contract));
-            Ok(entry.answer(Tagged::new(version, Json(*contract))))
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let before = find(&app, &caller.0, id).await?;
+        let wanted = seen.demand(before.updated_at)?;
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, subject(&before), &before).await?,
+        };
+        match app.campaigns.edit(id, wanted, &edit).await? {
+            Edited::Done(contract) => {
+                tracing::info!(user = caller.0.user, campaign = %id, "campaign changed");
+                let (entry, version) = (noted.after(&*contract), version(&contract));
+                return Ok(entry.answer(Tagged::new(version, Json(*contract))));
+            }
+            Edited::Changed => begun = Some(noted),
+            Edited::NotFound => return Err(not_found(id)),
+            Edited::WrongState(contract, field) => {
+                let done = format!("get another {field}; pause it first");
+                return Err(Problem::campaign_state(&contract, &done));
+            }
+            Edited::NoSuchAccount => return Err(no_such_account()),
+            Edited::Invalid(mistakes) => return Err(invalid(mistakes)),
         }
-        Edited::Changed => Err(changed(&app, &caller.0, id, &seen).await),
-        Edited::NotFound => Err(not_found(id)),
-        Edited::WrongState(contract, field) => {
-            let done = format!("get another {field}; pause it first");
-            Err(Problem::campaign_state(&contract, &done))
-        }
-        Edited::NoSuchAccount => Err(no_such_account()),
-        Edited::Invalid(mistakes) => Err(invalid(mistakes)),
     }
+    Err(Problem::busy("the campaign"))
 }
 
 fn read_edit(form: ContractChangesForm) -> Result<CampaignEdit, Problem> {
@@ -311,17 +320,24 @@ pub(crate) async fn delete(
     Id(id): Id<CampaignId>,
     seen: IfMatch,
 ) -> Result<Audited<NoContent>, Problem> {
-    let before = find(&app, &caller.0, id).await?;
-    let wanted = seen.demand(before.updated_at)?;
-    let noted = caller.begin(&app, subject(&before), &before).await?;
-    match app.campaigns.delete(id, wanted).await? {
-        Deleted::Done => {
-            tracing::info!(user = caller.0.user, campaign = %id, "campaign deleted");
-            Ok(noted.gone().answer(NoContent))
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let before = find(&app, &caller.0, id).await?;
+        let wanted = seen.demand(before.updated_at)?;
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, subject(&before), &before).await?,
+        };
+        match app.campaigns.delete(id, wanted).await? {
+            Deleted::Done => {
+                tracing::info!(user = caller.0.user, campaign = %id, "campaign deleted");
+                return Ok(noted.gone().answer(NoContent));
+            }
+            Deleted::Changed => begun = Some(noted),
+            Deleted::NotFound => return Err(not_found(id)),
         }
-        Deleted::Changed => Err(changed(&app, &caller.0, id, &seen).await),
-        Deleted::NotFound => Err(not_found(id)),
     }
+    Err(Problem::busy("the campaign"))
 }
 
 /// The version of a campaign. Its counts change by themselves.

@@ -26,7 +26,8 @@ use crate::input::Id;
 use crate::page::{Page, Times};
 use crate::problem::{Code, Problem};
 use crate::query::{FromQuery, Params, Query};
-use crate::trace::Audited;
+use crate::routes::CHANGE_TRIES;
+use crate::trace::{Audited, Change};
 use crate::version::{Fresh, IfMatch, IfNoneMatch, Tagged, Version};
 
 const AN_OBJECT: &str = "must be an object";
@@ -181,21 +182,29 @@ pub(crate) async fn update(
     seen: IfMatch,
     Body(Changes(form), _held): Body<Changes<AccountChangesForm>>,
 ) -> Result<Audited<Tagged<Json<Account>>>, Problem> {
-    let before = managed(&app, &caller, &id).await?;
+    managed(&app, &caller, &id).await?;
     let change = read_change(form)?;
-    let wanted = seen.demand(before.updated_at)?;
-    let noted = caller.begin(&app, Subject::of(Kind::Account, &id), &before).await?;
-    match app.campaigns.change_account(&id, wanted, &change).await? {
-        AccountChanged::Done(account) => {
-            let credentials = change.credentials.is_some();
-            tracing::info!(user = caller.0.user, account = %id, credentials, "account changed");
-            let (entry, version) = (noted.after(&*account), version(&account));
-            Ok(entry.answer(Tagged::new(version, Json(*account))))
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let before = managed(&app, &caller, &id).await?;
+        let wanted = seen.demand(before.updated_at)?;
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, Subject::of(Kind::Account, &id), &before).await?,
+        };
+        match app.campaigns.change_account(&id, wanted, &change).await? {
+            AccountChanged::Done(account) => {
+                let credentials = change.credentials.is_some();
+                tracing::info!(user = caller.0.user, account = %id, credentials, "account changed");
+                let (entry, version) = (noted.after(&*account), version(&account));
+                return Ok(entry.answer(Tagged::new(version, Json(*account))));
+            }
+            AccountChanged::Changed => begun = Some(noted),
+            AccountChanged::NotFound => return Err(not_found(&id)),
+            AccountChanged::Invalid(mistakes) => return Err(invalid(mistakes)),
         }
-        AccountChanged::Changed => Err(changed(&app, &caller, &id, &seen).await),
-        AccountChanged::NotFound => Err(not_found(&id)),
-        AccountChanged::Invalid(mistakes) => Err(invalid(mistakes)),
     }
+    Err(Problem::busy("the account"))
 }
 
 fn read_change(form: AccountChangesForm) -> Result<AccountChange, Problem> {
@@ -230,26 +239,33 @@ pub(crate) async fn delete(
     Id(id): Id<AccountId>,
     seen: IfMatch,
 ) -> Result<Audited<NoContent>, Problem> {
-    let before = managed(&app, &caller, &id).await?;
-    let wanted = seen.demand(before.updated_at)?;
-    let noted = caller.begin(&app, Subject::of(Kind::Account, &id), &before).await?;
-    match app.campaigns.delete_account(&id, wanted).await? {
-        AccountDeleted::Done => {
-            tracing::info!(user = caller.0.user, account = %id, "account deleted");
-            Ok(noted.gone().answer(NoContent))
-        }
-        AccountDeleted::Changed => Err(changed(&app, &caller, &id, &seen).await),
-        AccountDeleted::NotFound => Err(not_found(&id)),
-        AccountDeleted::InUse => {
-            let detail = "a campaign that is scheduled, running or paused uses the account; \
-                 cancel it, or give it another account";
-            Err(Problem::new(Code::InUse, detail))
-        }
-        AccountDeleted::Permanent => {
-            let detail = "the account console is built in: it can be changed, not deleted";
-            Err(Problem::new(Code::BuiltIn, detail))
+    let mut begun: Option<Change> = None;
+    for _ in 0..CHANGE_TRIES {
+        let before = managed(&app, &caller, &id).await?;
+        let wanted = seen.demand(before.updated_at)?;
+        let noted = match begun.take() {
+            Some(noted) => noted.rebased(&before),
+            None => caller.begin(&app, Subject::of(Kind::Account, &id), &before).await?,
+        };
+        match app.campaigns.delete_account(&id, wanted).await? {
+            AccountDeleted::Done => {
+                tracing::info!(user = caller.0.user, account = %id, "account deleted");
+                return Ok(noted.gone().answer(NoContent));
+            }
+            AccountDeleted::Changed => begun = Some(noted),
+            AccountDeleted::NotFound => return Err(not_found(&id)),
+            AccountDeleted::InUse => {
+                let detail = "a campaign that is scheduled, running or paused uses the account; \
+                     cancel it, or give it another account";
+                return Err(Problem::new(Code::InUse, detail));
+            }
+            AccountDeleted::Permanent => {
+                let detail = "the account console is built in: it can be changed, not deleted";
+                return Err(Problem::new(Code::BuiltIn, detail));
+            }
         }
     }
+    Err(Problem::busy("the account"))
 }
 
 /// Asks the provider whether it accepts the account. No message is sent.
@@ -295,15 +311,4 @@ async fn managed(app: &App, caller: &Writer, id: &AccountId) -> Result<Account, 
 
 fn not_found(id: &AccountId) -> Problem {
     Problem::not_found("Account", id)
-}
-
-/// 412 if `If-Match` names versions, because somebody else was faster; 409 otherwise.
-async fn changed(app: &App, caller: &Writer, id: &AccountId, seen: &IfMatch) -> Problem {
-    match find(app, &caller.0, id).await {
-        Ok(account) => match seen.check(&account.updated_at.into()) {
-            Ok(()) => Problem::busy("the account"),
-            Err(problem) => problem,
-        },
-        Err(problem) => problem,
-    }
 }
