@@ -55,11 +55,9 @@ mod tests {
 
     #[test]
     fn the_token_of_a_link_is_not_logged() {
-        for (path, logged) in [
-            ("/api/links/abc", "/api/links/"),
-            ("/u/abc", "/u/"),
-            ("/api/users", "/api/users"),
-        ] {
+        for (path, logged) in
+            [("/api/links/abc", "/api/links/"), ("/u/abc", "/u/"), ("/api/users", "/api/users")]
+        {
             assert_eq!(shown(path), logged);
         }
     }

@@ -21,8 +21,8 @@ use crate::routes::queues::{dead_letters, jobs, operate, schedules};
 use crate::routes::templates::previews;
 use crate::routes::webhooks::deliveries;
 use crate::routes::{
-    api_keys, audit, batch_files, batches, campaigns, codes, description, events, health, limits, links,
-    nodes, orders, pdf, queues, suspects, templates, ticket_keys, tickets, uploads, verify,
+    api_keys, audit, batch_files, batches, campaigns, codes, description, events, health, limits,
+    links, nodes, orders, pdf, queues, suspects, templates, ticket_keys, tickets, uploads, verify,
     webhooks,
 };
 use crate::trace;
@@ -356,8 +356,15 @@ mod tests {
                 .chain(["/api/cluster", "/api/scaling", "/api/suspects", "/api/audit"])
                 .any(|room| route.path.starts_with(room));
             match route.path {
-                "/health" | "/ready" | "/api/openapi.json" | "/api/docs" | "/api/checkin/enrol"
-                | "/api/links/{token}" | "/ws" | "/u/{token}" | "/hooks/{channel}/{account}"
+                "/health"
+                | "/ready"
+                | "/api/openapi.json"
+                | "/api/docs"
+                | "/api/checkin/enrol"
+                | "/api/links/{token}"
+                | "/ws"
+                | "/u/{token}"
+                | "/hooks/{channel}/{account}"
                 | "/hooks/bounces/{account}" => {
                     assert_eq!(route.right, Right::Nothing, "{route:?}")
                 }

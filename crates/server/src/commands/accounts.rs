@@ -23,11 +23,7 @@ pub(crate) async fn run(settings: Settings, options: Accounts) -> Result<()> {
     done
 }
 
-async fn carry_out(
-    client: &Client,
-    options: &Accounts,
-    account: Option<NewAccount>,
-) -> Result<()> {
+async fn carry_out(client: &Client, options: &Accounts, account: Option<NewAccount>) -> Result<()> {
     let json = options.json;
     match &options.command {
         AccountsCommand::List => show(json, &all(client).await?, |accounts| list(accounts)),

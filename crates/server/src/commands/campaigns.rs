@@ -176,7 +176,9 @@ fn recipients(options: &CampaignCreate) -> Result<RecipientFile> {
         "csv" | "tsv" | "txt" => "text/csv",
         "ndjson" | "jsonl" => "application/x-ndjson",
         "json" => "application/json",
-        other => bail!("{other:?} is no form of a list of recipients; use --format csv, ndjson or json"),
+        other => {
+            bail!("{other:?} is no form of a list of recipients; use --format csv, ndjson or json")
+        }
     };
     let kind = match &options.charset {
         Some(charset) => format!("{kind}; charset={charset}"),

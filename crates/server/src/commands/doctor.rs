@@ -65,7 +65,9 @@ async fn database(settings: &Settings) -> Result<String> {
         bail!("the counts of {} campaigns do not match their recipients: {ids:?}", ids.len());
     }
     let kind = settings.database_url.split(':').next().unwrap_or_default();
-    Ok(format!("{kind} answers and accepts writes, and the counters of all batches and campaigns are right"))
+    Ok(format!(
+        "{kind} answers and accepts writes, and the counters of all batches and campaigns are right"
+    ))
 }
 
 async fn ticket_keys(settings: &Settings) -> Result<String> {

@@ -10,7 +10,7 @@ mod unsubscribe;
 mod ways;
 
 use serde_json::{Value, json};
-use stampede_testkit::{App, Answer, Client, eventually, send};
+use stampede_testkit::{Answer, App, Client, eventually, send};
 
 use crate::{PATIENCE, text};
 

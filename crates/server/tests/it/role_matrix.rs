@@ -224,8 +224,7 @@ impl Records {
     pub(crate) async fn with_campaign(self, owner: &Client) -> Self {
         let account = owner.post("/api/accounts", &json!({ "channel": "console" })).await;
         let recipient = json!({ "phoneNumber": "+4915100000001", "message": "Hello" });
-        let contract =
-            json!({ "accountId": "console", "name": "News", "recipients": [recipient] });
+        let contract = json!({ "accountId": "console", "name": "News", "recipients": [recipient] });
         let contract = text(&owner.post("/api/contracts", &contract).await.expect(201)["id"]);
         let rows = owner.get(&format!("/api/contracts/{contract}/recipients")).await.expect(200);
         let recipient = text(&rows["recipients"][0]["id"]);

@@ -19,9 +19,7 @@ use crate::app::App;
 use crate::auth::{Caller, Writer};
 use crate::body::{Body, MaybeBody};
 use crate::describe::{Created, Located, NoContent};
-use crate::forms::{
-    Changes, Flag, Form, Given, Line, Mistakes, Parsed, Payload, Text, form,
-};
+use crate::forms::{Changes, Flag, Form, Given, Line, Mistakes, Parsed, Payload, Text, form};
 use crate::input::Id;
 use crate::page::{Page, Times};
 use crate::problem::{Code, Problem};
@@ -214,8 +212,7 @@ fn read_change(form: AccountChangesForm) -> Result<AccountChange, Problem> {
     if form.name.is_cleared() {
         mistakes.wrong("name", "is missing");
     }
-    let (no_settings, no_credentials) =
-        (form.settings.is_cleared(), form.credentials.is_cleared());
+    let (no_settings, no_credentials) = (form.settings.is_cleared(), form.credentials.is_cleared());
     let unpaced = form.pacing.is_cleared();
     let empty = || Value::Object(serde_json::Map::new());
     let change = AccountChange {

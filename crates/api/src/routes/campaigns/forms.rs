@@ -391,7 +391,8 @@ impl JsonSchema for RecipientEntry {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let text = |about: &str| serde_json::json!({ "type": ["string", "null"], "description": about });
+        let text =
+            |about: &str| serde_json::json!({ "type": ["string", "null"], "description": about });
         let value = serde_json::json!({ "type": ["string", "number", "boolean", "null"] });
         json_schema!({
             "type": "object",
@@ -411,7 +412,8 @@ impl JsonSchema for RecipientEntry {
 }
 
 impl Part for RecipientEntry {
-    const EXPECTED: &'static str = "must be an object such as {\"phoneNumber\": \"79991234567\", \"message\": \"Hello\"}";
+    const EXPECTED: &'static str =
+        "must be an object such as {\"phoneNumber\": \"79991234567\", \"message\": \"Hello\"}";
 
     fn object<'de, A: MapAccess<'de>>(
         object: A,
@@ -459,7 +461,10 @@ mod tests {
     fn a_recipient_has_one_address_and_everything_else_is_a_field() {
         let read = |value: Value| entry(value).map(|RecipientEntry(row)| row);
         let row = read(json!({ "phoneNumber": 79991234567u64, "message": "Привет!" })).unwrap();
-        assert_eq!((row.address.as_str(), row.message.as_deref()), ("79991234567", Some("Привет!")));
+        assert_eq!(
+            (row.address.as_str(), row.message.as_deref()),
+            ("79991234567", Some("Привет!"))
+        );
         let row = read(json!({ "email": "a@example.com", "seat": 7, "fields": { "name": "Ann" } }));
         let fields = row.unwrap().fields;
         assert_eq!((fields["seat"].as_str(), fields["name"].as_str()), ("7", "Ann"));

@@ -146,11 +146,7 @@ pub(crate) async fn bounces(
 }
 
 /// 404 unless the account exists and has this channel.
-async fn must_be(
-    app: &App,
-    channel: Option<Channel>,
-    account: &AccountId,
-) -> Result<(), Problem> {
+async fn must_be(app: &App, channel: Option<Channel>, account: &AccountId) -> Result<(), Problem> {
     let found = app.campaigns.account(account).await?;
     match found.is_some_and(|found| Some(found.channel) == channel) {
         true => Ok(()),

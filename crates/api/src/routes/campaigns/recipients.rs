@@ -206,9 +206,10 @@ fn told(imported: Imported, id: CampaignId) -> Result<ImportReport, Problem> {
         Imported::Done(report) => Ok(*report),
         Imported::Unreadable(why) => Err(Problem::new(Code::UnreadableFile, why)),
         Imported::Busy => Err(Problem::importing()),
-        Imported::WrongState(contract) => {
-            Err(Problem::campaign_state(&contract, "take recipients; pause it, or make another one"))
-        }
+        Imported::WrongState(contract) => Err(Problem::campaign_state(
+            &contract,
+            "take recipients; pause it, or make another one",
+        )),
         Imported::NotFound => Err(not_found(id)),
         Imported::NoSuchGuests => {
             Err(Problem::new(Code::Invalid, "there are no such guests of the campaign's owner"))

@@ -13,14 +13,25 @@ async fn the_command_line_leads_from_a_file_to_a_report() {
         assert!(done, "{arguments:?}: {output}");
         output
     };
-    let made = run(&["accounts", "create", "fast", "--channel", "console", "--limit", "10000", "--per", "1s"]);
+    let made = run(&[
+        "accounts",
+        "create",
+        "fast",
+        "--channel",
+        "console",
+        "--limit",
+        "10000",
+        "--per",
+        "1s",
+    ]);
     assert_eq!(made.trim(), "fast");
     assert!(run(&["accounts", "check", "fast"]).len() > 1);
     let listed = run(&["accounts", "list"]);
     assert!(listed.contains("console") && listed.contains("10000 in 1 s"), "{listed}");
 
     let file = app.data_dir().join("guests.csv");
-    let rows = "phone,name\n+4915100000001,Ann\n+4915100000002,Bob\n+4915100000001,Ann again\n,Eve\n";
+    let rows =
+        "phone,name\n+4915100000001,Ann\n+4915100000002,Bob\n+4915100000001,Ann again\n,Eve\n";
     std::fs::write(&file, rows).unwrap();
     let file = file.display().to_string();
     let create = ["campaigns", "create", &file, "--account", "fast", "--name", "Doors"];
@@ -69,7 +80,10 @@ async fn a_paused_campaign_is_told_by_its_watcher() {
     let (done, told) = app.command(&["campaigns", "cancel", id]);
     assert!(done && told.contains("cancelled"), "{told}");
     let shown = admin.get(&path).await.expect(200);
-    assert_eq!((text(&shown["status"]), &shown["counts"]["skipped"]), ("cancelled".into(), &json!(10)));
+    assert_eq!(
+        (text(&shown["status"]), &shown["counts"]["skipped"]),
+        ("cancelled".into(), &json!(10))
+    );
 }
 
 #[tokio::test]

@@ -66,7 +66,12 @@ async fn a_signed_receipt_counts_once_and_a_forged_one_not_at_all() {
     receipt(&app, hook, "m0", &backwards, SECRET).await.expect(200);
     assert_eq!(ann.get(&row).await.expect(200)["status"], "delivered", "a row only moves up");
 
-    for wrong in ["/hooks/whatsapp/hook", "/hooks/webhook/nobody", "/hooks/pigeon/hook", "/hooks/bounces/hook"] {
+    for wrong in [
+        "/hooks/whatsapp/hook",
+        "/hooks/webhook/nobody",
+        "/hooks/pigeon/hook",
+        "/hooks/bounces/hook",
+    ] {
         receipt(&app, wrong, "m1", &delivered, SECRET).await.expect(404);
     }
     let long = json!({ "id": id, "status": "x".repeat(1 << 20) });
@@ -83,7 +88,9 @@ async fn whatsapp_is_answered_its_challenge_and_its_receipts_are_checked() {
     });
     ann.post("/api/accounts", &account).await.expect(201);
     let ask = |token: &str| {
-        format!("/hooks/whatsapp/wa?hub.mode=subscribe&hub.verify_token={token}&hub.challenge=1158201444")
+        format!(
+            "/hooks/whatsapp/wa?hub.mode=subscribe&hub.verify_token={token}&hub.challenge=1158201444"
+        )
     };
     let stranger = app.stranger();
     let answer = stranger.get(&ask("our-verify-token")).await;
@@ -101,8 +108,11 @@ async fn whatsapp_is_answered_its_challenge_and_its_receipts_are_checked() {
     post(Some(format!("sha256={}", "0".repeat(64)))).await.expect(401);
     let key = hmac::Key::new(hmac::HMAC_SHA256, b"0123456789abcdef0123456789abcdef");
     let body = json!({ "object": "whatsapp_business_account", "entry": [] }).to_string();
-    let right: String =
-        hmac::sign(&key, body.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let right: String = hmac::sign(&key, body.as_bytes())
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     for _ in 0..2 {
         post(Some(format!("sha256={right}"))).await.expect(200);
     }

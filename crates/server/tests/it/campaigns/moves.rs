@@ -107,9 +107,14 @@ async fn what_nobody_knows_is_settled_by_people() {
     let path = campaign(&ann, "dark", 3).await;
     verb(&ann, &path, "start").await.expect(200);
     let ended = completed(&ann, &path).await;
-    assert_eq!((&ended["counts"]["unknown"], &ended["counts"]["sent"]), (&json!(3), &json!(0)), "{ended}");
+    assert_eq!(
+        (&ended["counts"]["unknown"], &ended["counts"]["sent"]),
+        (&json!(3), &json!(0)),
+        "{ended}"
+    );
     let rows = ann.get(&format!("{path}/recipients?state=unknown")).await.expect(200);
-    let ids: Vec<&Value> = rows["recipients"].as_array().unwrap().iter().map(|r| &r["id"]).collect();
+    let ids: Vec<&Value> =
+        rows["recipients"].as_array().unwrap().iter().map(|r| &r["id"]).collect();
     let unknown = format!("{path}/unknown");
     for (body, told) in [
         (json!({ "action": "resend" }), "ids is missing"),
@@ -130,7 +135,11 @@ async fn what_nobody_knows_is_settled_by_people() {
     let resend = json!({ "action": "resend", "all": true });
     assert_eq!(ann.post(&unknown, &resend).await.expect(200)["recipients"], 1);
     let open = ann.get(&path).await.expect(200);
-    assert_eq!((&open["status"], &open["counts"]["pending"]), (&json!("paused"), &json!(1)), "{open}");
+    assert_eq!(
+        (&open["status"], &open["counts"]["pending"]),
+        (&json!("paused"), &json!(1)),
+        "{open}"
+    );
     let retried = verb(&ann, &path, "retry-failed").await.expect(200);
     assert_eq!(retried["recipients"], 1, "{retried}");
     verb(&ann, &path, "resume").await.expect(200);
@@ -143,7 +152,8 @@ async fn a_version_guards_changes_and_a_repeated_request_is_carried_out_once() {
     let ann = organiser(&app, "ann");
     let body = json!({ "accountId": "console", "name": "Once", "recipients": super::people(2) });
     let create = || {
-        let request = ann.request(Method::POST, "/api/contracts").header("idempotency-key", "once-1");
+        let request =
+            ann.request(Method::POST, "/api/contracts").header("idempotency-key", "once-1");
         send(request.json(&body))
     };
     let (first, again) = (create().await, create().await);
@@ -156,7 +166,9 @@ async fn a_version_guards_changes_and_a_repeated_request_is_carried_out_once() {
     let path = format!("/api/contracts/{}", text(&first["id"]));
     for path in [path.clone(), "/api/accounts/mine".to_owned()] {
         if path.ends_with("mine") {
-            ann.post("/api/accounts", &json!({ "id": "mine", "channel": "console" })).await.expect(201);
+            ann.post("/api/accounts", &json!({ "id": "mine", "channel": "console" }))
+                .await
+                .expect(201);
         }
         let tag = ann.get(&path).await.headers["etag"].to_str().unwrap().to_owned();
         let known = ann.request(Method::GET, &path).header("if-none-match", &tag);

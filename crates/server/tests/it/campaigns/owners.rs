@@ -14,7 +14,8 @@ async fn records_of_others_are_as_if_they_did_not_exist() {
     let path = campaign(&ann, "anns", 2).await;
     let rows = ann.get(&format!("{path}/recipients")).await.expect(200);
     let row = format!("{path}/recipients/{}", text(&rows["recipients"][0]["id"]));
-    for path in [path.clone(), format!("{path}/report"), format!("{path}/report.csv"), row.clone()] {
+    for path in [path.clone(), format!("{path}/report"), format!("{path}/report.csv"), row.clone()]
+    {
         bob.get(&path).await.expect(404);
         client(&app, "viewer", "ann").get(&path).await;
         assert_eq!(client(&app, "viewer", "*").get(&path).await.status, 200, "{path}");
@@ -70,7 +71,8 @@ async fn everybody_sends_with_the_console_and_only_administrators_change_it() {
 async fn a_suppressed_address_is_skipped_and_everybody_has_a_list_of_their_own() {
     let app = start(&[("WORKER_MODE", "api")]).await;
     let (ann, bob) = (organiser(&app, "ann"), organiser(&app, "bob"));
-    let stop = json!({ "addresses": ["+49 151 00000001", "+4915100000002"], "accountId": "console" });
+    let stop =
+        json!({ "addresses": ["+49 151 00000001", "+4915100000002"], "accountId": "console" });
     assert_eq!(ann.post("/api/suppressions", &stop).await.expect(200)["added"], 2);
     assert_eq!(ann.post("/api/suppressions", &stop).await.expect(200)["added"], 0, "twice is once");
     let list = ann.get("/api/suppressions?limit=1").await.expect(200);
@@ -84,7 +86,11 @@ async fn a_suppressed_address_is_skipped_and_everybody_has_a_list_of_their_own()
     assert_eq!(bob.get("/api/suppressions").await.expect(200)["suppressions"], json!([]));
     let body = json!({ "accountId": "console", "name": "N", "recipients": super::people(4) });
     let made = ann.post("/api/contracts", &body).await.expect(201);
-    assert_eq!((&made["recipients"]["added"], &made["recipients"]["suppressed"]), (&json!(2), &json!(2)), "{made}");
+    assert_eq!(
+        (&made["recipients"]["added"], &made["recipients"]["suppressed"]),
+        (&json!(2), &json!(2)),
+        "{made}"
+    );
     let made = bob.post("/api/contracts", &body).await.expect(201);
     assert_eq!(made["recipients"]["added"], 4, "bob's list is another one: {made}");
     let one = "/api/suppressions?address=%2B4915100000001&account=console";
@@ -92,6 +98,9 @@ async fn a_suppressed_address_is_skipped_and_everybody_has_a_list_of_their_own()
     ann.delete(one).await.expect(204);
     ann.delete(one).await.expect(404);
     let foreign = json!({ "addresses": ["+4915100000009"], "owner": "ann" });
-    assert_eq!(super::fields(&bob.post("/api/suppressions", &foreign).await.expect(422)), ["owner"]);
+    assert_eq!(
+        super::fields(&bob.post("/api/suppressions", &foreign).await.expect(422)),
+        ["owner"]
+    );
     assert_eq!(app.admin().post("/api/suppressions", &foreign).await.expect(200)["added"], 1);
 }

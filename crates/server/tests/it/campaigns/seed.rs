@@ -46,7 +46,10 @@ async fn the_lines_of_the_former_manual_work_as_they_are() {
     let made = run(&app, CREATE, "");
     assert_eq!(made["success"], true, "{made}");
     assert_eq!(made["id"], made["contractId"]);
-    assert_eq!((&made["name"], &made["status"]), (&json!("Рассылка на 1000 человек"), &json!("draft")));
+    assert_eq!(
+        (&made["name"], &made["status"]),
+        (&json!("Рассылка на 1000 человек"), &json!("draft"))
+    );
     assert_eq!(made["counts"]["total"], 2, "{made}");
     let id = text(&made["contractId"]);
     let path = format!("/api/contracts/{id}");
@@ -58,7 +61,11 @@ async fn the_lines_of_the_former_manual_work_as_they_are() {
     let recipients = admin.get(&format!("{path}/recipients")).await.expect(200);
     let addresses: Vec<&Value> =
         recipients["recipients"].as_array().unwrap().iter().map(|row| &row["address"]).collect();
-    assert_eq!(addresses, ["+79991234567", "+79997654321"], "as E.164, though the plus was left out");
+    assert_eq!(
+        addresses,
+        ["+79991234567", "+79997654321"],
+        "as E.164, though the plus was left out"
+    );
 
     let status = run(&app, STATUS, "");
     for queue in ["contracts", "messages"] {
@@ -69,7 +76,10 @@ async fn the_lines_of_the_former_manual_work_as_they_are() {
     }
     assert_eq!(run(&app, CLEAN, "")["success"], true);
     let refused = run(&app, PAUSE, &id);
-    assert_eq!((&refused["code"], &refused["state"]), (&json!("campaign_state"), &json!("completed")));
+    assert_eq!(
+        (&refused["code"], &refused["state"]),
+        (&json!("campaign_state"), &json!("completed"))
+    );
     assert_eq!(run(&app, DELETE, &id), Value::Null);
     admin.get(&path).await.expect(404);
 }

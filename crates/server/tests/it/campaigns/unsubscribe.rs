@@ -41,7 +41,10 @@ async fn a_link_shows_a_page_first_and_unsubscribes_by_its_button_once() {
         let page = stranger.get(&link).await;
         assert_eq!(page.status, 200);
         let html = String::from_utf8(page.bytes).unwrap();
-        assert!(html.contains("<form method=\"post\">") && html.contains("+4915100000001"), "{html}");
+        assert!(
+            html.contains("<form method=\"post\">") && html.contains("+4915100000001"),
+            "{html}"
+        );
         assert!(html.contains("News &amp; More") && !html.contains("<script"), "{html}");
         let policy = page.headers["content-security-policy"].to_str().unwrap();
         assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");

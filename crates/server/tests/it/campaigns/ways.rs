@@ -83,7 +83,8 @@ async fn recipients_come_as_ndjson_and_json_too_and_as_guests_of_an_order() {
     let holders = json!([{ "name": "Ann", "email": "ann@example.org" }, { "name": "Bob" }]);
     let order = json!({ "target": event["id"], "holders": holders });
     let order = ann.post("/api/tickets", &order).await.expect(200);
-    let mail = ann.post("/api/contracts", &json!({ "accountId": "console", "name": "Guests" })).await;
+    let mail =
+        ann.post("/api/contracts", &json!({ "accountId": "console", "name": "Guests" })).await;
     let mail = format!("/api/contracts/{}", text(&mail.expect(201)["id"]));
     let guests = json!({ "batchId": order["batchId"] });
     let report = ann.post(&format!("{mail}/guests"), &guests).await.expect(200);
