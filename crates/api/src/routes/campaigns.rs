@@ -11,12 +11,13 @@
 //! | `suppressions.rs` | `/api/suppressions` |
 //! | `hooks.rs` | `/hooks/…`: what providers tell |
 //! | `unsubscribe.rs` | `/u/{token}` |
-//! | `forms.rs` | the forms that several of them share |
+//! | `forms.rs`, `entry.rs`, `words.rs` | the forms that several of them share: pacing and content, a recipient, words |
 //!
 //! Records of other people are answered with 404: an id tells nothing about them.
 
 pub(crate) mod accounts;
-pub(crate) mod forms;
+mod entry;
+mod forms;
 pub(crate) mod hooks;
 pub(crate) mod recipients;
 pub(crate) mod reports;
@@ -24,6 +25,7 @@ pub(crate) mod suppressions;
 pub(crate) mod trial;
 pub(crate) mod unsubscribe;
 pub(crate) mod verbs;
+pub(crate) mod words;
 
 use axum::Json;
 use axum::extract::State;
@@ -36,9 +38,8 @@ use stampede_model::{CampaignId, EventId, Limit, Principal, Timestamp};
 use stampede_store::{CampaignFilter, Sorted};
 use stampede_wire::campaigns::{Contract, ContractPage, CreatedContract};
 
-use self::forms::{
-    AutoPauseForm, ContentForm, PacingForm, RecipientEntry, auto_pause, content, pacing,
-};
+use self::entry::RecipientEntry;
+use self::forms::{AutoPauseForm, ContentForm, PacingForm, auto_pause, content, pacing};
 use crate::app::App;
 use crate::auth::{Caller, Writer};
 use crate::body::{Body, LargeBody};

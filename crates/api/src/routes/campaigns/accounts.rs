@@ -12,8 +12,9 @@ use stampede_model::{Limit, Principal, Role};
 use stampede_store::{AccountFilter, Sorted};
 use stampede_wire::campaigns::{Account, AccountCheck, AccountPage};
 
-use super::forms::{ChannelWord, PacingForm, pacing};
+use super::forms::{PacingForm, pacing};
 use super::verbs::NothingForm;
+use super::words::ChannelWord;
 use super::{LONGEST_COUNTRY, LONGEST_ZONE, cleared, invalid};
 use crate::app::App;
 use crate::auth::{Caller, Writer};

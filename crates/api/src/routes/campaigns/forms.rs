@@ -1,22 +1,12 @@
-//! Forms that campaigns and accounts share: pacing, content, recipients; and the words of closed sets.
-
-use std::borrow::Cow;
-use std::fmt;
+//! Forms that campaigns and accounts share: pacing, automatic pause, content.
 
 use jiff::civil::Time;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::MapAccess;
-use serde_json::Value;
-use stampede_campaign::RecipientRow;
 use stampede_model::campaign::{
-    AutoPause, Channel, Content, Day, Pacing, QuietHours, Rate, Rest, Spacing, SuppressionReason,
-    Template, WarmUp,
+    AutoPause, Content, Pacing, QuietHours, Rate, Rest, Spacing, Template, WarmUp,
 };
 
-use crate::forms::{
-    Decimal, Flag, Form, Given, List, Mistakes, Parsed, Part, Payload, Reading, Text, Texts, Whole,
-    form, text,
-};
+use super::words::{ContentKind, ContentWord, DayWord};
+use crate::forms::{Decimal, Flag, Form, Given, List, Mistakes, Parsed, Text, Texts, Whole, form};
 
 /// Longest window and longest pause: a month.
 const LONGEST_MS: u64 = 31 * 24 * 3_600_000;
@@ -26,112 +16,6 @@ const MOST: u64 = u32::MAX as u64;
 const MOST_VALUES: usize = 50;
 /// Longest text and longest HTML of a message, in bytes; longer templates are refused by the reader of templates, too.
 const LONGEST_TEXT: usize = 64 << 10;
-/// The fields of a recipient that name its address.
-const ADDRESSES: [&str; 4] = ["phoneNumber", "email", "chatId", "address"];
-
-/// Declares a type for a word of a closed set, whose schema says what the words are.
-macro_rules! inline_word {
-    ($(#[doc = $doc:literal])* $name:ident of $value:ty { $($word:literal => $variant:expr,)* }) => {
-        $(#[doc = $doc])*
-        #[derive(Debug, Clone, Copy)]
-        pub(crate) struct $name(pub(crate) $value);
-
-        impl $name {
-            /// The words.
-            pub(crate) const WORDS: &'static [&'static str] = &[$($word),*];
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = $crate::routes::campaigns::forms::NoWord;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                match text {
-                    $($word => Ok(Self($variant)),)*
-                    _ => Err($crate::routes::campaigns::forms::NoWord(Self::WORDS)),
-                }
-            }
-        }
-
-        impl schemars::JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "string", "enum": [$($word),*] })
-            }
-        }
-    };
-}
-
-pub(crate) use inline_word;
-
-/// The text is none of the words.
-pub(crate) struct NoWord(pub(crate) &'static [&'static str]);
-
-impl fmt::Display for NoWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            [all @ .., last] => write!(f, "must be {} or {last}", all.join(", ")),
-            [] => Ok(()),
-        }
-    }
-}
-
-inline_word! {
-    /// How messages travel.
-    ChannelWord of Channel {
-        "console" => Channel::Console,
-        "webhook" => Channel::Webhook,
-        "smtp" => Channel::Smtp,
-        "telegram" => Channel::Telegram,
-        "whatsapp" => Channel::Whatsapp,
-        "sms" => Channel::Sms,
-    }
-}
-
-inline_word! {
-    /// Why an address gets nothing any more.
-    ReasonWord of SuppressionReason {
-        "stop" => SuppressionReason::Stop,
-        "bounce" => SuppressionReason::Bounce,
-        "complaint" => SuppressionReason::Complaint,
-        "blocked" => SuppressionReason::Blocked,
-        "manual" => SuppressionReason::Manual,
-    }
-}
-
-inline_word! {
-    /// A day of the week.
-    DayWord of Day {
-        "monday" => Day::Monday,
-        "tuesday" => Day::Tuesday,
-        "wednesday" => Day::Wednesday,
-        "thursday" => Day::Thursday,
-        "friday" => Day::Friday,
-        "saturday" => Day::Saturday,
-        "sunday" => Day::Sunday,
-    }
-}
-
-/// Whether recipients bring their own messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ContentKind {
-    Own,
-    Template,
-}
-
-inline_word! {
-    /// What is sent.
-    ContentWord of ContentKind {
-        "own" => ContentKind::Own,
-        "template" => ContentKind::Template,
-    }
-}
 
 form! {
     /// Messages in any window.
@@ -378,104 +262,4 @@ pub(crate) fn content(mistakes: &mut Mistakes, given: Given<ContentForm>) -> Opt
             Some(ContentKind::Own) | None => Some(Content::Own),
         }
     })
-}
-
-/// A recipient in the body of a request: an address under one of four names, a message, a time zone, and fields; names that
-/// are none of these are fields, too.
-#[derive(Debug, Clone)]
-pub(crate) struct RecipientEntry(pub(crate) RecipientRow);
-
-impl JsonSchema for RecipientEntry {
-    fn schema_name() -> Cow<'static, str> {
-        "RecipientEntry".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let text =
-            |about: &str| serde_json::json!({ "type": ["string", "null"], "description": about });
-        let value = serde_json::json!({ "type": ["string", "number", "boolean", "null"] });
-        json_schema!({
-            "type": "object",
-            "description": "A recipient: one address, a message of its own or fields for the template.",
-            "properties": {
-                "phoneNumber": { "type": ["string", "number", "null"], "description": "A telephone number." },
-                "email": text("An address for mail."),
-                "chatId": { "type": ["string", "number", "null"], "description": "A chat of Telegram." },
-                "address": text("Any address of the channel."),
-                "message": text("The recipient's own message."),
-                "timeZone": text("The recipient's time zone, such as `Europe/Berlin`."),
-                "fields": { "type": ["object", "null"], "additionalProperties": value },
-            },
-            "additionalProperties": value,
-        })
-    }
-}
-
-impl Part for RecipientEntry {
-    const EXPECTED: &'static str =
-        "must be an object such as {\"phoneNumber\": \"79991234567\", \"message\": \"Hello\"}";
-
-    fn object<'de, A: MapAccess<'de>>(
-        object: A,
-        reading: &Reading,
-    ) -> Result<Result<Self, String>, A::Error> {
-        Ok(Payload::object(object, reading)?.and_then(|payload| entry(payload.value)))
-    }
-}
-
-fn entry(value: Value) -> Result<RecipientEntry, String> {
-    let Value::Object(mut object) = value else {
-        return Err(RecipientEntry::EXPECTED.to_owned());
-    };
-    let mut one = |name: &str| match object.remove(name).map(text) {
-        None => Ok(None),
-        Some(Some(text)) => Ok(text),
-        Some(None) => Err(format!("has no text in {name}")),
-    };
-    let mut addresses = Vec::new();
-    for name in ADDRESSES {
-        addresses.extend(one(name)?.filter(|address| !address.trim().is_empty()));
-    }
-    let (message, time_zone) = (one("message")?, one("timeZone")?);
-    let Texts(mut fields) = match object.remove("fields") {
-        None | Some(Value::Null) => Texts::default(),
-        Some(fields) => Texts::of(fields).map_err(|error| format!("fields {error}"))?,
-    };
-    fields.extend(Texts::of(Value::Object(object))?.0);
-    match <[String; 1]>::try_from(addresses) {
-        Ok([address]) => Ok(RecipientEntry(RecipientRow { address, fields, message, time_zone })),
-        Err(none) if none.is_empty() => {
-            Err(format!("has no address: give {}", ADDRESSES.join(", ")))
-        }
-        Err(_) => Err(format!("has several addresses: give one of {}", ADDRESSES.join(", "))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_recipient_has_one_address_and_everything_else_is_a_field() {
-        let read = |value: Value| entry(value).map(|RecipientEntry(row)| row);
-        let row = read(json!({ "phoneNumber": 79991234567u64, "message": "Привет!" })).unwrap();
-        assert_eq!(
-            (row.address.as_str(), row.message.as_deref()),
-            ("79991234567", Some("Привет!"))
-        );
-        let row = read(json!({ "email": "a@example.com", "seat": 7, "fields": { "name": "Ann" } }));
-        let fields = row.unwrap().fields;
-        assert_eq!((fields["seat"].as_str(), fields["name"].as_str()), ("7", "Ann"));
-        for (value, told) in [
-            (json!({ "message": "x" }), "has no address"),
-            (json!({ "email": "a@example.com", "phoneNumber": "1" }), "several addresses"),
-            (json!({ "email": [] }), "no text in email"),
-            (json!({ "email": "a@example.com", "tags": ["x"] }), "no text in tags"),
-            (json!([]), "must be an object"),
-        ] {
-            assert!(read(value.clone()).unwrap_err().contains(told), "{value}");
-        }
-    }
 }

@@ -13,7 +13,7 @@ use stampede_store::RecipientFilter;
 use stampede_wire::campaigns::{ImportReport, RecipientLog, RecipientPage};
 use stampede_wire::ticketing::uploads::UploadFormat;
 
-use super::forms::RecipientEntry;
+use super::entry::RecipientEntry;
 use super::{find, not_found, subject};
 use crate::app::App;
 use crate::auth::{Caller, Writer};

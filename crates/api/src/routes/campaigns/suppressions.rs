@@ -9,7 +9,7 @@ use stampede_model::{Principal, Role};
 use stampede_store::SuppressionFilter;
 use stampede_wire::campaigns::{SuppressionPage, SuppressionsAdded};
 
-use super::forms::ReasonWord;
+use super::words::ReasonWord;
 use super::{LONGEST_COUNTRY, invalid, no_such_account};
 use crate::app::App;
 use crate::auth::{Caller, Writer};

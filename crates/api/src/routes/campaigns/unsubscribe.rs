@@ -42,8 +42,9 @@ pub(crate) struct UnsubscribePage;
 
 impl Kind for UnsubscribePage {
     fn describe(operation: &mut Operation<'_>) {
-        let schema = json_schema!({ "type": "string" });
-        operation.answers(200, "A page without scripts.", Some(("text/html", schema)));
+        let schema = || json_schema!({ "type": "string" });
+        operation.answers(200, "A page without scripts.", Some(("text/html", schema())));
+        operation.answers(404, "A page that says so.", Some(("text/html", schema())));
         operation.may_refuse(&[Code::Unavailable]);
     }
 }

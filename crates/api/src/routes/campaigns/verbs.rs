@@ -7,6 +7,7 @@ use stampede_campaign::{Moved, Paused, Settled, UnknownAction, Which};
 use stampede_model::{CampaignId, RecipientId, Timestamp};
 use stampede_wire::campaigns::{Contract, PausedContract, SettledRecipients};
 
+use super::words::inline_word;
 use super::{A_TIME, changed, find, not_found, subject, version};
 use crate::app::{App, now};
 use crate::auth::Writer;
@@ -14,7 +15,6 @@ use crate::body::{Body, MaybeBody};
 use crate::forms::{Flag, Given, IdOf, List, Mistakes, Parsed, form};
 use crate::input::Id;
 use crate::problem::{Code, Problem};
-use crate::routes::campaigns::forms::inline_word;
 use crate::trace::{Audited, Change};
 use crate::version::{IfMatch, Tagged};
 
