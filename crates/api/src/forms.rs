@@ -9,6 +9,7 @@
 //! | `reading.rs` | the limits of one reading, and the memory it may take |
 //! | `mistakes.rs` | the mistakes of a form, each with its field |
 //! | `schema.rs` | the schemas of forms, for the description of the API |
+//! | `texts.rs` | numbers with a fraction, objects of texts |
 //! | `skip.rs` | values that are read over |
 //! | `canonical.rs` | the text of a body whose fields are sorted, for idempotency keys |
 //!
@@ -25,6 +26,7 @@ mod payload;
 mod reading;
 mod schema;
 mod skip;
+mod texts;
 
 pub(crate) use canonical::canonical;
 pub(crate) use form::{Changes, Form, Unknown, form, is_set, read_form};
@@ -37,3 +39,4 @@ pub(crate) use payload::Payload;
 pub(crate) use reading::{Reading, ReadingLimits, parse};
 pub(crate) use schema::{Field, form_schema};
 pub(crate) use skip::{Skip, skip_list, skip_object};
+pub(crate) use texts::{Decimal, Texts, text};

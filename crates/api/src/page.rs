@@ -186,11 +186,13 @@ mod tests {
         ("getReadiness", "the checks of one node"),
     ];
     /// Lists that have one order, and why.
-    const ONE_ORDER: [(&str, &str); 4] = [
+    const ONE_ORDER: [(&str, &str); 6] = [
         ("listScans", "the log is read from its end, and its cursor is a number of it"),
         ("listRevisions", "the last one is what people look for"),
         ("listJobs", "the queue has an order of its own"),
         ("listDeadLetters", "the queue has an order of its own"),
+        ("listRecipients", "in the order in which they are sent to"),
+        ("listSuppressions", "sorted by address"),
     ];
 
     #[test]

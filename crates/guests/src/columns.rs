@@ -44,7 +44,8 @@ impl Delimiter {
         Self::ALL.into_iter().find(is_it)
     }
 
-    pub(crate) fn as_byte(self) -> u8 {
+    /// The byte.
+    pub fn as_byte(self) -> u8 {
         match self {
             Self::Comma => b',',
             Self::Semicolon => b';',
@@ -214,37 +215,48 @@ fn is_ours(names: &[String]) -> bool {
     ["status", "number", "generation", "ticket"].into_iter().all(has)
 }
 
+/// Whether a column says something about a guest.
+pub(crate) fn is_known(name: &str) -> bool {
+    meaning(name).is_some()
+}
+
 /// The meaning of a column by its name.
 fn meaning(name: &str) -> Option<Meaning> {
-    let plain: String = name
-        .chars()
-        .map(|c| if c.is_alphanumeric() { c } else { ' ' })
-        .flat_map(char::to_lowercase)
-        .collect();
-    let words: Vec<&str> = plain.split_whitespace().collect();
     // "Ф.И.О." is one word, "full_name" are two.
-    let (spaced, joined) = (words.join(" "), words.concat());
+    let (spaced, joined) = plain_name(name);
     let is_it = |names: &&(Meaning, &[&str])| {
         names.1.iter().any(|known| *known == spaced || *known == joined)
     };
     NAMES.iter().find(is_it).map(|(meaning, _)| *meaning)
 }
 
+/// The name of a column in small letters and without punctuation: its words with spaces between them, and without.
+pub fn plain_name(name: &str) -> (String, String) {
+    let plain: String = name
+        .chars()
+        .map(|c| if c.is_alphanumeric() { c } else { ' ' })
+        .flat_map(char::to_lowercase)
+        .collect();
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    (words.join(" "), words.concat())
+}
+
 /// What the first bytes of a file tell.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Looked {
-    pub(crate) delimiter: Delimiter,
+pub struct Looked {
+    /// The delimiter.
+    pub delimiter: Delimiter,
     /// Bytes of a first line that only names the delimiter (`sep=;`), as some spreadsheets write it.
-    pub(crate) skipped: usize,
+    pub skipped: usize,
 }
 
 /// Finds the delimiter of a file by its first bytes: the one with which the header has most known columns, then most columns.
-pub(crate) fn look(head: &[u8]) -> Looked {
+pub fn look(head: &[u8], is_known: &dyn Fn(&str) -> bool) -> Looked {
     if let Some((delimiter, skipped)) = declared(head) {
         return Looked { delimiter, skipped };
     }
     let score = |delimiter: &Delimiter| {
-        let (known, cells) = header_of(head, *delimiter);
+        let (known, cells) = header_of(head, *delimiter, is_known);
         // Of equal ones the first is meant.
         let place = Delimiter::ALL.iter().position(|d| d == delimiter).unwrap_or_default();
         (known, cells, std::cmp::Reverse(place))
@@ -254,11 +266,15 @@ pub(crate) fn look(head: &[u8]) -> Looked {
 }
 
 /// Known columns and all columns of the header, if this were the delimiter.
-fn header_of(head: impl Read, delimiter: Delimiter) -> (usize, usize) {
+fn header_of(
+    head: impl Read,
+    delimiter: Delimiter,
+    is_known: &dyn Fn(&str) -> bool,
+) -> (usize, usize) {
     let mut header = Record::default();
     match Records::new(head, delimiter.as_byte(), 1).next(&mut header) {
         Ok(true) => {
-            let known = header.cells().iter().filter(|cell| meaning(&cell.text()).is_some());
+            let known = header.cells().iter().filter(|cell| is_known(&cell.text()));
             (known.count(), header.cells().len())
         }
         _ => (0, 0),
@@ -286,7 +302,7 @@ mod tests {
     use super::*;
 
     fn delimiter(head: &str) -> Delimiter {
-        look(head.as_bytes()).delimiter
+        look(head.as_bytes(), &is_known).delimiter
     }
 
     #[test]
@@ -297,7 +313,7 @@ mod tests {
         assert_eq!(delimiter("\"a;b;c\",name\n"), Delimiter::Comma);
         assert_eq!(delimiter("name\nAnn"), Delimiter::Comma);
         assert_eq!(delimiter(""), Delimiter::Comma);
-        let declared = look(b"sep=;\r\nname;seat\r\n");
+        let declared = look(b"sep=;\r\nname;seat\r\n", &is_known);
         assert_eq!(declared, Looked { delimiter: Delimiter::Semicolon, skipped: 7 });
         assert_eq!(Delimiter::from_word("\t"), Some(Delimiter::Tab));
         assert_eq!(Delimiter::from_word("pipe"), None);
@@ -324,7 +340,7 @@ mod tests {
 
     fn columns(header: &str) -> Result<Columns, String> {
         let mut record = Record::default();
-        let delimiter = look(header.as_bytes()).delimiter.as_byte();
+        let delimiter = look(header.as_bytes(), &is_known).delimiter.as_byte();
         Records::new(header.as_bytes(), delimiter, 1).next(&mut record).unwrap();
         Columns::of(&record).map_err(|error| error.to_string())
     }

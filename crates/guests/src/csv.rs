@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Read};
 
 use stampede_model::{Money, spreadsheet};
 
-use crate::columns::{Columns, Delimiter, Meaning, look};
+use crate::columns::{Columns, Delimiter, Meaning, is_known, look};
 use crate::mistakes::Place;
 use crate::records::{Cell, KEPT, Record, Records};
 use crate::row::{Row, Value};
@@ -21,7 +21,7 @@ pub(crate) fn read(
 ) -> Result<Report, Error> {
     let mut head = Vec::with_capacity(HEAD);
     text.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
-    let looked = look(&head);
+    let looked = look(&head, &is_known);
     let delimiter = delimiter.unwrap_or(looked.delimiter);
     let first_line = if looked.skipped > 0 { 2 } else { 1 };
     head.drain(..looked.skipped);

@@ -92,7 +92,7 @@ impl Reading<'_> {
         if index >= self.rules.most {
             return Err(Error::TooMany(self.rules.most));
         }
-        let place = Place::Holder(index);
+        let place = Place::Entry("holders", index);
         let Some(row) = row else {
             self.report.mistakes.note(place, "", NO_OBJECT);
             return Ok(());

@@ -1,11 +1,12 @@
 //! Guests of an NDJSON file: one JSON object a line.
 
 use std::fmt;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::columns::KNOWN;
+use crate::lines::{Lines, not_json};
 use crate::mistakes::{Ignored, Place};
 use crate::row::{Row, Value};
 use crate::{Error, Guest, Report, Rules};
@@ -14,34 +15,23 @@ use crate::{Error, Guest, Report, Rules};
 const LONGEST_LINE: usize = 64 << 10;
 
 pub(crate) fn read(
-    mut text: impl BufRead,
+    text: impl BufRead,
     rules: Rules,
     keep: &mut dyn FnMut(Guest) -> io::Result<()>,
 ) -> Result<Report, Error> {
     let (mut report, mut ignored) = (Report::default(), Ignored::default());
-    let (mut line, mut number, mut rows) = (Vec::new(), 0, 0);
-    loop {
-        number += 1;
-        line.clear();
-        // One byte more, to tell a line of the greatest length from a longer one.
-        let limit = LONGEST_LINE as u64 + 2;
-        if text.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
+    let (mut lines, mut rows) = (Lines::new(text, LONGEST_LINE), 0);
+    while let Some(line) = lines.next_line()? {
         rows += 1;
         if rows > rules.most {
             return Err(Error::TooMany(rules.most));
         }
-        let place = Place::Line(number);
-        if line.len() > LONGEST_LINE && !line.ends_with(b"\n") {
-            skip_line(&mut text)?;
-            report.mistakes.note(place, "", format!("is longer than {LONGEST_LINE} bytes"));
+        let (place, Some(line)) = (Place::Line(line.number), line.bytes) else {
+            let message = format!("is longer than {LONGEST_LINE} bytes");
+            report.mistakes.note(Place::Line(line.number), "", message);
             continue;
-        }
-        let mut json = serde_json::Deserializer::from_slice(&line);
+        };
+        let mut json = serde_json::Deserializer::from_slice(line);
         let row = RowOf(&mut ignored).deserialize(&mut json);
         match row.and_then(|row| json.end().map(|()| row)) {
             Ok(Some(row)) => {
@@ -53,11 +43,7 @@ pub(crate) fn read(
             }
             Ok(None) => report.mistakes.note(place, "", NO_OBJECT),
             Err(error) => {
-                // The parser counts lines within this line.
-                let told = error.to_string();
-                let told = told.split(" at line ").next().unwrap_or_default();
-                let message = format!("is not valid JSON: {told}, at column {}", error.column());
-                report.mistakes.note(place, "", message);
+                report.mistakes.note(place, "", not_json(&error));
             }
         }
     }
@@ -68,21 +54,6 @@ pub(crate) fn read(
     }
     report.remarks = ignored.remarks(&KNOWN);
     Ok(report)
-}
-
-/// Reads over the rest of a line.
-fn skip_line(text: &mut impl BufRead) -> io::Result<()> {
-    loop {
-        let buffer = text.fill_buf()?;
-        let (length, is_over) = match buffer.iter().position(|byte| *byte == b'\n') {
-            Some(end) => (end + 1, true),
-            None => (buffer.len(), buffer.is_empty()),
-        };
-        text.consume(length);
-        if is_over {
-            return Ok(());
-        }
-    }
 }
 
 /// The message about a row that is no object.

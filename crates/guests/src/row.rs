@@ -68,7 +68,7 @@ impl Row {
         }
         let line = match place {
             Place::Line(line) => line,
-            Place::Holder(index) => index as u64 + 1,
+            Place::Entry(_, index) => index as u64 + 1,
             Place::Body => 1,
         };
         let guest = Guest { line, name: name?, email, seat, price: price.map(Money::amount) };

@@ -11,9 +11,10 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 
 use crate::{
-    ApiKeys, AuditLog, Batches, Blocks, CheckInReports, CheckInSetup, CompiledTemplates,
-    Completions, Events, IdempotentRequests, Orders, Outbox, Result, Scans, Templates, TicketKeys,
-    Tickets, WebhookDeliveries, Webhooks,
+    Accounts, ApiKeys, Audiences, AuditLog, Batches, Blocks, Campaigns, CheckInReports,
+    CheckInSetup, CompiledTemplates, Completions, Events, IdempotentRequests, Ledger, Orders,
+    Outbox, Result, Scans, Suppressions, Templates, TicketKeys, Tickets, WebhookDeliveries,
+    Webhooks,
 };
 
 /// A database with the records of all subjects.
@@ -41,6 +42,11 @@ pub trait Backend:
     + Outbox
     + Webhooks
     + WebhookDeliveries
+    + Accounts
+    + Campaigns
+    + Audiences
+    + Ledger
+    + Suppressions
     + Debug
     + Send
     + Sync

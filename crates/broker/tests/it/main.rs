@@ -23,6 +23,7 @@ mod limits;
 mod misbehaving;
 mod operate;
 mod outage;
+mod permits;
 mod queue;
 mod quota;
 mod reclaim;

@@ -48,14 +48,26 @@ async fn database(settings: &Settings) -> Result<String> {
     let store = connect::store(settings).await?;
     let answered = store.ping().await;
     let drifted = store.drifted_batches().await;
+    let wrong = store.wrong_campaign_counts().await;
     store.close().await;
     answered?;
     let drifted = drifted?;
     if !drifted.is_empty() {
         bail!("the counters of {} batches do not match their tickets: {drifted:?}", drifted.len());
     }
+    let wrong = match wrong {
+        // No such table: the database is of a version without campaigns.
+        Err(Error::Refused(_)) => Vec::new(),
+        wrong => wrong?,
+    };
+    if !wrong.is_empty() {
+        let ids: Vec<String> = wrong.iter().map(|(id, _)| id.to_string()).collect();
+        bail!("the counts of {} campaigns do not match their recipients: {ids:?}", ids.len());
+    }
     let kind = settings.database_url.split(':').next().unwrap_or_default();
-    Ok(format!("{kind} answers and accepts writes, and the counters of all batches are right"))
+    Ok(format!(
+        "{kind} answers and accepts writes, and the counters of all batches and campaigns are right"
+    ))
 }
 
 async fn ticket_keys(settings: &Settings) -> Result<String> {

@@ -4,10 +4,12 @@ use std::path::Path;
 
 use sqlx::any::install_default_drivers;
 use sqlx::{AnyConnection, Connection};
+use stampede_model::campaign::{AccountId, Channel};
 use stampede_model::{Event, KeyHash, Role, TemplateChoice, TicketId, TicketStatus, Timestamp};
 use stampede_store::{Placed, TicketFilter, TicketSecret};
 
 use crate::backends::{Database, Sqlite};
+use crate::suite::campaigns;
 use crate::suite::samples::{assert_no_drift, at, order};
 
 on_every_sql_backend!(records_older_than_keys_are_numbered_and_get_a_key);
@@ -101,4 +103,10 @@ async fn a_database_of_the_version_before_the_backends_were_split_is_opened() {
     let placed = store.ticket(next.tickets[0].id).await.unwrap().unwrap();
     assert_eq!((placed.serial, placed.signing_key), (4, Some(2)));
     assert_no_drift(&store).await;
+
+    let console = store.account(&AccountId::console()).await.unwrap().unwrap();
+    assert_eq!((console.channel, console.owner), (Channel::Console, None));
+    let (running, ids) = campaigns::queued(&store, 2).await;
+    campaigns::claimed(&store, &running, ids[0]).await;
+    campaigns::assert_counts(&store).await;
 }

@@ -1,0 +1,404 @@
+//! The texts that recipients get: templates in Liquid, checked when they are saved and filled for every recipient.
+//!
+//! ```text
+//! source ──scan.rs──▶ tags, fields, all mistakes with line and column ──▶ safe source ──▶ liquid ──▶ Compiled ──▶ Filled
+//! ```
+//!
+//! | file | holds |
+//! |---|---|
+//! | `scan.rs` | the guard, and pieces of a template: texts, outputs, tags |
+//! | `tokens.rs` | the words inside of one output or tag |
+//! | `grammar.rs` | which outputs and tags there are; writes them for the crate `liquid` |
+//! | `filters.rs` | `truncate`, and the escaping of HTML |
+//!
+//! The language is Liquid without loops, assignments and includes, so time and memory follow from the length of template and
+//! fields: blocks `if unless case comment raw`, filters `default upcase downcase capitalize truncate date strip`.
+//!
+//! The crate `liquid` never sees what people wrote, only what `grammar.rs` writes from checked tokens. The reasons: its parser
+//! overflows the stack on deep nesting, its names are ASCII only (columns are called `имя`, too), it knows no line of a field,
+//! and it takes an empty text for true. Fields are texts: a field that is empty or absent is false in a condition.
+
+mod filters;
+mod grammar;
+mod scan;
+mod tokens;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use liquid::model::{Object, Value};
+use stampede_model::campaign::{Channel, Template};
+
+/// Most outputs and tags of one part of a template.
+pub const MOST_TAGS: usize = 200;
+/// Longest part of a template, in bytes.
+pub const LONGEST_TEMPLATE: usize = 64 << 10;
+/// Most values of a WhatsApp template.
+const MOST_VALUES: usize = 50;
+
+/// Fields that every recipient has.
+pub const BUILT_INS: [&str; 3] = ["address", "ticketUrl", "unsubscribeUrl"];
+
+/// A mistake in a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    /// The part: `subject`, `text`, `html`, `whatsappValues[0]`.
+    pub part: String,
+    /// The line, from 1; 0: the mistake is about the whole part.
+    pub line: usize,
+    /// The character in the line, from 1; 0: the mistake is about the whole part.
+    pub column: usize,
+    /// What is wrong, and what to do.
+    pub message: String,
+    /// The name that was probably meant.
+    pub nearest: Option<String>,
+}
+
+/// Values of the fields that every recipient has. They go before fields of a file with the same name.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BuiltIns<'v> {
+    /// The recipient's address.
+    pub address: &'v str,
+    /// Where the recipient's ticket is.
+    pub ticket_url: Option<&'v str>,
+    /// Where the recipient says stop.
+    pub unsubscribe_url: Option<&'v str>,
+}
+
+impl<'v> BuiltIns<'v> {
+    /// The value of a built-in field; `None`: the name is that of another field.
+    fn get(&self, name: &str) -> Option<&'v str> {
+        match name {
+            "address" => Some(self.address),
+            "ticketUrl" => Some(self.ticket_url.unwrap_or_default()),
+            "unsubscribeUrl" => Some(self.unsubscribe_url.unwrap_or_default()),
+            _ => None,
+        }
+    }
+}
+
+/// A filled template.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filled {
+    /// The subject, on one line.
+    pub subject: Option<String>,
+    /// The text.
+    pub text: Option<String>,
+    /// The text as HTML.
+    pub html: Option<String>,
+    /// The values of a WhatsApp template, each on one line.
+    pub whatsapp_values: Vec<String>,
+}
+
+/// Why a template could not be filled for one recipient.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotFilled {
+    /// The part has no visible character: providers refuse it.
+    #[error("{part} is empty for this recipient")]
+    Empty {
+        /// The part.
+        part: String,
+    },
+    /// The part is longer than the channel takes.
+    #[error("{part} has {length} characters for this recipient; the channel takes at most {most}")]
+    TooLong {
+        /// The part.
+        part: String,
+        /// Its length in units of UTF-16.
+        length: usize,
+        /// Most units of the channel.
+        most: usize,
+    },
+    /// The template itself could not be filled.
+    #[error("{part} cannot be filled: {why}")]
+    Broken {
+        /// The part.
+        part: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Most units of UTF-16 that a channel takes as a text; `None`: there is no limit of its own.
+pub fn longest_text(channel: Channel) -> Option<usize> {
+    match channel {
+        Channel::Telegram | Channel::Whatsapp => Some(4_096),
+        Channel::Sms => Some(1_600),
+        Channel::Smtp | Channel::Webhook | Channel::Console => None,
+    }
+}
+
+/// A place where a template reads a field.
+#[derive(Debug, Clone)]
+struct Use {
+    part: String,
+    line: usize,
+    column: usize,
+    name: String,
+}
+
+/// One compiled part.
+struct Part {
+    name: String,
+    template: liquid::Template,
+}
+
+/// A compiled template. Cheap to fill, and filled from many threads at once.
+pub struct Compiled {
+    channel: Channel,
+    subject: Option<Part>,
+    text: Option<Part>,
+    html: Option<Part>,
+    whatsapp_values: Vec<Part>,
+    /// Fields in the order in which `liquid` knows them: `f0`, `f1` …
+    fields: Vec<String>,
+    uses: Vec<Use>,
+    defaults: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Compiled").field("channel", &self.channel).field("fields", &self.fields).finish_non_exhaustive()
+    }
+}
+
+impl Compiled {
+    /// Compiles a template for a channel; else all mistakes in it.
+    pub fn new(template: &Template, channel: Channel) -> Result<Self, Vec<Mistake>> {
+        let mut compiler = Compiler::default();
+        let subject = compiler.part("subject", template.subject.as_deref(), Escape::No);
+        let text = compiler.part("text", template.text.as_deref(), Escape::No);
+        let html = compiler.part("html", template.html.as_deref(), Escape::Html);
+        let values = template.whatsapp_values.iter().take(MOST_VALUES).enumerate();
+        let values: Vec<Option<Part>> = values
+            .map(|(index, value)| {
+                compiler.part(&format!("whatsappValues[{index}]"), Some(value), Escape::No)
+            })
+            .collect();
+        compiler.check_parts(template, channel);
+        if !compiler.mistakes.is_empty() {
+            return Err(compiler.mistakes);
+        }
+        Ok(Self {
+            channel,
+            subject,
+            text,
+            html,
+            whatsapp_values: values.into_iter().flatten().collect(),
+            fields: compiler.fields,
+            uses: compiler.uses,
+            defaults: template.defaults.clone(),
+        })
+    }
+
+    /// The names of all fields that the template reads, built-in ones too.
+    pub fn fields(&self) -> BTreeSet<&str> {
+        self.fields.iter().map(String::as_str).collect()
+    }
+
+    /// The mistakes of a template whose recipients have these fields: each field that is neither known nor built in nor has a
+    /// default, with its place.
+    pub fn check_fields<'k>(&self, known: impl IntoIterator<Item = &'k str>) -> Vec<Mistake> {
+        let mut names: BTreeSet<&str> = known.into_iter().chain(BUILT_INS).collect();
+        names.extend(self.defaults.keys().map(String::as_str));
+        let unknown = self.uses.iter().filter(|used| !names.contains(used.name.as_str()));
+        unknown.map(|used| used.mistake(&names)).collect()
+    }
+
+    /// Fields that this recipient does not have, or has empty, and for which there is no default.
+    pub fn missing<'c>(&'c self, fields: &BTreeMap<String, String>) -> Vec<&'c str> {
+        let is_missing = |name: &&String| {
+            !BUILT_INS.contains(&name.as_str()) && self.value(name, fields, &BuiltIns::default()).is_empty()
+        };
+        self.fields.iter().filter(is_missing).map(String::as_str).collect()
+    }
+
+    /// Fills the template with the fields of one recipient.
+    pub fn fill(
+        &self,
+        fields: &BTreeMap<String, String>,
+        built_ins: &BuiltIns<'_>,
+    ) -> Result<Filled, NotFilled> {
+        let mut values = Object::new();
+        for (index, name) in self.fields.iter().enumerate() {
+            let value = self.value(name, fields, built_ins).to_owned();
+            values.insert(grammar::field_name(index).into(), Value::scalar(value));
+        }
+        let render = |part: &Part| part.render(&values);
+        let filled = Filled {
+            subject: self.subject.as_ref().map(render).transpose()?.map(|text| one_line(&text)),
+            text: self.text.as_ref().map(render).transpose()?,
+            html: self.html.as_ref().map(render).transpose()?,
+            whatsapp_values: self
+                .whatsapp_values
+                .iter()
+                .map(|part| Ok(one_line(&render(part)?)))
+                .collect::<Result<_, NotFilled>>()?,
+        };
+        filled.check(self.channel)?;
+        Ok(filled)
+    }
+
+    fn value<'v>(
+        &'v self,
+        name: &str,
+        fields: &'v BTreeMap<String, String>,
+        built_ins: &BuiltIns<'v>,
+    ) -> &'v str {
+        let given = || fields.get(name).map(String::as_str).filter(|text| !text.trim().is_empty());
+        let default = || self.defaults.get(name).map(String::as_str);
+        built_ins.get(name).or_else(given).or_else(default).unwrap_or_default()
+    }
+}
+
+impl Part {
+    fn render(&self, values: &Object) -> Result<String, NotFilled> {
+        self.template
+            .render(values)
+            .map_err(|error| NotFilled::Broken { part: self.name.clone(), why: first_line(&error.to_string()) })
+    }
+}
+
+impl Use {
+    fn mistake(&self, names: &BTreeSet<&str>) -> Mistake {
+        let nearest = nearest(&self.name, names.iter().copied());
+        let meant = match &nearest {
+            Some(name) => format!("did you mean {name}?"),
+            None => format!("known are {}", names.iter().copied().collect::<Vec<_>>().join(", ")),
+        };
+        Mistake {
+            part: self.part.clone(),
+            line: self.line,
+            column: self.column,
+            message: format!("the field {:?} is not known; {meant}", self.name),
+            nearest,
+        }
+    }
+}
+
+impl Filled {
+    /// Refuses what the provider would refuse.
+    fn check(&self, channel: Channel) -> Result<(), NotFilled> {
+        let is_blank = |text: &str| text.trim().is_empty();
+        let texts = [("text", &self.text), ("html", &self.html)];
+        let given = || texts.iter().filter_map(|(part, text)| text.as_ref().map(|text| (*part, text)));
+        if let Some((part, _)) = given().find(|(_, text)| is_blank(text)) {
+            // One of the two is enough for a mail; but then the other is not to be blank by mistake either.
+            return Err(NotFilled::Empty { part: part.to_owned() });
+        }
+        if let Some(index) = self.whatsapp_values.iter().position(|value| is_blank(value)) {
+            return Err(NotFilled::Empty { part: format!("whatsappValues[{index}]") });
+        }
+        if channel == Channel::Smtp && self.subject.as_deref().is_some_and(is_blank) {
+            return Err(NotFilled::Empty { part: "subject".to_owned() });
+        }
+        let Some(most) = longest_text(channel) else { return Ok(()) };
+        for (part, text) in given() {
+            let length = text.encode_utf16().count();
+            // Telegram counts the characters that people see, not the tags: HTML is left to it.
+            if length > most && part == "text" {
+                return Err(NotFilled::TooLong { part: part.to_owned(), length, most });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the values of a part are escaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Escape {
+    Html,
+    No,
+}
+
+/// Compiles the parts of one template.
+#[derive(Default)]
+struct Compiler {
+    fields: Vec<String>,
+    uses: Vec<Use>,
+    mistakes: Vec<Mistake>,
+}
+
+impl Compiler {
+    fn part(&mut self, name: &str, source: Option<&str>, escape: Escape) -> Option<Part> {
+        let source = source?;
+        let written = grammar::write(source, escape, &mut self.fields);
+        let located = |(place, told): (scan::Place, grammar::Told)| Mistake {
+            part: name.to_owned(),
+            line: place.line,
+            column: place.column,
+            message: told.message,
+            nearest: told.nearest,
+        };
+        if !written.mistakes.is_empty() {
+            self.mistakes.extend(written.mistakes.into_iter().map(located));
+            return None;
+        }
+        let uses = written.uses.into_iter().map(|(place, field)| Use {
+            part: name.to_owned(),
+            line: place.line,
+            column: place.column,
+            name: field,
+        });
+        self.uses.extend(uses);
+        match filters::parse(&written.source) {
+            Ok(template) => Some(Part { name: name.to_owned(), template }),
+            Err(error) => {
+                self.whole(name, first_line(&error));
+                None
+            }
+        }
+    }
+
+    /// Refuses parts that the channel cannot send, and templates without the parts that it needs.
+    fn check_parts(&mut self, template: &Template, channel: Channel) {
+        let has_text = template.text.is_some();
+        let has_html = template.html.is_some();
+        match channel {
+            Channel::Smtp if template.subject.is_none() => self.whole("subject", "is missing: a mail needs one"),
+            Channel::Smtp | Channel::Telegram if !has_text && !has_html => {
+                self.whole("text", "is missing: the message needs a text or html");
+            }
+            Channel::Whatsapp if !has_text && template.whatsapp_template.is_none() => {
+                self.whole("whatsappTemplate", "is missing: name a template that WhatsApp has approved");
+            }
+            Channel::Sms | Channel::Webhook | Channel::Console if !has_text => {
+                self.whole("text", "is missing: the message needs one");
+            }
+            _ => {}
+        }
+        if template.whatsapp_template.is_some() && template.whatsapp_language.is_none() {
+            self.whole("whatsappLanguage", "is missing: name the language of the template, such as en_US");
+        }
+        if template.whatsapp_values.len() > MOST_VALUES {
+            self.whole("whatsappValues", format!("has more than {MOST_VALUES} values"));
+        }
+    }
+
+    fn whole(&mut self, part: &str, message: impl Into<String>) {
+        let (part, message) = (part.to_owned(), message.into());
+        self.mistakes.push(Mistake { part, line: 0, column: 0, message, nearest: None });
+    }
+}
+
+/// The first line of an error of `liquid`; the others repeat the template.
+fn first_line(error: &str) -> String {
+    error.lines().next().unwrap_or_default().trim_start_matches("liquid: ").to_owned()
+}
+
+/// A text on one line: each run of white space and control characters is one space.
+fn one_line(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// The known name that was probably meant.
+fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
+    let lower = name.to_lowercase();
+    let distance = |known: &str| strsim::osa_distance(&lower, &known.to_lowercase());
+    let closest = known.into_iter().min_by_key(|known| distance(known))?;
+    let is_close = distance(closest) <= (closest.chars().count() / 3).max(1);
+    is_close.then(|| closest.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,359 @@
+//! Recipients that come into a campaign: files, lists, guests.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use stampede_guests::{Charset, Format};
+use stampede_model::campaign::{AddressKind, SkipReason};
+use stampede_model::{
+    BatchId, CampaignId, Event, EventId, RecipientId, Ticket, TicketStatus,
+};
+use stampede_store::{Campaign, Import, NewRecipient, TicketFilter};
+use stampede_wire::campaigns::{Contract, Duplicate, ImportReport, ImportedRow, RowMistake};
+
+use crate::reconcile::IMPORT_DIES;
+use crate::{Campaigns, Error, RecipientRow, now, texts};
+
+/// Recipients that are written at a time.
+const PIECE: usize = 1_000;
+/// Mistakes and duplicates that are listed.
+const LISTED: usize = 1_000;
+/// Recipients that a report shows.
+const SHOWN: usize = 10;
+
+/// Why a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To add its recipients.
+    Import,
+    /// To learn what would be added. Nothing is written.
+    DryRun,
+}
+
+/// A file of recipients.
+#[derive(Debug)]
+pub struct ImportFile {
+    /// The file, from its beginning.
+    pub file: File,
+    /// Its form.
+    pub format: Format,
+    /// The encoding that was declared.
+    pub charset: Option<Charset>,
+    /// Why it is read.
+    pub purpose: Purpose,
+}
+
+/// Guests who become recipients: one for each ticket, at the address of its holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guests {
+    /// Of all tickets of an event.
+    OfEvent(EventId),
+    /// Of all tickets of an order.
+    OfBatch(BatchId),
+}
+
+/// The result of an import.
+#[derive(Debug, Clone)]
+pub enum Imported {
+    /// It is read, and the recipients are added unless it is a dry run.
+    Done(Box<ImportReport>),
+    /// The file cannot be read, for this reason. Nothing was added.
+    Unreadable(String),
+    /// Another import of the campaign has not ended.
+    Busy,
+    /// A running, completed or cancelled campaign takes no recipients.
+    WrongState(Box<Contract>),
+    /// There is no such campaign.
+    NotFound,
+    /// There is no such event or order of the campaign's owner.
+    NoSuchGuests,
+    /// The campaign would have more recipients than allowed ([`MOST_RECIPIENTS`]). Nothing was added.
+    TooMany,
+}
+
+/// Most recipients of one campaign.
+pub const MOST_RECIPIENTS: u64 = 1_000_000;
+
+impl Campaigns {
+    /// Adds recipients that a request lists.
+    pub async fn import_rows(
+        &self,
+        id: CampaignId,
+        rows: Vec<RecipientRow>,
+        purpose: Purpose,
+    ) -> Result<Imported, Error> {
+        let Some(target) = self.target(id).await? else { return Ok(Imported::NotFound) };
+        let (kind, country) = (target.kind, target.country.clone());
+        let rows = rows.into_iter().enumerate().map(|(place, row)| {
+            let line = Some(place as u64 + 1);
+            let (address, skip) = match texts::normalise(kind, country.as_deref(), &row.address) {
+                Ok(address) => (address, None),
+                Err(wrong) => (row.address, Some((SkipReason::Invalid, wrong))),
+            };
+            NewRecipient {
+                id: RecipientId::generate(),
+                address,
+                fields: row.fields,
+                message: row.message,
+                time_zone: row.time_zone,
+                ticket: None,
+                line,
+                skip,
+            }
+        });
+        let rows: Vec<NewRecipient> = rows.collect();
+        let mut importing = match self.begin(target, purpose).await? {
+            Ok(importing) => importing,
+            Err(refused) => return Ok(refused),
+        };
+        for piece in rows.chunks(PIECE) {
+            if let Some(refused) = importing.add(piece).await? {
+                return Ok(refused);
+            }
+        }
+        importing.end().await
+    }
+
+    /// Adds the guests of an event or an order of the campaign's owner: one recipient for each ticket, at the address of its
+    /// holder. Tickets without an address are reported, and void ones left out.
+    pub async fn import_guests(
+        &self,
+        id: CampaignId,
+        guests: Guests,
+        purpose: Purpose,
+    ) -> Result<Imported, Error> {
+        let Some(target) = self.target(id).await? else { return Ok(Imported::NotFound) };
+        let ticketing = &self.shared.ticketing;
+        let (event, batch) = match guests {
+            Guests::OfEvent(event) => (event, None),
+            Guests::OfBatch(batch) => match ticketing.batch(batch).await? {
+                Some(found) => (found.event_id, Some(batch)),
+                None => return Ok(Imported::NoSuchGuests),
+            },
+        };
+        let event = ticketing.event(event).await?;
+        let Some(event) = event.filter(|event| event.owner == target.campaign.owner) else {
+            return Ok(Imported::NoSuchGuests);
+        };
+        let filter =
+            TicketFilter { batch, event: Some(event.id), ..TicketFilter::default() };
+        let (kind, country) = (target.kind, target.country.clone());
+        let mut importing = match self.begin(target, purpose).await? {
+            Ok(importing) => importing,
+            Err(refused) => return Ok(refused),
+        };
+        let mut after = None;
+        loop {
+            let page = self.shared.store.tickets(&filter, after, PIECE as u32).await?;
+            after = page.last().map(|ticket| ticket.id);
+            let is_last = page.len() < PIECE;
+            let piece: Vec<NewRecipient> = page
+                .iter()
+                .filter(|ticket| ticket.status != TicketStatus::Void)
+                .map(|ticket| guest(ticket, &event, kind, country.as_deref()))
+                .collect();
+            if let Some(refused) = importing.add(&piece).await? {
+                return Ok(refused);
+            }
+            if is_last {
+                return importing.end().await;
+            }
+        }
+    }
+
+    /// The campaign that recipients are for.
+    pub(crate) async fn target(&self, id: CampaignId) -> Result<Option<Target>, Error> {
+        let Some(campaign) = self.shared.store.campaign(id).await? else { return Ok(None) };
+        let account = self.shared.store.account(&campaign.account).await?;
+        let kind = account.as_ref().map_or(AddressKind::Any, |account| account.channel.address_kind());
+        let country = campaign.country.clone();
+        let country = country.or_else(|| account.and_then(|account| account.country));
+        Ok(Some(Target { campaign, kind, country }))
+    }
+
+    /// Begins to add recipients, or says why none can be added.
+    pub(crate) async fn begin(
+        &self,
+        target: Target,
+        purpose: Purpose,
+    ) -> Result<Result<Importing, Imported>, Error> {
+        let id = target.campaign.id;
+        let import = RecipientId::generate();
+        if purpose == Purpose::Import {
+            let dead_before = now() - IMPORT_DIES;
+            let begun = self.shared.store.begin_import(id, import, now(), dead_before).await?;
+            match begun {
+                Import::Begun => {}
+                Import::Busy => return Ok(Err(Imported::Busy)),
+                Import::NotFound => return Ok(Err(Imported::NotFound)),
+                Import::WrongState => {
+                    let contract = self.contract(target.campaign).await?;
+                    return Ok(Err(Imported::WrongState(Box::new(contract))));
+                }
+            }
+        }
+        let total = target.campaign.counts.total();
+        let report = ImportReport { dry_run: purpose == Purpose::DryRun, ..ImportReport::default() };
+        let (campaigns, seen) = (self.clone(), HashSet::new());
+        Ok(Ok(Importing { campaigns, target, purpose, import, report, total, seen }))
+    }
+}
+
+/// A campaign that recipients are added to.
+pub(crate) struct Target {
+    pub(crate) campaign: Campaign,
+    /// The kind of its addresses.
+    pub(crate) kind: AddressKind,
+    /// The country of telephone numbers without a country's code.
+    pub(crate) country: Option<String>,
+}
+
+/// An import that is open. One that is dropped is undone by the next import, or by the reconciler.
+pub(crate) struct Importing {
+    campaigns: Campaigns,
+    target: Target,
+    purpose: Purpose,
+    import: RecipientId,
+    pub(crate) report: ImportReport,
+    total: u64,
+    /// The addresses of a dry run, as hashes: nothing is written that could be compared.
+    seen: HashSet<u64>,
+}
+
+impl Importing {
+    /// Adds a piece; `Some`: the import is refused and undone.
+    pub(crate) async fn add(&mut self, piece: &[NewRecipient]) -> Result<Option<Imported>, Error> {
+        let rows = piece.len() as u64;
+        self.report.rows += rows;
+        self.total += rows;
+        if self.total > MOST_RECIPIENTS {
+            self.undo().await?;
+            return Ok(Some(Imported::TooMany));
+        }
+        for row in piece {
+            if let Some((_, wrong)) = &row.skip {
+                self.mistake(row.line.unwrap_or_default(), wrong);
+            }
+            if self.report.first.len() < SHOWN {
+                self.report.first.push(ImportedRow {
+                    line: row.line,
+                    address: row.address.clone(),
+                    fields: row.fields.clone(),
+                    message: row.message.clone(),
+                });
+            }
+        }
+        if self.purpose == Purpose::DryRun {
+            self.count(piece).await?;
+            return Ok(None);
+        }
+        let (store, id) = (&self.campaigns.shared.store, self.target.campaign.id);
+        let Some(added) = store.import_recipients(id, self.import, piece, now()).await? else {
+            // Somebody took it for dead.
+            return Ok(Some(Imported::Busy));
+        };
+        self.report.added += added.added;
+        self.report.invalid += added.invalid;
+        self.report.suppressed += added.suppressed;
+        self.report.duplicates += added.duplicates.len() as u64;
+        let room = LISTED.saturating_sub(self.report.duplicate_rows.len());
+        let listed = added.duplicates.into_iter().take(room);
+        let listed = listed.map(|(line, first_line)| Duplicate { line, first_line });
+        self.report.duplicate_rows.extend(listed);
+        Ok(None)
+    }
+
+    /// Notes a row that cannot be read, or an address that is none.
+    pub(crate) fn mistake(&mut self, line: u64, wrong: &str) {
+        self.report.mistakes_total += 1;
+        if self.report.mistakes.len() < LISTED {
+            let message = wrong.to_owned();
+            self.report.mistakes.push(RowMistake { line, column: None, message });
+        }
+    }
+
+    /// Counts what a piece would add.
+    async fn count(&mut self, piece: &[NewRecipient]) -> Result<(), Error> {
+        let valid: Vec<&NewRecipient> = piece.iter().filter(|row| row.skip.is_none()).collect();
+        self.report.invalid += (piece.len() - valid.len()) as u64;
+        let mut addresses = Vec::with_capacity(valid.len());
+        for row in valid {
+            let mut hasher = DefaultHasher::new();
+            (&row.address, row.ticket).hash(&mut hasher);
+            match self.seen.insert(hasher.finish()) {
+                true => addresses.push(row.address.clone()),
+                false => {
+                    self.report.duplicates += 1;
+                    if self.report.duplicate_rows.len() < LISTED {
+                        let duplicate = Duplicate { line: row.line, first_line: None };
+                        self.report.duplicate_rows.push(duplicate);
+                    }
+                }
+            }
+        }
+        let Target { campaign, .. } = &self.target;
+        let store = &self.campaigns.shared.store;
+        let account = store.account(&campaign.account).await?;
+        let owner = account.and_then(|account| account.owner);
+        let owner = owner.unwrap_or_else(|| campaign.owner.clone());
+        let suppressed: HashSet<String> =
+            store.suppressed_addresses(&owner, &campaign.account, &addresses).await?.into_iter().collect();
+        let silent = addresses.iter().filter(|address| suppressed.contains(*address)).count();
+        self.report.suppressed += silent as u64;
+        self.report.added += (addresses.len() - silent) as u64;
+        Ok(())
+    }
+
+    /// Ends the import: its recipients stay.
+    pub(crate) async fn end(self) -> Result<Imported, Error> {
+        if self.purpose == Purpose::Import {
+            let (store, id) = (&self.campaigns.shared.store, self.target.campaign.id);
+            if !store.end_import(id, self.import).await? {
+                return Ok(Imported::Busy);
+            }
+            let ImportReport { added, invalid, duplicates, suppressed, .. } = self.report;
+            tracing::info!(campaign = %id, added, invalid, duplicates, suppressed, "recipients imported");
+        }
+        Ok(Imported::Done(Box::new(self.report)))
+    }
+
+    /// Removes everything that was added.
+    pub(crate) async fn undo(&self) -> Result<(), Error> {
+        if self.purpose == Purpose::Import {
+            let (store, id) = (&self.campaigns.shared.store, self.target.campaign.id);
+            store.undo_import(id, self.import).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A ticket as a recipient.
+fn guest(ticket: &Ticket, event: &Event, kind: AddressKind, country: Option<&str>) -> NewRecipient {
+    let holder = &ticket.holder;
+    let written = holder.email.clone().unwrap_or_default();
+    let (address, skip) = match texts::normalise(kind, country, &written) {
+        Ok(address) => (address, None),
+        Err(_) if written.is_empty() => {
+            let wrong = "the holder of the ticket has no mail address".to_owned();
+            (ticket.id.to_string(), Some((SkipReason::Invalid, wrong)))
+        }
+        Err(wrong) => (written, Some((SkipReason::Invalid, wrong))),
+    };
+    let mut fields = BTreeMap::from([
+        ("name".to_owned(), holder.name.clone()),
+        ("event".to_owned(), event.details.name.clone()),
+    ]);
+    fields.extend(holder.seat.clone().map(|seat| ("seat".to_owned(), seat)));
+    fields.extend(holder.email.clone().map(|email| ("email".to_owned(), email)));
+    NewRecipient {
+        id: RecipientId::generate(),
+        address,
+        fields,
+        message: None,
+        time_zone: None,
+        ticket: Some(ticket.id),
+        line: None,
+        skip,
+    }
+}

@@ -1,0 +1,10 @@
+//! Campaigns with a real store, a real Redis, and a receiver that records every message.
+#![allow(clippy::unwrap_used)]
+
+mod audience;
+mod compiler;
+mod killed;
+mod pacing;
+mod sending;
+mod stage;
+mod stopping;
