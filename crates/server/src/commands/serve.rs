@@ -16,6 +16,7 @@ use stampede_api::{
 };
 use stampede_audit::{Audit, Retention};
 use stampede_broker::{Broker, JobList};
+use stampede_campaign::{Campaigns, Reconciler as CampaignReconciler};
 use stampede_checkin::CheckIn;
 use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
 use stampede_feed::{Hub, Relay, RelayConfig};
@@ -48,6 +49,7 @@ struct Ground {
     broker: Broker,
     ticketing: Ticketing,
     webhooks: Webhooks,
+    campaigns: Campaigns,
     jobs: JobList,
     membership: Membership,
 }
@@ -94,6 +96,8 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     parts.spawn(relay.run(stop.clone()));
     let dispatcher = Dispatcher::new(ground.webhooks.clone(), settings.webhook_log_days);
     parts.spawn(dispatcher.run(stop.clone()));
+    let campaigns = ground.campaigns.clone();
+    parts.spawn(CampaignReconciler::new(campaigns.clone()).run(stop.clone()));
     let (ticketing, broker) = (ground.ticketing.clone(), ground.broker.clone());
     let me = || NodeData { node: settings.server_name.clone() };
     parts.spawn(told(broker.clone(), Change::NodeStarted(me())));
@@ -112,7 +116,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             };
             parts.spawn(stampede_api::run_health(listener, vitals, stop.clone()));
         }
-        parts.spawn(stop_ticketing(ticketing, stop.clone()));
+        parts.spawn(stop_rooms(campaigns, ticketing, stop.clone()));
         banner::greet_worker(&settings, health);
     } else if let Some(listener) = ground.listener {
         // Now that nothing can fail any more: a key that is shown once must not be lost on the way.
@@ -159,6 +163,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         parts.spawn(async move {
             serving.await;
             // Afterwards: the last requests may have started tasks.
+            campaigns.stop().await;
             ticketing.stop().await;
             checkin.stop().await;
             live.stop().await;
@@ -241,7 +246,13 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
     let ticketing = connect::step(settings, || Ticketing::start(parts.clone())).await?;
     let hooks = connect::webhook_parts(settings, &store, &broker, settings.job_concurrency);
     let webhooks = connect::step(settings, || Webhooks::open(hooks.clone())).await?;
-    let environment = Environment { ticketing: ticketing.clone(), webhooks: webhooks.clone() };
+    let campaigns = connect::campaign_parts(settings, &store, &broker, &ticketing);
+    let campaigns = connect::step(settings, || Campaigns::open(campaigns.clone())).await?;
+    let environment = Environment {
+        ticketing: ticketing.clone(),
+        webhooks: webhooks.clone(),
+        campaigns: campaigns.clone(),
+    };
     let jobs = stampede_worker::jobs(&environment);
     let config = cluster::node_config(settings, &jobs);
     let claim = || Membership::claim(config.clone(), broker.clone());
@@ -256,6 +267,7 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         broker,
         ticketing,
         webhooks,
+        campaigns,
         jobs,
         membership,
     })
@@ -282,8 +294,9 @@ fn rate_limits(settings: &Settings, broker: &Broker) -> RateLimits {
 }
 
 /// On a node that only works, ticketing reconciles and has no requests to wait for.
-async fn stop_ticketing(ticketing: Ticketing, stop: CancellationToken) {
+async fn stop_rooms(campaigns: Campaigns, ticketing: Ticketing, stop: CancellationToken) {
     stop.cancelled().await;
+    campaigns.stop().await;
     ticketing.stop().await;
 }
 

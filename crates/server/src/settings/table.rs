@@ -110,7 +110,8 @@ settings! {
         public_url: Option<Url> = optional("PUBLIC_URL", "none: links are paths", parse_base_url)
             .flag("public-url", "URL")
             .means("Address of the server for people outside, at the beginning of links that are handed out")
-            .details("Such as `https://tickets.example.org`. A path in it is kept.");
+            .details("Such as `https://tickets.example.org`. A path in it is kept. Messages of campaigns have links to tickets, and links to unsubscribe, only if it is set.")
+            .for_workers();
         cdn_url: Option<Url> = optional("CDN_URL", "PUBLIC_URL", parse_base_url)
             .flag("cdn-url", "URL")
             .means("Address of a CDN before the server, at the beginning of links instead of PUBLIC_URL");
@@ -280,6 +281,14 @@ settings! {
             .for_workers();
         webhook_log_days: u32 = setting("WEBHOOK_LOG_DAYS", "30", |text| whole(text, 1..=3_650))
             .means("Days that the log of webhook deliveries is kept");
+    }
+    "Campaigns" {
+        telegram_api_url: Url = setting("TELEGRAM_API_URL", "https://api.telegram.org", parse_base_url)
+            .means("Address of Telegram's Bot API, or of a Bot API server of one's own")
+            .for_workers();
+        whatsapp_api_url: Url = setting("WHATSAPP_API_URL", "https://graph.facebook.com", parse_base_url)
+            .means("Address of WhatsApp's Cloud API")
+            .for_workers();
     }
     "Scaling" {
         scale_up_pressure: f64 = setting("SCALE_UP_PRESSURE", "10", |text| fraction(text, 1e6))
