@@ -15,6 +15,10 @@ use stampede_store::Campaign;
 use crate::jobs::send_message::SendMessage;
 use crate::{Campaigns, Error, answers, asks, now, pace};
 
+/// How often, and how long, somebody who replaces a feeder waits for one that runs.
+const TURNS: usize = 20;
+const TURN: Duration = Duration::from_millis(25);
+
 /// How a run of a feeder ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fed {
@@ -51,7 +55,7 @@ impl Campaigns {
         Ok(Fed::Later(pace::feeder_sleep(rate, now(), fed.next_at)))
     }
 
-    /// Adds the feeder of a campaign, which begins at a time. One that is there already stays.
+    /// Adds the feeder of a campaign, which begins at a time.
     pub(crate) async fn add_feeder(
         &self,
         id: CampaignId,
@@ -60,8 +64,14 @@ impl Campaigns {
         use crate::jobs::feed_campaign::FeedCampaign;
         let delay = at.and_then(|at| Duration::try_from(at.duration_since(now())).ok());
         let job = FeedCampaign::job(id, delay.unwrap_or_default());
-        // A feeder that sleeps until later is replaced: its campaign has changed.
-        self.shared.contracts.remove(&job.id).await?;
+        // A feeder that sleeps is replaced: its campaign has changed. One that runs has read the campaign before, and may be
+        // about to end; its steps take milliseconds. If it takes longer, the reconciler looks after the campaign.
+        for _ in 0..TURNS {
+            if self.shared.contracts.remove(&job.id).await? {
+                break;
+            }
+            tokio::time::sleep(TURN).await;
+        }
         self.shared.contracts.enqueue_again(&[job]).await?;
         Ok(())
     }

@@ -3,14 +3,18 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{self, Seek};
 
-use stampede_guests::{Charset, Format};
+use stampede_audience::{self as audience, Charset, Format, Rules};
 use stampede_model::campaign::{AddressKind, SkipReason};
 use stampede_model::{
     BatchId, CampaignId, Event, EventId, RecipientId, Ticket, TicketStatus,
 };
 use stampede_store::{Campaign, Import, NewRecipient, TicketFilter};
-use stampede_wire::campaigns::{Contract, Duplicate, ImportReport, ImportedRow, RowMistake};
+use stampede_wire::campaigns::{
+    Contract, Duplicate, ImportColumn, ImportReport, ImportedRow, RowMistake,
+};
+use tokio::sync::mpsc;
 
 use crate::reconcile::IMPORT_DIES;
 use crate::{Campaigns, Error, RecipientRow, now, texts};
@@ -19,6 +23,10 @@ use crate::{Campaigns, Error, RecipientRow, now, texts};
 const PIECE: usize = 1_000;
 /// Mistakes and duplicates that are listed.
 const LISTED: usize = 1_000;
+/// Pieces that are read ahead.
+const AHEAD: usize = 2;
+/// Columns that are no fields.
+const KNOWN: [&str; 3] = ["address", "message", "timeZone"];
 /// Recipients that a report shows.
 const SHOWN: usize = 10;
 
@@ -76,6 +84,44 @@ pub enum Imported {
 pub const MOST_RECIPIENTS: u64 = 1_000_000;
 
 impl Campaigns {
+    /// Adds the recipients of a file. Its size does not show in memory. An import is whole or undone; a row that cannot be read is
+    /// reported, and one whose address is none is kept as skipped.
+    pub async fn import_file(&self, id: CampaignId, file: ImportFile) -> Result<Imported, Error> {
+        let Some(target) = self.target(id).await? else { return Ok(Imported::NotFound) };
+        let (kind, country) = (target.kind, target.country.clone());
+        let mut importing = match self.begin(target, file.purpose).await? {
+            Ok(importing) => importing,
+            Err(refused) => return Ok(refused),
+        };
+        let (pieces, mut read) = mpsc::channel(AHEAD);
+        let reading = tokio::task::spawn_blocking(move || {
+            let rules = Rules { kind, country: country.as_deref(), most: MOST_RECIPIENTS as usize };
+            read_pieces(file, &rules, &pieces)
+        });
+        while let Some(piece) = read.recv().await {
+            if let Some(refused) = importing.add(&piece).await? {
+                // The reader notices that nobody listens any more.
+                return Ok(refused);
+            }
+        }
+        let refused = match reading.await.map_err(Error::internal)? {
+            Ok(report) => {
+                importing.read(report);
+                return importing.end().await;
+            }
+            Err(audience::Error::TooMany(_)) => Imported::TooMany,
+            Err(wrong @ (audience::Error::Unreadable(_) | audience::Error::NotJson(_))) => {
+                Imported::Unreadable(wrong.to_string())
+            }
+            Err(audience::Error::Io(error)) => {
+                importing.undo().await?;
+                return Err(Error::internal(error));
+            }
+        };
+        importing.undo().await?;
+        Ok(refused)
+    }
+
     /// Adds recipients that a request lists.
     pub async fn import_rows(
         &self,
@@ -233,7 +279,7 @@ impl Importing {
         }
         for row in piece {
             if let Some((_, wrong)) = &row.skip {
-                self.mistake(row.line.unwrap_or_default(), wrong);
+                self.mistake(row.line, wrong);
             }
             if self.report.first.len() < SHOWN {
                 self.report.first.push(ImportedRow {
@@ -264,12 +310,43 @@ impl Importing {
         Ok(None)
     }
 
+    /// Notes what the file says besides its rows. Its mistakes are those of invalid addresses, too.
+    fn read(&mut self, read: audience::Report) {
+        let report = &mut self.report;
+        report.mistakes_total = read.mistakes.count;
+        report.mistakes = read
+            .mistakes
+            .listed
+            .into_iter()
+            .map(|mistake| RowMistake {
+                line: mistake.line,
+                field: Some(mistake.field).filter(|field| !field.is_empty()),
+                message: mistake.message,
+            })
+            .collect();
+        report.encoding = Some(read.encoding.to_owned());
+        report.delimiter = read.delimiter.map(|delimiter| delimiter.as_str().to_owned());
+        report.columns = read
+            .columns
+            .into_iter()
+            .map(|column| {
+                let is_field = !KNOWN.contains(&column.field.as_str());
+                let meaning = if is_field { "field" } else { column.field.as_str() };
+                ImportColumn {
+                    title: column.name,
+                    meaning: Some(meaning.to_owned()),
+                    field: is_field.then_some(column.field),
+                }
+            })
+            .collect();
+    }
+
     /// Notes a row that cannot be read, or an address that is none.
-    pub(crate) fn mistake(&mut self, line: u64, wrong: &str) {
+    pub(crate) fn mistake(&mut self, line: Option<u64>, wrong: &str) {
         self.report.mistakes_total += 1;
         if self.report.mistakes.len() < LISTED {
             let message = wrong.to_owned();
-            self.report.mistakes.push(RowMistake { line, column: None, message });
+            self.report.mistakes.push(RowMistake { line, field: None, message });
         }
     }
 
@@ -325,6 +402,49 @@ impl Importing {
             store.undo_import(id, self.import).await?;
         }
         Ok(())
+    }
+}
+
+/// Reads a file on a thread that may wait, piece by piece.
+fn read_pieces(
+    mut file: ImportFile,
+    rules: &Rules<'_>,
+    pieces: &mpsc::Sender<Vec<NewRecipient>>,
+) -> Result<audience::Report, audience::Error> {
+    let gone = || io::Error::other("nobody takes the rows any more");
+    let mut piece = Vec::with_capacity(PIECE);
+    let mut keep = |row: audience::Row| {
+        piece.push(recipient(row));
+        if piece.len() == PIECE {
+            let full = std::mem::replace(&mut piece, Vec::with_capacity(PIECE));
+            pieces.blocking_send(full).map_err(|_| gone())?;
+        }
+        Ok(())
+    };
+    let ImportFile { format, charset, .. } = file;
+    file.file.rewind().map_err(audience::Error::Io)?;
+    let report = audience::read(file.file, format, charset, rules, &mut keep)?;
+    if !piece.is_empty() {
+        pieces.blocking_send(piece).map_err(|_| audience::Error::Io(gone()))?;
+    }
+    Ok(report)
+}
+
+/// A row of a file as a recipient.
+fn recipient(row: audience::Row) -> NewRecipient {
+    let (address, skip) = match row.address {
+        Ok(address) => (address, None),
+        Err(bad) => (bad.given, Some((SkipReason::Invalid, bad.why.to_string()))),
+    };
+    NewRecipient {
+        id: RecipientId::generate(),
+        address,
+        fields: row.fields,
+        message: row.message,
+        time_zone: row.time_zone,
+        ticket: None,
+        line: Some(row.line),
+        skip,
     }
 }
 

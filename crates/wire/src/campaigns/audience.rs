@@ -50,10 +50,10 @@ pub struct Duplicate {
 /// A mistake in a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RowMistake {
-    /// The line of the file, from 1; the place in the list if there is no file.
-    pub line: u64,
-    /// The column, if one is at fault.
-    pub column: Option<String>,
+    /// The line of the file, from 1; the place in a request's list; `null` in a JSON file, whose fields say more.
+    pub line: Option<u64>,
+    /// The field that is at fault: `email`, `recipients[3].email`; `null`: the whole row.
+    pub field: Option<String>,
     /// What is wrong and what would be right.
     pub message: String,
 }
