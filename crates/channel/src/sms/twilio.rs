@@ -247,7 +247,7 @@ fn receipt<'a>(
 }
 
 /// The signature is over the URL and the parameters, sorted by name.
-fn verify(
+pub(super) fn verify(
     tokens: &[String],
     incoming: &Incoming,
     form: &[(String, String)],
