@@ -128,8 +128,9 @@ async fn try_all(app: &App, route: &Route, hostile: &[Hostile]) {
         let right = if reads_none { &[404] } else { hostile.right };
         let (method, path, name) = (&route.method, route.path, hostile.name);
         // A body without a mistake of its own reaches the record, which is not there.
-        let is_missing =
-            status == 404 && path.contains("{id}") && (right.contains(&422) || UPLOADS.contains(path));
+        let is_missing = status == 404
+            && path.contains("{id}")
+            && (right.contains(&422) || UPLOADS.contains(&path));
         // Strangers may send few bytes.
         let is_missing = is_missing || (route.right == Right::Nothing && status == 413);
         assert!(is_missing || right.contains(&status), "{method} {path}, {name}: {status} {body}");
