@@ -1,8 +1,8 @@
 //! `/hooks/…`: what providers tell of messages. The signature of a request is its key.
 //!
 //! ```text
-//!   raw body, 1 MB ──▶ the account of the path ──▶ signature ──▶ every receipt committed ──▶ 200
-//!        413                    404                    401                                    (500, 503: the provider repeats)
+//!   the account of the path ──▶ raw body, 1 MB ──▶ signature ──▶ every receipt committed ──▶ 200
+//!             404                    413               401                                    (500, 503: the provider repeats)
 //! ```
 
 use axum::Json;
@@ -10,7 +10,6 @@ use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
-use http::{HeaderMap, Uri};
 use schemars::json_schema;
 use stampede_campaign::Received;
 use stampede_channel::Incoming;
@@ -53,20 +52,14 @@ impl Input for ChallengeQuery {
     }
 }
 
-/// A request of a provider, whose body is kept byte for byte.
-pub(crate) struct ProviderRequest {
-    headers: HeaderMap,
-    uri: Uri,
-    body: RawBody,
-}
+/// A request of a provider, of whose body nothing was read yet.
+pub(crate) struct ProviderRequest(Parts);
 
 impl FromRequest<App> for ProviderRequest {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let (parts, _) = request.into_parts();
-        let body = RawBody::receive(&parts, app).await?;
-        Ok(Self { headers: parts.headers, uri: parts.uri, body })
+    async fn from_request(request: Request, _: &App) -> Result<Self, Problem> {
+        Ok(Self(request.into_parts().0))
     }
 }
 
@@ -82,10 +75,10 @@ impl Input for ProviderRequest {
 impl ProviderRequest {
     /// The URL that the provider called: Twilio signs it.
     fn url(&self, app: &App) -> String {
-        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
+        let path = self.0.uri.path_and_query().map_or("/", |path| path.as_str());
         match app.hooks.base() {
             "" => {
-                let host = self.headers.get(HOST).and_then(|host| host.to_str().ok());
+                let host = self.0.headers.get(HOST).and_then(|host| host.to_str().ok());
                 format!("https://{}{path}", host.unwrap_or_default())
             }
             base => format!("{base}{path}"),
@@ -163,12 +156,12 @@ async fn receive(
     account: &AccountId,
     request: &ProviderRequest,
 ) -> Result<Json<ReceiptsTaken>, Problem> {
-    let url = request.url(app);
+    let (url, body) = (request.url(app), RawBody::receive(&request.0, app).await?);
     let incoming = Incoming {
-        headers: &request.headers,
+        headers: &request.0.headers,
         url: &url,
-        query: request.uri.query().unwrap_or_default(),
-        body: request.body.bytes(),
+        query: request.0.uri.query().unwrap_or_default(),
+        body: body.bytes(),
         now: Timestamp::now(),
     };
     match app.campaigns.receive(account, &incoming).await? {
