@@ -163,34 +163,6 @@ test('the key is not changed while there are scans that only the old one can sen
   await phone.close();
 });
 
-test('a phone whose key was revoked sends its scans with a new key of the same event', async () => {
-  const proxy = await startProxy(server.port);
-  const { key, device } = await event.device('Revoked', 0);
-  const phone = await newPhone(browser);
-  await phone.enter(proxy.url, key);
-  await phone.keptPage();
-  await phone.goOffline();
-  for (const number of [12, 13]) assert.equal((await phone.handScan(event.token(number))).colour, 'ok');
-  await server.call('DELETE', `/api/devices/${device.id}`);
-  await phone.goOnline();
-  // A key of another event cannot send them.
-  const elsewhere = await server.openEvent({ name: 'Elsewhere', tickets: 1, gates: [] });
-  const other = await elsewhere.device('Other event');
-  await phone.page.goto('about:blank');
-  await phone.page.goto(proxy.url + other.enrolUrl);
-  await phone.page.waitForFunction(() => document.getElementById('key-error').textContent.includes('does not open their event'));
-  const { enrolUrl } = await event.device('Instead', 1);
-  await phone.page.goto('about:blank');
-  await phone.page.goto(proxy.url + enrolUrl);
-  await phone.start();
-  await phone.unsent(0);
-  assert.deepEqual(
-    (await logged(12, 13)).map(({ result, deviceName, offline }) => [result, deviceName, offline]),
-    Array(2).fill(['ok', 'Instead', true]),
-  );
-  await phone.close();
-});
-
 test('a question that reaches the server after its undo is undone all the same', async () => {
   const { phone, hooks } = await atGate('Late', 0);
   let release;
