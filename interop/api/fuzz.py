@@ -3,9 +3,10 @@
 First each operation gets a request of each role, however long that takes; then administrator and organiser, who get further, share
 the time for all phases. What was reached is written to a report (REPORT, by default in the temporary folder): the run fails if the
 administrator did not reach every operation, or another role nearly all: being refused is an answer, too.
-Whatever it thinks of is answered with a status and a form that the document lists, and with no 5xx. SECONDS_IN_ALL is the
-time that they share (45); the first requests take about 45 s more on an idle machine. SEED chooses the requests (1); SEED=new makes others each time. The server has data of its own; nothing is left out of the document: queues that are
-destroyed are only those of this server.
+Whatever it thinks of is answered with a status and a form that the document lists, and with no 5xx. SECONDS_IN_ALL is the time that
+they share (45); the first requests take about as long on an idle machine. SEED chooses the requests (1); SEED=new makes others
+each time. The server has data of its own; nothing is left out of the document: queues that are destroyed are only those of this
+server.
 """
 
 import json
@@ -22,11 +23,6 @@ from stage import ADMIN_KEY, Stage
 HERE = Path(__file__).parent
 SECONDS = float(os.environ.get("SECONDS_IN_ALL", "45"))
 SEED = os.environ.get("SEED", "1")
-# Time for the first requests to every operation; they need 5 s on an idle machine, and are not cut short by SECONDS_IN_ALL.
-SECONDS_FOR_ALL = 60
-REPORT = Path(os.environ.get("REPORT") or Path(tempfile.gettempdir()) / "stampede-api-reached.json")
-# The part of all operations that a role reaches at least.
-LEAST = {"admin": 1.0, "organiser": 0.3, "viewer": 0.15, "scanner": 0.1, None: 0.1}
 # Role, user and share of the time. A caller without rights is refused everywhere, so its first requests are enough.
 ROLES = [
     ("admin", "root", 0.55),
