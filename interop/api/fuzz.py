@@ -1,10 +1,12 @@
 """Schemathesis against the OpenAPI document of the running server, with a key of each role.
 
-First each operation gets a few requests of the administrator, then each role has its share of the time. What was reached is
-written to a report (REPORT, by default in the temporary folder): the run fails if the administrator did not reach every operation, or a role too few.
-Whatever it thinks of is answered with a status and a form that the document lists, and with no 5xx. SECONDS_IN_ALL is the
-time for all roles together (75). SEED chooses the requests (1); SEED=new makes others each time. The server has data of its own; nothing is left out of the document: queues that are
-destroyed are only those of this server.
+First each operation gets a request of each role, however long that takes; then administrator and organiser, who get further, share
+the time for all phases. What was reached is written to a report (REPORT, by default in the temporary folder): the run fails if the
+administrator did not reach every operation, or another role nearly all: being refused is an answer, too.
+Whatever it thinks of is answered with a status and a form that the document lists, and with no 5xx. SECONDS_IN_ALL is the time that
+they share (45); the first requests take about as long on an idle machine. SEED chooses the requests (1); SEED=new makes others
+each time. The server has data of its own; nothing is left out of the document: queues that are destroyed are only those of this
+server.
 """
 
 import json
@@ -19,22 +21,22 @@ from pathlib import Path
 from stage import ADMIN_KEY, Stage
 
 HERE = Path(__file__).parent
-SECONDS = float(os.environ.get("SECONDS_IN_ALL", "75"))
+SECONDS = float(os.environ.get("SECONDS_IN_ALL", "45"))
 SEED = os.environ.get("SEED", "1")
-# Time for the first requests to every operation; they need 5 s on an idle machine, and are not cut short by SECONDS_IN_ALL.
-SECONDS_FOR_ALL = 60
-REPORT = Path(os.environ.get("REPORT") or Path(tempfile.gettempdir()) / "stampede-api-reached.json")
-# The part of all operations that a role reaches at least.
-LEAST = {"admin": 1.0, "organiser": 0.3, "viewer": 0.15, "scanner": 0.1, None: 0.1}
-# Role, user and share of the time. A caller without rights is refused everywhere, so it needs less of it.
+# Role, user and share of the time. A caller without rights is refused everywhere, so its first requests are enough.
 ROLES = [
-    ("admin", "root", 0.36),
-    ("organiser", "ann", 0.30),
-    ("viewer", "ann", 0.10),
-    ("viewer", "*", 0.10),
-    ("scanner", "ann", 0.07),
-    (None, None, 0.07),
+    ("admin", "root", 0.55),
+    ("organiser", "ann", 0.45),
+    ("viewer", "ann", 0),
+    ("viewer", "*", 0),
+    ("scanner", "ann", 0),
+    (None, None, 0),
 ]
+# Time for the first requests of one role; it only ends a run that stands still.
+SECONDS_FOR_ALL = 240
+REPORT = Path(os.environ.get("REPORT") or Path(tempfile.gettempdir()) / "stampede-api-reached.json")
+# The part of all operations that a role reaches at least; the administrator reaches all of them.
+LEAST = 0.9
 
 
 def furnished(stage):
@@ -100,7 +102,9 @@ def all_operations(stage):
     """The operations of the document, as schemathesis names them."""
     methods = ("get", "put", "post", "delete", "patch", "head", "options")
     paths = stage.ask("GET", "/api/openapi.json")["paths"]
-    return {f"{method.upper()} {path}" for path, known in paths.items() for method in known if method in methods}
+    found = {f"{method.upper()} {path}" for path, known in paths.items() for method in known if method in methods}
+    # Schemathesis reads the document before anything else, and does not ask for it as a test.
+    return found - {"GET /api/openapi.json"}
 
 
 def is_enough(reached, operations):
@@ -109,7 +113,7 @@ def is_enough(reached, operations):
     for role, user, _ in ROLES:
         name = f"{role} {user}" if role else "without a key"
         found = operations & set(reached.get(name, {}))
-        if len(found) < LEAST[role] * len(operations):
+        if len(found) < (1 if role == "admin" else LEAST) * len(operations):
             missing = ", ".join(sorted(operations - found)) if role == "admin" else ""
             print(f"schemathesis, {name}: only {len(found)} of {len(operations)} operations were reached {missing}")
             fine = False
@@ -123,13 +127,13 @@ def main():
         event, batch = furnished(stage)
         config = configured(stage, batch)
         operations = all_operations(stage)
-        # The time limit of the administrator's share may end before its last operation had a turn.
         few = ("--phases", "fuzzing", "--max-examples", "1")
-        count, went_well = run(stage, "admin", "root", SECONDS_FOR_ALL, event, config, reached, *few)
-        fine, total = went_well, count
         for role, user, share in ROLES:
-            count, went_well = run(stage, role, user, SECONDS * share, event, config, reached)
-            fine, total = fine and went_well, total + count
+            first, went_well = run(stage, role, user, SECONDS_FOR_ALL, event, config, reached, *few)
+            fine, total = fine and went_well, total + first
+            if share:
+                count, went_well = run(stage, role, user, SECONDS * share, event, config, reached)
+                fine, total = fine and went_well, total + count
         REPORT.write_text(json.dumps(reached, indent=1, sort_keys=True))
         fine = is_enough(reached, operations) and fine
         said = stage.said()

@@ -106,7 +106,7 @@ codes! {
     PresetKey = "preset_key", 409;
     /// A request with this `Idempotency-Key` is being carried out; ask again after `Retry-After`.
     InFlight = "in_flight", 409;
-    /// The request with this `Idempotency-Key` was carried out, but its answer was too long to be kept.
+    /// The request with this `Idempotency-Key` was carried out, but its answer is not kept.
     AnswerNotKept = "answer_not_kept", 409;
     /// The job is in a state that does not allow it.
     WrongState = "wrong_state", 409;

@@ -110,7 +110,7 @@ mod tests {
         let changed = Changed { success: true, note: None };
         assert_eq!(serde_json::to_value(changed).unwrap(), json!({ "success": true }));
         let drained = Drained { success: true, removed: 5, left: 2, note: Some("n".into()) };
-        let wanted = json!({ "success": true, "removed": 5, "note": "n" });
+        let wanted = json!({ "success": true, "removed": 5, "left": 2, "note": "n" });
         assert_eq!(serde_json::to_value(drained).unwrap(), wanted);
         let removed = BTreeMap::from([("q".to_owned(), 3)]);
         let cleaned = Cleaned { success: true, removed, left: BTreeMap::new(), note: None };

@@ -116,6 +116,10 @@ async fn an_address_has_one_limit_on_all_nodes_whatever_its_key() {
         refused.expect(429);
         send(asked(node, "2001:db8:0:1::1")).await.expect(200);
         node.stranger().get("/health").await.expect(200);
+        // Without a key: a made-up one costs a look into the database.
+        let health = node.client("made-up").request(Method::GET, "/health");
+        let health = send(health.header("X-Forwarded-For", "2001:db8::ffff")).await;
+        assert_eq!(health.expect(429)["limit"], "address");
     }
     let seen = clients[0].get("/api/events").await;
     assert!(parameter(&seen, "ratelimit", "address", "r") < 150);

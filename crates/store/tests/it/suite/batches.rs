@@ -77,6 +77,19 @@ async fn an_order_in_chunks_is_the_same_as_an_order_at_once(db: Database) {
     store.place_order(&next).await.unwrap();
     number(&mut next, 29);
     assert_eq!(store.ticket(next.tickets[0].id).await.unwrap().as_ref(), Some(&next.tickets[0]));
+    let mut marks = vec![store.batch_reissues(large.batch_id).await.unwrap()];
+    assert_eq!(marks, [0]);
+    for ticket in &expected.tickets[..2] {
+        store.reissue_ticket(ticket.id, at(50)).await.unwrap();
+        marks.push(store.batch_reissues(large.batch_id).await.unwrap());
+        // Deleting one that was issued anew does not bring an older mark back.
+        store.delete_ticket(ticket.id, at(51)).await.unwrap();
+    }
+    store.reissue_ticket(expected.tickets[2].id, at(52)).await.unwrap();
+    marks.push(store.batch_reissues(large.batch_id).await.unwrap());
+    marks.sort_unstable();
+    marks.dedup();
+    assert_eq!(marks.len(), 4, "each reissue has a mark of its own: {marks:?}");
 }
 
 async fn an_order_whose_tickets_cannot_be_read_again_leaves_nothing(db: Database) {
