@@ -249,6 +249,7 @@ pub fn whatsapp_receipts(number: &str, told: &[(&str, &str, &str, Option<i64>)])
     let value = json!({
         "messaging_product": "whatsapp",
         "metadata": { "display_phone_number": "491", "phone_number_id": number },
+        "contacts": [{ "wa_id": "491", "profile": { "name": "Ann" } }],
         "statuses": statuses,
     });
     let entry = json!([{ "id": "1", "changes": [{ "field": "messages", "value": value }] }]);
