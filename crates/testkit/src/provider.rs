@@ -189,9 +189,6 @@ fn whatsapp(asked: &Asked) -> Reply {
     }
     let body = asked.json();
     let to = body["to"].as_str().unwrap_or_default();
-    if let Some(reply) = misbehaves(to) {
-        return reply;
-    }
     match code(to) {
         Some(code) => {
             let status = if [1, 2].contains(&code) { 500 } else { 400 };
@@ -199,14 +196,12 @@ fn whatsapp(asked: &Asked) -> Reply {
             let error = json!({ "message": "(#x) no", "type": "OAuthException", "code": code, "error_data": data, "fbtrace_id": "Az" });
             Reply::Json(status, json!({ "error": error }))
         }
-        None => Reply::Json(
-            200,
-            json!({
-                "messaging_product": "whatsapp",
-                "contacts": [{ "input": to, "wa_id": to }],
-                "messages": [{ "id": format!("wamid.{to}") }],
-            }),
-        ),
+        None => misbehaves(to).unwrap_or_else(|| {
+            let contact = json!({ "input": to, "wa_id": to });
+            let accepted = json!({ "id": format!("wamid.{to}") });
+            let body = json!({ "messaging_product": "whatsapp", "contacts": [contact], "messages": [accepted] });
+            Reply::Json(200, body)
+        }),
     }
 }
 
@@ -215,9 +210,6 @@ fn twilio(asked: &Asked) -> Reply {
         return Reply::Json(200, json!({ "friendly_name": "Ann", "status": "active" }));
     }
     let to = asked.body.split('&').find_map(|pair| pair.strip_prefix("To=%2B")).unwrap_or_default();
-    if let Some(reply) = misbehaves(to) {
-        return reply;
-    }
     match code(to) {
         Some(code) => {
             let status = match code {
@@ -227,7 +219,9 @@ fn twilio(asked: &Asked) -> Reply {
             };
             Reply::Json(status, json!({ "code": code, "message": "no", "status": status }))
         }
-        None => Reply::Json(201, json!({ "sid": format!("SM{to}"), "status": "queued" })),
+        None => misbehaves(to).unwrap_or_else(|| {
+            Reply::Json(201, json!({ "sid": format!("SM{to}"), "status": "queued" }))
+        }),
     }
 }
 

@@ -29,7 +29,8 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(allowed: AllowedAddresses) -> Self {
-        let limits = Limits { most_body: MOST_READ, ..Limits::default() };
+        // Messages to one endpoint are rare: each has a connection of its own.
+        let limits = Limits { most_body: MOST_READ, idle: 0, ..Limits::default() };
         Self { outbound: stampede_outbound::Client::new(allowed, limits) }
     }
 

@@ -102,13 +102,18 @@ impl Body {
     }
 }
 
+/// A text with the line endings of mail. The library inserts them one by one, which takes minutes for a long text.
+fn lines(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n").replace('\n', "\r\n")
+}
+
 fn body(message: &Message) -> Result<Body, Outcome> {
-    let text = || SinglePart::plain(message.text.clone());
+    let text = || SinglePart::plain(lines(&message.text));
     let body = match &message.html {
         None => Body::One(text()),
-        Some(html) if message.text.is_empty() => Body::One(SinglePart::html(html.clone())),
+        Some(html) if message.text.is_empty() => Body::One(SinglePart::html(lines(html))),
         Some(html) => Body::Many(
-            MultiPart::alternative().singlepart(text()).singlepart(SinglePart::html(html.clone())),
+            MultiPart::alternative().singlepart(text()).singlepart(SinglePart::html(lines(html))),
         ),
     };
     if message.attachments.is_empty() {

@@ -1,4 +1,5 @@
 //! Channels against providers that misbehave.
+#![allow(clippy::unwrap_used)]
 
 mod http;
 mod mail;
