@@ -31,11 +31,7 @@ impl Invalid {
 }
 
 /// Normalises an address. `country` (such as `DE`) is that of telephone numbers without the code of a country.
-pub fn normalise(
-    kind: AddressKind,
-    given: &str,
-    country: Option<&str>,
-) -> Result<String, Invalid> {
+pub fn normalise(kind: AddressKind, given: &str, country: Option<&str>) -> Result<String, Invalid> {
     let text = given.trim_matches(is_blank);
     if text.is_empty() {
         return Err(Invalid::new("is missing"));
@@ -61,7 +57,8 @@ fn is_blank(c: char) -> bool {
 
 /// A chat of Telegram.
 fn chat(text: &str) -> Result<String, Invalid> {
-    let link = ["https://t.me/", "http://t.me/", "t.me/"].iter().find_map(|link| text.strip_prefix(link));
+    let link =
+        ["https://t.me/", "http://t.me/", "t.me/"].iter().find_map(|link| text.strip_prefix(link));
     if let Some(name) = text.strip_prefix('@').or(link) {
         let is_name = (SHORTEST_NAME..=LONGEST_NAME).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');

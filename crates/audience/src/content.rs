@@ -6,6 +6,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `compile.rs` | the parts of one template, and which of them a channel needs |
 //! | `scan.rs` | the guard, and pieces of a template: texts, outputs, tags |
 //! | `tokens.rs` | the words inside of one output or tag |
 //! | `grammar.rs` | which outputs and tags there are; writes them for the crate `liquid` |
@@ -18,6 +19,7 @@
 //! overflows the stack on deep nesting, its names are ASCII only (columns are called `имя`, too), it knows no line of a field,
 //! and it takes an empty text for true. Fields are texts: a field that is empty or absent is false in a condition.
 
+mod compile;
 mod filters;
 mod grammar;
 mod scan;
@@ -26,7 +28,10 @@ mod tokens;
 use std::collections::{BTreeMap, BTreeSet};
 
 use liquid::model::{Object, Value};
+
 use stampede_model::campaign::{Channel, Template};
+
+use self::compile::{Compiler, Escape};
 
 /// Most outputs and tags of one part of a template.
 pub const MOST_TAGS: usize = 200;
@@ -157,7 +162,10 @@ pub struct Compiled {
 
 impl std::fmt::Debug for Compiled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Compiled").field("channel", &self.channel).field("fields", &self.fields).finish_non_exhaustive()
+        f.debug_struct("Compiled")
+            .field("channel", &self.channel)
+            .field("fields", &self.fields)
+            .finish_non_exhaustive()
     }
 }
 
@@ -207,7 +215,8 @@ impl Compiled {
     /// Fields that this recipient does not have, or has empty, and for which there is no default.
     pub fn missing<'c>(&'c self, fields: &BTreeMap<String, String>) -> Vec<&'c str> {
         let is_missing = |name: &&String| {
-            !BUILT_INS.contains(&name.as_str()) && self.value(name, fields, &BuiltIns::default()).is_empty()
+            !BUILT_INS.contains(&name.as_str())
+                && self.value(name, fields, &BuiltIns::default()).is_empty()
         };
         self.fields.iter().filter(is_missing).map(String::as_str).collect()
     }
@@ -252,9 +261,10 @@ impl Compiled {
 
 impl Part {
     fn render(&self, values: &Object) -> Result<String, NotFilled> {
-        self.template
-            .render(values)
-            .map_err(|error| NotFilled::Broken { part: self.name.clone(), why: first_line(&error.to_string()) })
+        self.template.render(values).map_err(|error| NotFilled::Broken {
+            part: self.name.clone(),
+            why: first_line(&error.to_string()),
+        })
     }
 }
 
@@ -280,7 +290,8 @@ impl Filled {
     fn check(&self, channel: Channel) -> Result<(), NotFilled> {
         let is_blank = |text: &str| text.trim().is_empty();
         let texts = [("text", &self.text), ("html", &self.html)];
-        let given = || texts.iter().filter_map(|(part, text)| text.as_ref().map(|text| (*part, text)));
+        let given =
+            || texts.iter().filter_map(|(part, text)| text.as_ref().map(|text| (*part, text)));
         if let Some((part, _)) = given().find(|(_, text)| is_blank(text)) {
             // One of the two is enough for a mail; but then the other is not to be blank by mistake either.
             return Err(NotFilled::Empty { part: part.to_owned() });
@@ -300,83 +311,6 @@ impl Filled {
             }
         }
         Ok(())
-    }
-}
-
-/// Whether the values of a part are escaped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Escape {
-    Html,
-    No,
-}
-
-/// Compiles the parts of one template.
-#[derive(Default)]
-struct Compiler {
-    fields: Vec<String>,
-    uses: Vec<Use>,
-    mistakes: Vec<Mistake>,
-}
-
-impl Compiler {
-    fn part(&mut self, name: &str, source: Option<&str>, escape: Escape) -> Option<Part> {
-        let source = source?;
-        let written = grammar::write(source, escape, &mut self.fields);
-        let located = |(place, told): (scan::Place, grammar::Told)| Mistake {
-            part: name.to_owned(),
-            line: place.line,
-            column: place.column,
-            message: told.message,
-            nearest: told.nearest,
-        };
-        if !written.mistakes.is_empty() {
-            self.mistakes.extend(written.mistakes.into_iter().map(located));
-            return None;
-        }
-        let uses = written.uses.into_iter().map(|(place, field)| Use {
-            part: name.to_owned(),
-            line: place.line,
-            column: place.column,
-            name: field,
-        });
-        self.uses.extend(uses);
-        match filters::parse(&written.source) {
-            Ok(template) => Some(Part { name: name.to_owned(), template }),
-            Err(error) => {
-                self.whole(name, first_line(&error));
-                None
-            }
-        }
-    }
-
-    /// Refuses parts that the channel cannot send, and templates without the parts that it needs.
-    fn check_parts(&mut self, template: &Template, channel: Channel) {
-        let has_text = template.text.is_some();
-        let has_html = template.html.is_some();
-        match channel {
-            Channel::Smtp if template.subject.is_none() => self.whole("subject", "is missing: a mail needs one"),
-            Channel::Smtp | Channel::Telegram if !has_text && !has_html => {
-                self.whole("text", "is missing: the message needs a text or html");
-            }
-            Channel::Whatsapp if !has_text && template.whatsapp_template.is_none() => {
-                self.whole("whatsappTemplate", "is missing: name a template that WhatsApp has approved");
-            }
-            Channel::Sms | Channel::Webhook | Channel::Console if !has_text => {
-                self.whole("text", "is missing: the message needs one");
-            }
-            _ => {}
-        }
-        if template.whatsapp_template.is_some() && template.whatsapp_language.is_none() {
-            self.whole("whatsappLanguage", "is missing: name the language of the template, such as en_US");
-        }
-        if template.whatsapp_values.len() > MOST_VALUES {
-            self.whole("whatsappValues", format!("has more than {MOST_VALUES} values"));
-        }
-    }
-
-    fn whole(&mut self, part: &str, message: impl Into<String>) {
-        let (part, message) = (part.to_owned(), message.into());
-        self.mistakes.push(Mistake { part, line: 0, column: 0, message, nearest: None });
     }
 }
 

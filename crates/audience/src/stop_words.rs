@@ -20,8 +20,7 @@ pub fn is_stop_word<W: AsRef<str>>(text: &str, words: &[W]) -> bool {
 /// The words of a text in small letters, without punctuation.
 fn plain(text: &str) -> String {
     let letters = text.to_lowercase();
-    let letters: String =
-        letters.chars().map(|c| if c == 'ё' { 'е' } else { c }).collect();
+    let letters: String = letters.chars().map(|c| if c == 'ё' { 'е' } else { c }).collect();
     let words: Vec<&str> =
         letters.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     words.join(" ")
@@ -33,10 +32,29 @@ mod tests {
 
     #[test]
     fn a_stop_word_stands_alone_in_any_case_and_punctuation() {
-        for text in ["STOP", "stop", " Stop. ", "/stop", "\"СТОП!\"", "стоп\n", "Отписаться", "unsubscribe", "🛑 stop 🛑"] {
+        for text in [
+            "STOP",
+            "stop",
+            " Stop. ",
+            "/stop",
+            "\"СТОП!\"",
+            "стоп\n",
+            "Отписаться",
+            "unsubscribe",
+            "🛑 stop 🛑",
+        ] {
             assert!(is_stop_word(text, &DEFAULT_STOP_WORDS), "{text:?}");
         }
-        for text in ["", "!!!", "don't stop", "stop it now", "nonstop", "остановка", "стопка", &"stop ".repeat(1_000)] {
+        for text in [
+            "",
+            "!!!",
+            "don't stop",
+            "stop it now",
+            "nonstop",
+            "остановка",
+            "стопка",
+            &"stop ".repeat(1_000),
+        ] {
             assert!(!is_stop_word(text, &DEFAULT_STOP_WORDS), "{text:?}");
         }
     }

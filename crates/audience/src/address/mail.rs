@@ -78,11 +78,28 @@ mod tests {
     #[test]
     fn what_would_break_a_header_is_refused() {
         for bad in [
-            "ann", "@example.com", "ann@", "ann@localhost", "ann@1.2.3.4", "ann@[1.2.3.4]",
-            "ann@example.com\r\nBcc: x@y.zz", "ann\n@example.com", "a b@example.com", "Ann <ann@example.com>",
-            "a,b@example.com", "a@b@example.com", "\"a\"@example.com", "a..b@example.com", ".a@example.com",
-            "a@exa mple.com", "a@-example.com", "a@example..com", "a@exam\u{0}ple.com", "a\u{202e}b@example.com",
-            "ann@example.com,bob@example.com", "ann@example.com;bob@example.com",
+            "ann",
+            "@example.com",
+            "ann@",
+            "ann@localhost",
+            "ann@1.2.3.4",
+            "ann@[1.2.3.4]",
+            "ann@example.com\r\nBcc: x@y.zz",
+            "ann\n@example.com",
+            "a b@example.com",
+            "Ann <ann@example.com>",
+            "a,b@example.com",
+            "a@b@example.com",
+            "\"a\"@example.com",
+            "a..b@example.com",
+            ".a@example.com",
+            "a@exa mple.com",
+            "a@-example.com",
+            "a@example..com",
+            "a@exam\u{0}ple.com",
+            "a\u{202e}b@example.com",
+            "ann@example.com,bob@example.com",
+            "ann@example.com;bob@example.com",
         ] {
             assert!(normalise(bad).is_err(), "{bad:?}");
         }

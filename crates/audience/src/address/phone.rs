@@ -15,7 +15,8 @@ pub(super) fn region(country: &str) -> Result<Region, Invalid> {
     let upper = country.trim().to_ascii_uppercase();
     let known = upper.parse::<Region>().ok();
     // Every two letters are a region; those without telephones have no code.
-    let known = known.filter(|known| PHONE_NUMBER_UTIL.get_country_code_for_region(*known).is_some());
+    let known =
+        known.filter(|known| PHONE_NUMBER_UTIL.get_country_code_for_region(*known).is_some());
     known.ok_or_else(|| Invalid::new("is no country; write two letters such as DE or RU"))
 }
 
@@ -39,14 +40,17 @@ pub(super) fn normalise(text: &str, country: Option<&str>) -> Result<String, Inv
             Invalid::new(format!("is no telephone number of {}", code.trim().to_ascii_uppercase()))
         });
     }
-    let international = digits.strip_prefix("00").and_then(|digits| valid(&format!("+{digits}"), None));
+    let international =
+        digits.strip_prefix("00").and_then(|digits| valid(&format!("+{digits}"), None));
     international.or_else(with_plus).ok_or_else(|| wrong(&digits))
 }
 
 fn wrong(digits: &str) -> Invalid {
     let national = digits.starts_with('0') || digits.starts_with('8');
     Invalid::new(match national {
-        true => "is no telephone number of any country; write it with + and the code of its country, or set a country",
+        true => {
+            "is no telephone number of any country; write it with + and the code of its country, or set a country"
+        }
         false => "is no telephone number of any country",
     })
 }
@@ -66,7 +70,9 @@ fn digits(text: &str) -> Result<(String, bool), Invalid> {
     let prefixes = ["tel:", "whatsapp:", "sms:", "'"];
     let text = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(text);
     if is_rounded(text) {
-        return Err(Invalid::new("was rounded by a spreadsheet; format the column as text and export it again"));
+        return Err(Invalid::new(
+            "was rounded by a spreadsheet; format the column as text and export it again",
+        ));
     }
     // Spreadsheets write numbers as 79991234567.0.
     let text = text.strip_suffix(".0").unwrap_or(text);
@@ -79,7 +85,11 @@ fn digits(text: &str) -> Result<(String, bool), Invalid> {
             c if is_blank(c) => {}
             c => match digit(c) {
                 Some(digit) => digits.push(digit),
-                None => return Err(Invalid::new(format!("contains {c:?}, which is no part of a telephone number"))),
+                None => {
+                    return Err(Invalid::new(format!(
+                        "contains {c:?}, which is no part of a telephone number"
+                    )));
+                }
             },
         }
     }
@@ -173,7 +183,8 @@ mod tests {
 
     #[test]
     fn two_spellings_of_one_number_become_one_address() {
-        let spellings = ["79991234567", "+79991234567", "8 (999) 123-45-67", "7-999-123-45-67", "9991234567"];
+        let spellings =
+            ["79991234567", "+79991234567", "8 (999) 123-45-67", "7-999-123-45-67", "9991234567"];
         for spelling in spellings {
             assert_eq!(e164(spelling, Some("RU")).as_deref(), Some("+79991234567"), "{spelling}");
         }

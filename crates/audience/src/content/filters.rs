@@ -50,7 +50,8 @@ pub(super) fn parse(source: &str) -> std::result::Result<liquid::Template, Strin
 
 /// Refuses a format of dates that cannot be written.
 pub(super) fn check_date_format(format: &str) -> std::result::Result<(), String> {
-    let wrong = || format!("{format:?} is no format of dates; write one such as \"%d.%m.%Y %H:%M\"");
+    let wrong =
+        || format!("{format:?} is no format of dates; write one such as \"%d.%m.%Y %H:%M\"");
     let sample = DateTime::from_str("2027-03-04 05:06:07 +0000").ok_or_else(wrong)?;
     sample.format(format).map(|_| ()).map_err(|_| wrong())
 }
@@ -136,7 +137,11 @@ impl Filter for DateFilter {
 fn date_of(text: &str) -> Option<DateTime> {
     let local = ["%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"];
     let local = || local.iter().find_map(|format| civil::DateTime::strptime(format, text).ok());
-    let day = || civil::Date::strptime("%d.%m.%Y", text).ok().map(|day| day.to_datetime(civil::Time::midnight()));
+    let day = || {
+        civil::Date::strptime("%d.%m.%Y", text)
+            .ok()
+            .map(|day| day.to_datetime(civil::Time::midnight()))
+    };
     let iso = text.strip_suffix(['Z', 'z']).unwrap_or(text).parse::<civil::DateTime>().ok();
     let date = iso.or_else(local).or_else(day)?;
     DateTime::from_str(&date.strftime("%Y-%m-%d %H:%M:%S +0000").to_string())

@@ -1,8 +1,10 @@
 //! Which outputs and tags there are. People's templates are read here, and written anew for the crate `liquid`: fields are called
 //! `f0`, `f1` …, outputs of HTML are escaped, comments and raw text are gone.
 
-use super::Escape;
-use super::filters::{FILTERS, check_date_format};
+mod expressions;
+
+use self::expressions::Words;
+use super::compile::Escape;
 use super::nearest;
 use super::scan::{Kind, Piece, Place, Places, after, end_of, guard, next};
 use super::tokens::{Token, tokens};
@@ -37,19 +39,41 @@ pub(super) struct Written {
 
 /// The tags.
 const TAGS: [&str; 12] = [
-    "if", "elsif", "else", "endif", "unless", "endunless", "case", "when", "endcase", "comment", "raw",
+    "if",
+    "elsif",
+    "else",
+    "endif",
+    "unless",
+    "endunless",
+    "case",
+    "when",
+    "endcase",
+    "comment",
+    "raw",
     "endraw",
 ];
 /// Tags of Liquid that are left out on purpose.
 const LEFT_OUT: [&str; 17] = [
-    "for", "endfor", "break", "continue", "tablerow", "cycle", "assign", "capture", "endcapture", "increment",
-    "decrement", "include", "render", "layout", "echo", "liquid", "ifchanged",
+    "for",
+    "endfor",
+    "break",
+    "continue",
+    "tablerow",
+    "cycle",
+    "assign",
+    "capture",
+    "endcapture",
+    "increment",
+    "decrement",
+    "include",
+    "render",
+    "layout",
+    "echo",
+    "liquid",
+    "ifchanged",
 ];
 /// Most words of one output or tag: the crate `liquid` recurses over long conditions.
 const MOST_WORDS: usize = 300;
-/// Words that are no fields.
-const RESERVED: [&str; 7] = ["true", "false", "nil", "null", "blank", "empty", "forloop"];
-
 /// The name of a field for the crate `liquid`.
 pub(super) fn field_name(index: usize) -> String {
     format!("f{index}")
@@ -112,7 +136,10 @@ impl<'t> Writer<'t, '_> {
                 Ok(Some(piece)) => at = self.piece(&piece),
                 Err(begins) => {
                     let close = if self.source[begins..].starts_with("{{") { "}}" } else { "%}" };
-                    return self.mistake(begins, format!("is never closed; add {close}, and look for a quote that is open"));
+                    return self.mistake(
+                        begins,
+                        format!("is never closed; add {close}, and look for a quote that is open"),
+                    );
                 }
             }
         }
@@ -122,7 +149,10 @@ impl<'t> Writer<'t, '_> {
     fn piece(&mut self, piece: &Piece<'t>) -> usize {
         let words = if piece.kind == Kind::Text { 0 } else { tokens(piece.inner).len() };
         if words > MOST_WORDS {
-            self.mistake(piece.begins, format!("has more than {MOST_WORDS} words, has {words}; use fewer"));
+            self.mistake(
+                piece.begins,
+                format!("has more than {MOST_WORDS} words, has {words}; use fewer"),
+            );
             return after(piece);
         }
         match piece.kind {
@@ -150,7 +180,10 @@ impl<'t> Writer<'t, '_> {
         let (position, name) = match words.take() {
             Some((position, Token::Name(name))) => (position, name),
             _ => {
-                self.mistake(piece.begins, "is an empty tag; write if, unless, case, comment or raw");
+                self.mistake(
+                    piece.begins,
+                    "is an empty tag; write if, unless, case, comment or raw",
+                );
                 return after(piece);
             }
         };
@@ -183,9 +216,14 @@ impl<'t> Writer<'t, '_> {
                 _ => self.mistake(position, "else stands outside of a block, or is its second"),
             },
             "endif" | "endunless" | "endcase" => match self.blocks.pop() {
-                Some((block, _)) if name.strip_prefix("end") == Some(block.word()) => self.end(piece, name, words),
+                Some((block, _)) if name.strip_prefix("end") == Some(block.word()) => {
+                    self.end(piece, name, words)
+                }
                 Some((block, begins)) => {
-                    let message = format!("{name} closes a block that is open as {0}; write end{0}", block.word());
+                    let message = format!(
+                        "{name} closes a block that is open as {0}; write end{0}",
+                        block.word()
+                    );
                     self.blocks.push((block, begins));
                     self.mistake(position, message);
                 }
@@ -198,7 +236,10 @@ impl<'t> Writer<'t, '_> {
 
     fn unknown_tag(&mut self, position: usize, name: &str) {
         let told = if LEFT_OUT.contains(&name) {
-            format!("the tag {name} is not allowed: templates have no loops, assignments and includes").into()
+            format!(
+                "the tag {name} is not allowed: templates have no loops, assignments and includes"
+            )
+            .into()
         } else {
             named("tag", name, &TAGS)
         };
@@ -208,7 +249,10 @@ impl<'t> Writer<'t, '_> {
     /// Writes the content of a raw block as text; passes over a comment.
     fn verbatim(&mut self, piece: &Piece<'t>, name: &str) -> usize {
         let Some((end, closing)) = end_of(self.source, after(piece), &format!("end{name}")) else {
-            self.mistake(piece.begins, format!("the block {name} is never closed; add {{% end{name} %}}"));
+            self.mistake(
+                piece.begins,
+                format!("the block {name} is never closed; add {{% end{name} %}}"),
+            );
             return self.source.len();
         };
         // Empty comments keep what the outer hyphens do to white space; the inner ones are obeyed here.
@@ -233,165 +277,6 @@ impl<'t> Writer<'t, '_> {
             None => self.braces(piece, "{%", inner, "%}"),
             Some((position, token)) => self.unexpected(position, token),
         }
-    }
-
-    /// Reads a value and its filters.
-    fn chain(&mut self, mut words: Words<'t>) -> Option<String> {
-        if words.peek().is_none() {
-            self.mistake(words.ends, "is empty; write the name of a field");
-            return None;
-        }
-        let mut chain = self.value(&mut words)?;
-        while let Some((position, token)) = words.take() {
-            if token != Token::Pipe {
-                self.unexpected(position, token);
-                return None;
-            }
-            chain.push_str(&format!(" | {}", self.filter(&mut words)?));
-        }
-        Some(chain)
-    }
-
-    fn filter(&mut self, words: &mut Words<'t>) -> Option<String> {
-        let (position, name) = match words.take() {
-            Some((position, Token::Name(name))) => (position, name),
-            Some((position, token)) => return self.refuse(position, token),
-            None => {
-                self.mistake(words.ends, "a filter is missing after |");
-                return None;
-            }
-        };
-        let Some((_, fewest, most)) = FILTERS.iter().find(|(known, ..)| *known == name) else {
-            let known: Vec<&str> = FILTERS.iter().map(|(known, ..)| *known).collect();
-            self.mistake(position, named("filter", name, &known));
-            return None;
-        };
-        let mut arguments = Vec::new();
-        if matches!(words.peek(), Some((_, Token::Colon))) {
-            words.take();
-            loop {
-                arguments.push(self.argument(name, words)?);
-                match words.peek() {
-                    Some((_, Token::Comma)) => words.take(),
-                    _ => break,
-                };
-            }
-        }
-        if !(*fewest..=*most).contains(&arguments.len()) {
-            let wanted = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
-            let given = arguments.len();
-            self.mistake(position, format!("the filter {name} takes {wanted} values after its colon, has {given}"));
-            return None;
-        }
-        let colon = if arguments.is_empty() { "" } else { ": " };
-        Some(format!("{name}{colon}{}", arguments.join(", ")))
-    }
-
-    fn argument(&mut self, filter: &str, words: &mut Words<'t>) -> Option<String> {
-        match words.peek() {
-            Some((position, Token::Number(number))) => {
-                words.take();
-                if number.parse::<i32>().is_err() {
-                    self.mistake(position, format!("{number} is no whole number"));
-                    return None;
-                }
-                Some(number.to_owned())
-            }
-            Some((position, Token::Text(text))) if filter == "date" => {
-                words.take();
-                if let Err(message) = check_date_format(&text[1..text.len() - 1]) {
-                    self.mistake(position, message);
-                    return None;
-                }
-                Some(text.to_owned())
-            }
-            _ => self.value(words),
-        }
-    }
-
-    fn condition_tag(&mut self, piece: &Piece<'t>, name: &str, mut words: Words<'t>) {
-        let mut condition = String::from(name);
-        loop {
-            let Some(one) = self.comparison(&mut words) else { return };
-            condition.push_str(&format!(" {one}"));
-            match words.take() {
-                None => break,
-                Some((_, Token::Name(word @ ("and" | "or")))) => condition.push_str(&format!(" {word}")),
-                Some((position, token)) => return self.unexpected(position, token),
-            }
-        }
-        self.braces(piece, "{%", &condition, "%}");
-    }
-
-    fn comparison(&mut self, words: &mut Words<'t>) -> Option<String> {
-        let is_field = matches!(words.peek(), Some((_, Token::Name(_))));
-        let left = self.value(words)?;
-        let operator = match words.peek() {
-            Some((_, Token::Operator(operator @ ("==" | "!=" | "<>")))) => operator,
-            Some((_, Token::Name("contains"))) => "contains",
-            Some((position, Token::Operator(operator))) => {
-                self.mistake(position, format!("{operator} is not allowed: fields are texts; use ==, != or contains"));
-                return None;
-            }
-            // A field alone asks whether it has a visible character.
-            _ if is_field => return Some(format!("{left} != blank")),
-            _ => return Some(left),
-        };
-        words.take();
-        let operator = if operator == "<>" { "!=" } else { operator };
-        let right = match words.peek() {
-            Some((_, Token::Name(state @ ("blank" | "empty")))) if operator != "contains" => {
-                words.take();
-                state.to_owned()
-            }
-            _ => self.value(words)?,
-        };
-        Some(format!("{left} {operator} {right}"))
-    }
-
-    fn when(&mut self, piece: &Piece<'t>, mut words: Words<'t>) {
-        let mut values = Vec::new();
-        loop {
-            let Some(value) = self.value(&mut words) else { return };
-            values.push(value);
-            match words.take() {
-                None => break,
-                Some((_, Token::Comma | Token::Name("or"))) => {}
-                Some((position, token)) => return self.unexpected(position, token),
-            }
-        }
-        self.braces(piece, "{%", &format!("when {}", values.join(", ")), "%}");
-    }
-
-    /// Reads a field or a text.
-    fn value(&mut self, words: &mut Words<'t>) -> Option<String> {
-        match words.take() {
-            Some((_, Token::Text(text))) => Some(text.to_owned()),
-            Some((position, Token::Name(name))) if RESERVED.contains(&name) => {
-                self.mistake(position, format!("{name} is no field; fields are texts: write \"{name}\""));
-                None
-            }
-            Some((position, Token::Name(name))) => Some(self.field(position, name)),
-            Some((position, Token::Number(number))) => {
-                self.mistake(position, format!("fields are texts: write \"{number}\" in quotes"));
-                None
-            }
-            Some((position, token)) => self.refuse(position, token),
-            None => {
-                self.mistake(words.ends, "a value is missing; write a field, or a text in quotes");
-                None
-            }
-        }
-    }
-
-    fn field(&mut self, position: usize, name: &str) -> String {
-        let place = self.places.of(position);
-        self.written.uses.push((place, name.to_owned()));
-        let index = self.fields.iter().position(|known| known == name).unwrap_or_else(|| {
-            self.fields.push(name.to_owned());
-            self.fields.len() - 1
-        });
-        field_name(index)
     }
 
     fn refuse<T>(&mut self, position: usize, token: Token<'_>) -> Option<T> {
@@ -429,31 +314,4 @@ fn named(kind: &str, name: &str, known: &[&str]) -> Told {
         None => format!("known are {}", known.join(", ")),
     };
     Told { message: format!("there is no {kind} {name}; {meant}"), nearest }
-}
-
-/// The words of one piece, taken one after the other.
-struct Words<'t> {
-    words: std::iter::Peekable<std::vec::IntoIter<(usize, Token<'t>)>>,
-    /// Where the piece begins in the template.
-    begins: usize,
-    /// Where it ends.
-    ends: usize,
-}
-
-impl<'t> Words<'t> {
-    fn new(piece: &Piece<'t>) -> Self {
-        let begins = piece.inner_begins;
-        let words = tokens(piece.inner).into_iter().peekable();
-        Self { words, begins, ends: begins + piece.inner.len() }
-    }
-
-    fn take(&mut self) -> Option<(usize, Token<'t>)> {
-        let (position, token) = self.words.next()?;
-        Some((self.begins + position, token))
-    }
-
-    fn peek(&mut self) -> Option<(usize, Token<'t>)> {
-        let (position, token) = self.words.peek()?;
-        Some((self.begins + position, *token))
-    }
 }

@@ -96,7 +96,14 @@ pub(super) fn next(source: &str, from: usize) -> Result<Option<Piece<'_>>, usize
             let inner = &rest[..opens.unwrap_or(rest.len())];
             let (begins, inner_begins) = (from, from);
             let kind = Kind::Text;
-            Ok(Some(Piece { kind, inner, begins, inner_begins, trims_before: false, trims_after: false }))
+            Ok(Some(Piece {
+                kind,
+                inner,
+                begins,
+                inner_begins,
+                trims_before: false,
+                trims_after: false,
+            }))
         }
     }
 }

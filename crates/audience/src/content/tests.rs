@@ -35,7 +35,13 @@ fn mistakes(source: &str) -> Vec<(usize, usize, String)> {
 
 #[test]
 fn fields_and_filters_are_filled_in() {
-    let ann = [("name", "ann lee"), ("имя", "зоя"), ("First_name", "Bob"), ("date", "2027-03-04 05:06:07 +0000"), ("day", "2027-03-04")];
+    let ann = [
+        ("name", "ann lee"),
+        ("имя", "зоя"),
+        ("First_name", "Bob"),
+        ("date", "2027-03-04 05:06:07 +0000"),
+        ("day", "2027-03-04"),
+    ];
     for (source, expected) in [
         ("Hello {{ name }}!", "Hello ann lee!"),
         ("{{name}}{{ name }}{{-name-}}", "ann leeann leeann lee"),
@@ -92,7 +98,10 @@ fn conditions_ask_for_texts() {
         ("{% case vip %}{% when 'no' %}1{% when 'yes', 'y' %}2{% else %}3{% endcase %}", "2"),
         ("{% case gone %}{% when 'no' or 'x' %}1{% else %}3{% endcase %}", "3"),
         ("{%- if vip -%} a {%- endif -%} b", "ab"),
-        ("{% if vip %}{% if gone %}1{% else %}{% unless gone %}2{% endunless %}{% endif %}{% endif %}", "2"),
+        (
+            "{% if vip %}{% if gone %}1{% else %}{% unless gone %}2{% endunless %}{% endif %}{% endif %}",
+            "2",
+        ),
     ] {
         assert_eq!(filled(source, &ann), expected, "{source}");
     }
@@ -141,7 +150,8 @@ fn the_subject_and_values_of_whatsapp_are_on_one_line() {
         ..Template::default()
     };
     let compiled = compiled(&template);
-    let filled = compiled.fill(&fields(&[("name", "Ann\r\nBcc: eve@example.com\t    x")]), &BuiltIns::default());
+    let filled = compiled
+        .fill(&fields(&[("name", "Ann\r\nBcc: eve@example.com\t    x")]), &BuiltIns::default());
     let filled = filled.unwrap();
     assert_eq!(filled.subject.as_deref(), Some("Hello Ann Bcc: eve@example.com x"));
     assert_eq!(filled.whatsapp_values, ["Ann Bcc: eve@example.com x", "-"]);
@@ -157,21 +167,29 @@ fn built_in_fields_go_before_fields_of_the_file() {
     let built_ins = BuiltIns { address: "+1", ticket_url: Some("t"), unsubscribe_url: Some("u") };
     let eve = fields(&[("unsubscribeUrl", "evil"), ("city", " ")]);
     assert_eq!(compiled.fill(&eve, &built_ins).unwrap().text.unwrap(), "+1 t u Berlin");
-    assert_eq!(compiled.fields().into_iter().collect::<Vec<_>>(), ["address", "city", "ticketUrl", "unsubscribeUrl"]);
+    assert_eq!(
+        compiled.fields().into_iter().collect::<Vec<_>>(),
+        ["address", "city", "ticketUrl", "unsubscribeUrl"]
+    );
     assert!(compiled.check_fields([]).is_empty());
     assert!(compiled.missing(&eve).is_empty());
 }
 
 #[test]
 fn an_unknown_field_is_told_with_its_place_and_the_nearest_name() {
-    let compiled = compiled(&text("Hi {{ name }},\n  {% if frist_name %}{{ Name }}{% endif %}\n{{ xyzzy }}"));
+    let compiled =
+        compiled(&text("Hi {{ name }},\n  {% if frist_name %}{{ Name }}{% endif %}\n{{ xyzzy }}"));
     let told = compiled.check_fields(["name", "first_name"]);
-    let told: Vec<_> = told.iter().map(|one| (one.line, one.column, one.nearest.as_deref())).collect();
+    let told: Vec<_> =
+        told.iter().map(|one| (one.line, one.column, one.nearest.as_deref())).collect();
     assert_eq!(told, [(2, 9, Some("first_name")), (2, 25, Some("name")), (3, 4, None)]);
     let told = &compiled.check_fields(["name", "first_name"])[0];
     assert_eq!(told.message, "the field \"frist_name\" is not known; did you mean first_name?");
     assert_eq!(told.part, "text");
-    assert_eq!(compiled.missing(&fields(&[("name", "Ann"), ("Name", "")])), ["frist_name", "Name", "xyzzy"]);
+    assert_eq!(
+        compiled.missing(&fields(&[("name", "Ann"), ("Name", "")])),
+        ["frist_name", "Name", "xyzzy"]
+    );
 }
 
 #[test]
@@ -230,14 +248,21 @@ fn the_parts_that_a_channel_needs_are_asked_for() {
     };
     let (empty, text) = (Template::default(), text("x"));
     assert_eq!(parts(&empty, Channel::Smtp), ["subject"]);
-    assert_eq!(parts(&Template { subject: Some("x".into()), ..Template::default() }, Channel::Smtp), ["text"]);
+    assert_eq!(
+        parts(&Template { subject: Some("x".into()), ..Template::default() }, Channel::Smtp),
+        ["text"]
+    );
     assert_eq!(parts(&empty, Channel::Telegram), ["text"]);
     assert_eq!(parts(&empty, Channel::Whatsapp), ["whatsappTemplate"]);
     assert_eq!(parts(&empty, Channel::Sms), ["text"]);
     for channel in Channel::ALL.into_iter().filter(|channel| *channel != Channel::Smtp) {
         assert_eq!(parts(&text, channel), Vec::<String>::new(), "{channel:?}");
     }
-    let whatsapp = Template { whatsapp_template: Some("x".into()), whatsapp_values: vec![String::new(); 51], ..empty };
+    let whatsapp = Template {
+        whatsapp_template: Some("x".into()),
+        whatsapp_values: vec![String::new(); 51],
+        ..empty
+    };
     assert_eq!(parts(&whatsapp, Channel::Whatsapp), ["whatsappLanguage", "whatsappValues"]);
 }
 
@@ -299,14 +324,56 @@ fn random_templates_are_filled_or_refused_with_a_place() {
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let words = [
-        "{{", "}}", "{%", "%}", "-", " ", "\n", "name", "имя", "if", "endif", "else", "elsif", "unless", "endunless",
-        "case", "when", "endcase", "raw", "endraw", "comment", "endcomment", "|", "upcase", "default", ":", "'x'", "\"", "'",
-        "==", "contains", "and", "[", "1", ".", "<b>", "€", "blank", "{% if name %}", "{% endif %}", "{{ name }}", "{%- raw -%}",
-        "{% endraw %}", "truncate: 3", "date: '%d'",
+        "{{",
+        "}}",
+        "{%",
+        "%}",
+        "-",
+        " ",
+        "\n",
+        "name",
+        "имя",
+        "if",
+        "endif",
+        "else",
+        "elsif",
+        "unless",
+        "endunless",
+        "case",
+        "when",
+        "endcase",
+        "raw",
+        "endraw",
+        "comment",
+        "endcomment",
+        "|",
+        "upcase",
+        "default",
+        ":",
+        "'x'",
+        "\"",
+        "'",
+        "==",
+        "contains",
+        "and",
+        "[",
+        "1",
+        ".",
+        "<b>",
+        "€",
+        "blank",
+        "{% if name %}",
+        "{% endif %}",
+        "{{ name }}",
+        "{%- raw -%}",
+        "{% endraw %}",
+        "truncate: 3",
+        "date: '%d'",
     ];
     let mut fine = 0;
     for _ in 0..20_000 {
-        let source: String = (0..random.usize(1..14)).map(|_| words[random.usize(..words.len())]).collect();
+        let source: String =
+            (0..random.usize(1..14)).map(|_| words[random.usize(..words.len())]).collect();
         match Compiled::new(&html(&source), Channel::Console) {
             Ok(compiled) => {
                 fine += 1;
@@ -317,7 +384,9 @@ fn random_templates_are_filled_or_refused_with_a_place() {
                 }
             }
             // A mistake without a place comes from the crate: the grammar has let something through.
-            Err(mistakes) => assert!(mistakes.iter().all(|one| one.line > 0), "{source:?}: {mistakes:?}"),
+            Err(mistakes) => {
+                assert!(mistakes.iter().all(|one| one.line > 0), "{source:?}: {mistakes:?}")
+            }
         }
     }
     println!("{fine} of 20000 were templates");
@@ -326,7 +395,9 @@ fn random_templates_are_filled_or_refused_with_a_place() {
 
 #[test]
 fn filling_a_message_takes_microseconds() {
-    let template = text("Hello {{ name | capitalize }}! {% if vip %}Your seat is {{ seat }}.{% endif %} Stop: {{ unsubscribeUrl }}");
+    let template = text(
+        "Hello {{ name | capitalize }}! {% if vip %}Your seat is {{ seat }}.{% endif %} Stop: {{ unsubscribeUrl }}",
+    );
     let compiled = compiled(&template);
     let ann = fields(&[("name", "ann"), ("vip", "1"), ("seat", "A 1")]);
     let began = Instant::now();

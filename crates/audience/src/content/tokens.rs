@@ -44,7 +44,8 @@ fn token(text: &str, c: char) -> (Token<'_>, usize) {
         ':' => single(Token::Colon),
         ',' => single(Token::Comma),
         '=' | '!' | '<' | '>' => {
-            let double = ["==", "!=", "<>", "<=", ">="].into_iter().find(|two| text.starts_with(two));
+            let double =
+                ["==", "!=", "<>", "<=", ">="].into_iter().find(|two| text.starts_with(two));
             match double {
                 Some(two) => (Token::Operator(two), 2),
                 None if c == '!' => single(Token::Other(c)),
@@ -55,7 +56,9 @@ fn token(text: &str, c: char) -> (Token<'_>, usize) {
             Some(end) => (Token::Text(&text[..end + 2]), end + 2),
             None => single(Token::Other(c)),
         },
-        _ if c.is_ascii_digit() || c == '-' && text[1..].starts_with(|c: char| c.is_ascii_digit()) => {
+        _ if c.is_ascii_digit()
+            || c == '-' && text[1..].starts_with(|c: char| c.is_ascii_digit()) =>
+        {
             let is_more = |c: char| c.is_ascii_digit() || c == '.';
             let length = 1 + text[1..].find(|c| !is_more(c)).unwrap_or(text.len() - 1);
             (Token::Number(&text[..length]), length)

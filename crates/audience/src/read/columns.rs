@@ -21,12 +21,33 @@ pub(super) enum Meaning {
 
 /// Names of columns that hold a telephone number, in small letters and without punctuation.
 const PHONE: [&str; 16] = [
-    "phone", "phonenumber", "phone number", "mobile", "mobile phone", "cell", "tel", "telephone", "msisdn",
-    "whatsapp", "телефон", "номер телефона", "мобильный", "мобильный телефон", "номер", "сотовый",
+    "phone",
+    "phonenumber",
+    "phone number",
+    "mobile",
+    "mobile phone",
+    "cell",
+    "tel",
+    "telephone",
+    "msisdn",
+    "whatsapp",
+    "телефон",
+    "номер телефона",
+    "мобильный",
+    "мобильный телефон",
+    "номер",
+    "сотовый",
 ];
 /// Names of columns that hold an address for mail.
 const MAIL: [&str; 9] = [
-    "email", "e mail", "mail", "email address", "e mail address", "почта", "эл почта", "электронная почта",
+    "email",
+    "e mail",
+    "mail",
+    "email address",
+    "e mail address",
+    "почта",
+    "эл почта",
+    "электронная почта",
     "емейл",
 ];
 /// Names of columns that hold a chat.

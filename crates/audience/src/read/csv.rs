@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Read};
 
-use stampede_guests::{Cell, Delimiter, KEPT, MOST_CELLS, Place, Record, Records, look, shown};
+use stampede_guests::{Cell, Delimiter, KEPT, Place, Record, Records, look, shown};
 use stampede_model::campaign::AddressKind;
 
 use super::columns::{Meaning, address_rank, is_known, plain_meaning};
@@ -31,12 +31,14 @@ pub(super) fn read(
     let mut record = Record::default();
     if !records.next(&mut record)? {
         return Err(Error::Unreadable(
-            "the file is empty; its first line must name the columns, at least the address".to_owned(),
+            "the file is empty; its first line must name the columns, at least the address"
+                .to_owned(),
         ));
     }
     let columns = columns(&record, reading.rules.kind)?;
     reading.report.delimiter = Some(delimiter);
-    reading.report.columns = columns.iter().map(|(name, meaning)| shown_column(name, meaning)).collect();
+    reading.report.columns =
+        columns.iter().map(|(name, meaning)| shown_column(name, meaning)).collect();
     let mut records = records.keeping(if has_message(&columns) { LONGEST_MESSAGE } else { KEPT });
     let mut record = Record::default();
     let mut rows = 0;
@@ -73,7 +75,8 @@ fn shown_column(name: &str, meaning: &Meaning) -> Column {
 /// Reads the header.
 fn columns(header: &Record, kind: AddressKind) -> Result<Columns, Error> {
     let refuse = |message: String| Err(Error::Unreadable(message));
-    let mut names: Vec<String> = header.cells().iter().map(|cell| cell.text().trim().to_owned()).collect();
+    let mut names: Vec<String> =
+        header.cells().iter().map(|cell| cell.text().trim().to_owned()).collect();
     // Spreadsheets write delimiters behind the last column.
     while names.last().is_some_and(String::is_empty) {
         names.pop();
@@ -98,18 +101,24 @@ fn columns(header: &Record, kind: AddressKind) -> Result<Columns, Error> {
             && let Some(first) = address.replace(name)
         {
             let (first, second) = (shown(first), shown(name));
-            return refuse(format!("two columns hold the address: {first:?} and {second:?}; remove or rename one of them"));
+            return refuse(format!(
+                "two columns hold the address: {first:?} and {second:?}; remove or rename one of them"
+            ));
         }
         // An unnamed column is not read.
         let meaning = if name.is_empty() { Meaning::Field(String::new()) } else { meaning };
         let twin = found.iter().find(|(_, other)| *other == meaning && !name.is_empty());
         if let Some((first, _)) = twin {
             let (first, second) = (shown(first), shown(name));
-            return refuse(format!("two columns hold the same: {first:?} and {second:?}; remove or rename one of them"));
+            return refuse(format!(
+                "two columns hold the same: {first:?} and {second:?}; remove or rename one of them"
+            ));
         }
         found.push((name.clone(), meaning));
     }
-    let is_field = |(name, meaning): &&(String, Meaning)| matches!(meaning, Meaning::Field(_)) && !name.is_empty();
+    let is_field = |(name, meaning): &&(String, Meaning)| {
+        matches!(meaning, Meaning::Field(_)) && !name.is_empty()
+    };
     let fields = found.iter().filter(is_field).count();
     if fields > MOST_FIELDS {
         return refuse(format!(
@@ -127,7 +136,10 @@ fn no_address(names: &[String], kind: AddressKind) -> String {
         AddressKind::Any => "\"address\" (or phone, email, chat, to, телефон, почта)",
     };
     let found: Vec<String> = names.iter().map(|name| format!("{:?}", shown(name))).collect();
-    format!("no column is called {wanted}; the first line must name the columns, and has: {}", found.join(", "))
+    format!(
+        "no column is called {wanted}; the first line must name the columns, and has: {}",
+        found.join(", ")
+    )
 }
 
 /// Keeps one record.
@@ -148,7 +160,6 @@ fn add(record: &Record, columns: &Columns, reading: &mut Reading<'_>) -> Result<
         let value = record.cells().get(index).map_or(Value::Absent, |cell| value(cell, longest));
         draft.set(meaning, name, value);
     }
-    debug_assert!(MOST_CELLS > MOST_COLUMNS);
     reading.add(Place::Line(record.line), record.line, draft)
 }
 

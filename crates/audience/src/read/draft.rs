@@ -90,7 +90,10 @@ impl Draft {
     pub(super) fn set_field(&mut self, key: &str, value: Value) {
         let name = field_name(key);
         if name.is_empty() {
-            self.wrong.push((key.chars().take(40).collect(), "is no name of a field; give it letters".to_owned()));
+            self.wrong.push((
+                key.chars().take(40).collect(),
+                "is no name of a field; give it letters".to_owned(),
+            ));
         } else if self.fields.len() == MOST_FIELDS && !self.fields.contains_key(&name) {
             if !self.wrong.iter().any(|(_, told)| told.starts_with("has more")) {
                 self.wrong.push((String::new(), format!("has more than {MOST_FIELDS} fields")));
@@ -141,7 +144,10 @@ impl Reading<'_> {
             && TimeZone::get(zone).is_err()
         {
             let shown: String = zone.chars().take(40).collect();
-            check.mistakes.push(("timeZone".to_owned(), format!("{shown:?} is no time zone; write one such as Europe/Berlin")));
+            check.mistakes.push((
+                "timeZone".to_owned(),
+                format!("{shown:?} is no time zone; write one such as Europe/Berlin"),
+            ));
         }
         let mut kept = BTreeMap::new();
         for (field, value) in fields {

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::io::{self, Read};
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use stampede_guests::Place;
 
 use super::draft::{Draft, Value};
@@ -12,9 +14,11 @@ use super::{Error, Reading};
 /// The list of an object.
 const LIST: &str = "recipients";
 /// The message about a row that is no object.
-pub(super) const NO_OBJECT: &str = "must be an object with an address, such as {\"phoneNumber\": \"+79991234567\"}";
+pub(super) const NO_OBJECT: &str =
+    "must be an object with an address, such as {\"phoneNumber\": \"+79991234567\"}";
 /// The message about a file that has no list.
-const NO_LIST: &str = "the file must be a list of recipients, or an object with such a list called recipients";
+const NO_LIST: &str =
+    "the file must be a list of recipients, or an object with such a list called recipients";
 
 pub(super) fn read(text: impl Read, reading: &mut Reading<'_>) -> Result<(), Error> {
     let mut body = Body { reading, failed: None };
@@ -28,9 +32,11 @@ pub(super) fn read(text: impl Read, reading: &mut Reading<'_>) -> Result<(), Err
             Some(failed) => failed,
             None if error.is_io() => io::Error::from(error).into(),
             // The parser's own message repeats the value, however long it is.
-            None if error.is_data() => {
-                Error::Unreadable(format!("line {} column {}: {NO_LIST}", error.line(), error.column()))
-            }
+            None if error.is_data() => Error::Unreadable(format!(
+                "line {} column {}: {NO_LIST}",
+                error.line(),
+                error.column()
+            )),
             None => Error::NotJson(error.to_string()),
         }),
     }

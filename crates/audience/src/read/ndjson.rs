@@ -31,7 +31,9 @@ pub(super) fn read(text: impl BufRead, reading: &mut Reading<'_>) -> Result<(), 
         }
     }
     if rows == 0 {
-        return Err(Error::Unreadable("the file is empty; it needs one JSON object a line".to_owned()));
+        return Err(Error::Unreadable(
+            "the file is empty; it needs one JSON object a line".to_owned(),
+        ));
     }
     Ok(())
 }

@@ -92,7 +92,10 @@ fn rows_and_mistakes_are_all_counted_and_a_thousand_mistakes_listed() {
     let many = format!("phone,n\n{}", ",x\n".repeat(5_000));
     let rules = Rules { most: 5_000, ..rules(AddressKind::Phone) };
     let (rows, report) = read_as(many.as_bytes(), Format::Csv(None), &rules).unwrap();
-    assert_eq!((rows.len(), report.mistakes.count, report.mistakes.listed.len()), (0, 5_000, 1_000));
+    assert_eq!(
+        (rows.len(), report.mistakes.count, report.mistakes.listed.len()),
+        (0, 5_000, 1_000)
+    );
 }
 
 #[test]
@@ -108,21 +111,25 @@ fn the_encoding_is_found_by_its_mark_or_its_bytes() {
         (wide(u16::to_be_bytes), "UTF-16BE"),
         (cyrillic, "windows-1251"),
     ] {
-        let (rows, report) = read_as(&bytes, Format::Csv(None), &rules(AddressKind::Phone)).unwrap();
+        let (rows, report) =
+            read_as(&bytes, Format::Csv(None), &rules(AddressKind::Phone)).unwrap();
         assert_eq!((report.encoding, rows.len()), (encoding, 2));
         assert_eq!(rows[0].fields["имя"], "Зоя Петрова");
     }
-    let german = encoding_rs::WINDOWS_1252.encode("phone;name\n79991234567;Jürgen Müller aus Köln, Straße\n").0;
+    let german = encoding_rs::WINDOWS_1252
+        .encode("phone;name\n79991234567;Jürgen Müller aus Köln, Straße\n")
+        .0;
     let refused = read_as(&german, Format::Csv(None), &rules(AddressKind::Phone)).unwrap_err();
     assert!(refused.contains("charset=windows-1252"), "{refused}");
     // A bad byte far behind the beginning is found before the first row is kept.
     let mut late = format!("phone;name\n{}", "79991234567;Ann\n".repeat(10_000)).into_bytes();
     late.extend_from_slice(b"79991234567;\xff\xfe\x80\n");
     let mut kept = 0;
-    let failed = read(Cursor::new(&late), Format::Csv(None), None, &rules(AddressKind::Phone), &mut |_| {
-        kept += 1;
-        Ok(())
-    });
+    let failed =
+        read(Cursor::new(&late), Format::Csv(None), None, &rules(AddressKind::Phone), &mut |_| {
+            kept += 1;
+            Ok(())
+        });
     assert!(failed.is_err());
 }
 
@@ -136,15 +143,27 @@ fn a_mark_in_the_middle_and_quotes_that_never_close_are_told() {
 
 #[test]
 fn hostile_tables_are_refused_or_told() {
-    let huge = format!("phone,notes\n79991234567,{}\n{},x\n79991234567,y\n", "z".repeat(10 << 20), "1".repeat(10 << 20));
+    let huge = format!(
+        "phone,notes\n79991234567,{}\n{},x\n79991234567,y\n",
+        "z".repeat(10 << 20),
+        "1".repeat(10 << 20)
+    );
     let (rows, report) = csv(&huge).unwrap();
     let told = told(&report);
     assert_eq!((rows.len(), rows[0].line), (1, 4));
     assert!(told[0].starts_with("2 notes is longer than 4096 bytes, has 10485760"), "{told:?}");
     assert!(told[1].starts_with("3 address is longer than"), "{told:?}");
     let (rows, _) = csv("phone,f\n79991234567,=HYPERLINK(\"x\")\n79991234567,'=1+1\n").unwrap();
-    assert_eq!((rows[0].fields["f"].as_str(), rows[1].fields["f"].as_str()), ("=HYPERLINK(\"x\")", "'=1+1"));
-    for (empty, reason) in [("", "is empty"), ("\n\n", "is empty"), ("phone\n", "no rows"), ("phone,name\n,\n \n", "no rows")] {
+    assert_eq!(
+        (rows[0].fields["f"].as_str(), rows[1].fields["f"].as_str()),
+        ("=HYPERLINK(\"x\")", "'=1+1")
+    );
+    for (empty, reason) in [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("phone\n", "no rows"),
+        ("phone,name\n,\n \n", "no rows"),
+    ] {
         let refused = csv(empty).unwrap_err();
         assert!(refused.contains(reason), "{empty:?}: {refused}");
     }
@@ -159,7 +178,11 @@ fn a_header_without_an_address_or_with_two_is_refused() {
     let refused = csv("79991234567,Ann\n").unwrap_err();
     assert!(refused.contains("\"phone\"") && refused.contains("\"79991234567\""), "{refused}");
     assert!(csv("phone,mobile\n1,2\n").unwrap_err().contains("two columns hold the address"));
-    assert!(csv("phone,First name,first_name,First_name\n1,2,3,4\n").unwrap_err().contains("hold the same"));
+    assert!(
+        csv("phone,First name,first_name,First_name\n1,2,3,4\n")
+            .unwrap_err()
+            .contains("hold the same")
+    );
     let (rows, _) = csv("address,phone\nMain Street 1,79991234567\n").unwrap();
     assert_eq!(addresses(&rows), ["+79991234567"]);
     assert_eq!(rows[0].fields["address"], "Main Street 1");
@@ -192,13 +215,26 @@ fn json_rows_have_fields_of_all_plain_kinds() {
         "fields": {"city": "Köln", "n": -1}, "email": "a@b.cc"}]"#;
     let (rows, report) = json(row).unwrap();
     assert_eq!(told(&report), Vec::<String>::new());
-    let expected = [("city", "Köln"), ("email", "a@b.cc"), ("n", "-1"), ("name", "Ann"), ("note", ""), ("price", "49.9"), ("seats", "2"), ("vip", "true")];
-    let fields: Vec<(&str, &str)> = rows[0].fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let expected = [
+        ("city", "Köln"),
+        ("email", "a@b.cc"),
+        ("n", "-1"),
+        ("name", "Ann"),
+        ("note", ""),
+        ("price", "49.9"),
+        ("seats", "2"),
+        ("vip", "true"),
+    ];
+    let fields: Vec<(&str, &str)> =
+        rows[0].fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(fields, expected);
     assert_eq!(rows[0].time_zone.as_deref(), Some("UTC"));
     let mail = Rules { kind: AddressKind::Mail, ..rules_of() };
     let (rows, _) = read_as(row.as_bytes(), Format::Json, &mail).unwrap();
-    assert_eq!((addresses(&rows)[0], rows[0].fields["phoneNumber"].as_str()), ("a@b.cc", "79991234567"));
+    assert_eq!(
+        (addresses(&rows)[0], rows[0].fields["phoneNumber"].as_str()),
+        ("a@b.cc", "79991234567")
+    );
 }
 
 fn rules_of() -> Rules<'static> {
@@ -219,7 +255,8 @@ fn mistakes_in_json_are_told_with_their_path() {
     assert_eq!(told[4], "recipients[4] fields must be an object");
     assert!(told[5].starts_with("recipients[5].! is no name of a field"), "{told:?}");
     let fields: Vec<String> = (0..20).map(|n| format!("\"f{n}\": {n}")).collect();
-    let (_, report) = json(&format!("[{{\"phone\": \"79991234567\", {}}}]", fields.join(", "))).unwrap();
+    let (_, report) =
+        json(&format!("[{{\"phone\": \"79991234567\", {}}}]", fields.join(", "))).unwrap();
     assert_eq!(report.mistakes.count, 1);
     for (body, reason) in [
         ("", "not valid JSON"),
@@ -243,7 +280,14 @@ fn mistakes_in_json_are_told_with_their_path() {
 #[test]
 fn every_line_of_ndjson_is_a_recipient_or_a_mistake() {
     let long = format!("{{\"phone\": \"79991234567\", \"message\": \"{}\"}}", "x".repeat(1 << 20));
-    let lines = ["{\"phone\": \"79991234567\"}", "", "[1]", "{\"phone\"", &long, "{\"phoneNumber\": \"79997654321\", \"message\": \"Hi\"}"];
+    let lines = [
+        "{\"phone\": \"79991234567\"}",
+        "",
+        "[1]",
+        "{\"phone\"",
+        &long,
+        "{\"phoneNumber\": \"79997654321\", \"message\": \"Hi\"}",
+    ];
     let (rows, report) = ndjson(&lines.join("\r\n")).unwrap();
     assert_eq!(addresses(&rows), ["+79991234567", "+79997654321"]);
     assert_eq!((rows[0].line, rows[1].line), (1, 6));
@@ -265,7 +309,11 @@ impl Endless {
     fn row(at: u64) -> Vec<u8> {
         match at {
             0 => b"phone;name;city\r\n".to_vec(),
-            at => format!("+7999{:07};Name {at};\u{41c}\u{43e}\u{441}\u{43a}\u{432}\u{430}\r\n", at % 10_000_000).into_bytes(),
+            at => format!(
+                "+7999{:07};Name {at};\u{41c}\u{43e}\u{441}\u{43a}\u{432}\u{430}\r\n",
+                at % 10_000_000
+            )
+            .into_bytes(),
         }
     }
 }
@@ -296,14 +344,18 @@ impl Seek for Endless {
 
 #[test]
 fn very_many_rows_are_read_one_after_the_other() {
-    let rows = std::env::var("STAMPEDE_AUDIENCE_ROWS").ok().and_then(|rows| rows.parse().ok()).unwrap_or(20_000);
+    let rows = std::env::var("STAMPEDE_AUDIENCE_ROWS")
+        .ok()
+        .and_then(|rows| rows.parse().ok())
+        .unwrap_or(20_000);
     let began = Instant::now();
     let rules = Rules { most: rows as usize, ..rules(AddressKind::Phone) };
     let mut last = 0;
-    let report = read(Endless { rows, at: 0, offset: 0 }, Format::Csv(None), None, &rules, &mut |row| {
-        last = row.line;
-        Ok(())
-    });
+    let report =
+        read(Endless { rows, at: 0, offset: 0 }, Format::Csv(None), None, &rules, &mut |row| {
+            last = row.line;
+            Ok(())
+        });
     let report = report.unwrap();
     assert_eq!((report.rows as u64, report.mistakes.count, last), (rows, 0, rows + 1));
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -13,7 +13,7 @@ pub fn cap_of_day(warm_up: &WarmUp, day: u32) -> u32 {
     let WarmUp { start, factor, max } = *warm_up;
     let grown = f64::from(start) * factor.powi(i32::try_from(day).unwrap_or(i32::MAX));
     // Casts saturate: what is infinite is the greatest number, what is no number is 0.
-    max.min((grown + ROUNDING * grown.abs().max(1.0).min(1e6)).floor() as u32)
+    max.min((grown + ROUNDING * grown.abs().clamp(1.0, 1e6)).floor() as u32)
 }
 
 /// The number of the day on which `now` is, 0 on the day of the account's first message, and before it.
