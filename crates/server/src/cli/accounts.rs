@@ -28,7 +28,7 @@ pub(crate) enum AccountsCommand {
     /// List accounts
     List,
     /// Make an account and print its id
-    Create(AccountCreate),
+    Create(Box<AccountCreate>),
     /// Show one account, without its credentials
     Show(WhichAccount),
     /// Ask the provider whether it accepts an account; no message is sent

@@ -32,7 +32,7 @@ pub(crate) enum CampaignsCommand {
         state: Option<String>,
     },
     /// Make a campaign for the recipients of a file (CSV, NDJSON, JSON) and print its id
-    Create(CampaignCreate),
+    Create(Box<CampaignCreate>),
     /// Show one campaign
     Show(WhichCampaign),
     /// Tell what a campaign would do: who gets a message, who does not and why, when it ends

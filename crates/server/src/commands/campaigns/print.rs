@@ -91,9 +91,9 @@ pub(super) fn import(report: &ImportReport) {
         report.rows, report.added, report.invalid, report.duplicates, report.suppressed
     );
     for mistake in report.mistakes.iter().take(PRINTED) {
-        let column = mistake.column.as_deref().map(|column| format!("{column} "));
-        let text = format!("{}{}", column.unwrap_or_default(), mistake.message);
-        println!("  line {}: {}", mistake.line, Printable::line(&text));
+        let place = mistake.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        let field = mistake.field.as_deref().map(|field| format!("{field} ")).unwrap_or_default();
+        println!("  {place}{}", Printable::line(format_args!("{field}{}", mistake.message)));
     }
     let more = report.mistakes_total.saturating_sub(report.mistakes.len().min(PRINTED) as u64);
     if more > 0 {
