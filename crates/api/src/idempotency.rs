@@ -38,7 +38,7 @@ use http::request::Parts;
 use sha2::{Digest, Sha256};
 use stampede_broker::{RequestId, kept};
 use stampede_model::{Principal, Timestamp};
-use stampede_store::{RequestClaimed, RequestClaim};
+use stampede_store::{RequestClaim, RequestClaimed};
 
 use self::answer::KeptAnswer;
 use self::body_hash::BodyHash;
