@@ -92,7 +92,8 @@ impl Campaigns {
             state: Some(CampaignState::Running),
             ..CampaignFilter::default()
         };
-        let running = shared.store.campaigns(&filter, &Slice::new(Sorted::NewestFirst, None, PAGE)).await?;
+        let running =
+            shared.store.campaigns(&filter, &Slice::new(Sorted::NewestFirst, None, PAGE)).await?;
         let mut queued = Vec::new();
         for campaign in &running {
             queued.extend(self.queued(campaign.id).await?);

@@ -131,7 +131,8 @@ pub(crate) fn campaign_parts(
         whatsapp_api_url: settings.whatsapp_api_url.clone(),
         receipts_base: settings.public_url.clone(),
     });
-    let public_url = settings.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
+    let public_url =
+        settings.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
     let (store, broker, ticketing) = (store.clone(), broker.clone(), ticketing.clone());
     stampede_campaign::Parts { store, broker, ticketing, channels, public_url }
 }

@@ -95,8 +95,11 @@ struct Sent {
 impl Sent {
     fn time_of(&self, index: usize) -> i64 {
         let after = self.runs.partition_point(|run| run.first <= index);
-        let Some(run) = after.checked_sub(1).and_then(|place| self.runs.get(place)) else { return 0 };
-        let (turn, place) = ((index - run.first) / run.pattern.len(), (index - run.first) % run.pattern.len());
+        let Some(run) = after.checked_sub(1).and_then(|place| self.runs.get(place)) else {
+            return 0;
+        };
+        let (turn, place) =
+            ((index - run.first) / run.pattern.len(), (index - run.first) % run.pattern.len());
         run.pattern[place].saturating_add(run.period.saturating_mul(turn as i64))
     }
 
@@ -115,14 +118,21 @@ impl Sent {
     fn alike(&self, index: usize, window: &Window, pattern: &[i64], period: i64) -> usize {
         let Some(before) = index.checked_sub(window.max) else { return 0 };
         let after = self.runs.partition_point(|run| run.first <= before);
-        let Some(run) = after.checked_sub(1).and_then(|place| self.runs.get(place)) else { return 0 };
+        let Some(run) = after.checked_sub(1).and_then(|place| self.runs.get(place)) else {
+            return 0;
+        };
         let ends = self.runs.get(after).map_or(self.count, |next| next.first);
-        let is_alike = run.period == period && run.pattern.len() == pattern.len() && run.is_repeated;
+        let is_alike =
+            run.period == period && run.pattern.len() == pattern.len() && run.is_repeated;
         let is_allowed = |(place, time): (usize, &i64)| {
             self.time_of(before + place).saturating_add(window.per) <= *time
         };
         let is_whole = ends - before >= pattern.len();
-        if is_alike && is_whole && pattern.iter().enumerate().all(is_allowed) { ends - before } else { 0 }
+        if is_alike && is_whole && pattern.iter().enumerate().all(is_allowed) {
+            ends - before
+        } else {
+            0
+        }
     }
 
     /// Adds one message.
@@ -184,7 +194,9 @@ impl<'e> Course<'e> {
         }
         let is_short = |window: &Window| window.per <= LONG_WINDOW_MS && window.max <= LONG_COUNT;
         let (short, long): (Vec<_>, Vec<_>) = windows.into_iter().partition(is_short);
-        let gap = rules.spacing.map_or(0, |spacing| spacing.min_ms / 2 + spacing.max_ms / 2 + (spacing.min_ms % 2 + spacing.max_ms % 2) / 2);
+        let gap = rules.spacing.map_or(0, |spacing| {
+            spacing.min_ms / 2 + spacing.max_ms / 2 + (spacing.min_ms % 2 + spacing.max_ms % 2) / 2
+        });
         let gap = i64::try_from(gap).unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
         let rest = rules.rest.filter(|rest| rest.every > 0).map(|rest| {
             let pause = i64::try_from(rest.for_ms).unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
@@ -255,7 +267,8 @@ impl<'e> Course<'e> {
 
     /// Opens the stretch in which `time` is, or the next one; returns the first moment in it.
     fn open_stretch(&mut self, time: i64) -> Option<i64> {
-        let full_until = self.stretch.take().filter(|stretch| stretch.left == 0).map(|full| full.end);
+        let full_until =
+            self.stretch.take().filter(|stretch| stretch.left == 0).map(|full| full.end);
         let mut time = time.max(full_until.unwrap_or(time));
         let mut now = Timestamp::from_millisecond(time).ok()?;
         if let Some(opens) = opens_at(&self.rules.quiet, now) {
@@ -271,9 +284,11 @@ impl<'e> Course<'e> {
         }
         let mut left = usize::MAX;
         if let Some((warm_up, first_sent_at, zone)) = &self.rules.warm_up {
-            let first = first_sent_at.or_else(|| Timestamp::from_millisecond(self.sent_first()).ok());
+            let first =
+                first_sent_at.or_else(|| Timestamp::from_millisecond(self.sent_first()).ok());
             let midnight = ceil_ms(next_day(now, zone));
-            let cap = cap_of_day(warm_up, day_of(first.filter(|first| *first <= now), now, zone)) as usize;
+            let cap = cap_of_day(warm_up, day_of(first.filter(|first| *first <= now), now, zone))
+                as usize;
             let begin = day_begin(now, zone);
             let today = self.sent.count - self.sent.until(begin - 1);
             left = cap.saturating_sub(today);
@@ -304,8 +319,9 @@ impl<'e> Course<'e> {
     /// Adds all messages that repeat, up to what ends the repetition.
     fn leap(&mut self) {
         let (n, period, index) = (self.pattern, self.period, self.sent.count);
-        let pattern: Vec<i64> =
-            (0..n).map(|place| self.sent.time_of(index - n + place).saturating_add(period)).collect();
+        let pattern: Vec<i64> = (0..n)
+            .map(|place| self.sent.time_of(index - n + place).saturating_add(period))
+            .collect();
         let now = self.sent.time_of(index - 1);
         let Some(stretch) = &mut self.stretch else { return };
         let mut most = (self.wanted - index).min(stretch.left);

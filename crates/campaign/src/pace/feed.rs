@@ -35,7 +35,9 @@ pub fn feeder_sleep(limit: Option<Rate>, now: Timestamp, next_at: Option<Timesta
         let wait = Duration::try_from(next_at.duration_since(now)).unwrap_or(Duration::ZERO);
         return wait.clamp(SHORTEST, LONGEST_IDLE);
     }
-    let Some(Rate { max, per_ms }) = limit.filter(|limit| limit.per_ms > 0) else { return SHORTEST };
+    let Some(Rate { max, per_ms }) = limit.filter(|limit| limit.per_ms > 0) else {
+        return SHORTEST;
+    };
     if max == 0 {
         return LONGEST;
     }

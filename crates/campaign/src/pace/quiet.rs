@@ -203,7 +203,10 @@ pub(crate) mod tests {
         assert_eq!(opens(&night, "2026-05-02T07:00:00Z"), None);
         assert_eq!(opens(&night, "2026-05-02T18:59:59Z"), None);
         let until_midnight = quiet("22:00", "00:00", None, "UTC");
-        assert_eq!(opens(&until_midnight, "2026-05-01T23:00:00Z"), Some("2026-05-02T00:00:00Z".into()));
+        assert_eq!(
+            opens(&until_midnight, "2026-05-01T23:00:00Z"),
+            Some("2026-05-02T00:00:00Z".into())
+        );
         assert_eq!(opens(&until_midnight, "2026-05-02T00:00:00Z"), None);
     }
 
@@ -217,7 +220,10 @@ pub(crate) mod tests {
         let weekend = quiet("00:00", "00:00", Some(vec![Day::Saturday, Day::Sunday]), "UTC");
         assert_eq!(opens(&weekend, "2026-05-02T12:00:00Z"), Some("2026-05-04T00:00:00Z".into()));
         assert_eq!(opens(&weekend, "2026-05-01T23:59:59Z"), None);
-        assert_eq!(opens(&quiet("10:00", "11:00", Some(vec![]), "UTC"), "2026-05-01T10:30:00Z"), None);
+        assert_eq!(
+            opens(&quiet("10:00", "11:00", Some(vec![]), "UTC"), "2026-05-01T10:30:00Z"),
+            None
+        );
     }
 
     #[test]
@@ -311,7 +317,8 @@ pub(crate) mod tests {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
         let mut random = fastrand::Rng::with_seed(seed);
-        let zones = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Beirut", "UTC"];
+        let zones =
+            ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Beirut", "UTC"];
         // A day before each change of the clock, for two to three days.
         let begins = ["2026-03-28T00:00:00Z", "2026-10-24T00:00:00Z", "2026-04-04T00:00:00Z"];
         let (mut compared, mut differed) = (0_u32, 0_u32);

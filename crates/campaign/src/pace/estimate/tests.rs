@@ -47,7 +47,10 @@ fn slowly(rules: &Estimate, count: usize, start: Timestamp) -> Option<Timestamp>
                 let moment = |ms: i64| Timestamp::from_millisecond(ms).unwrap();
                 let first = first.or(times.first().map(|ms| moment(*ms)));
                 let day = zone.to_datetime(now).date();
-                let today = times.iter().rev().take_while(|ms| zone.to_datetime(moment(**ms)).date() == day);
+                let today = times
+                    .iter()
+                    .rev()
+                    .take_while(|ms| zone.to_datetime(moment(**ms)).date() == day);
                 if today.count() >= cap_of_day(warm_up, day_of(first, now, zone)) as usize {
                     time = next_day(now, zone).as_millisecond();
                     continue;
@@ -63,7 +66,9 @@ fn slowly(rules: &Estimate, count: usize, start: Timestamp) -> Option<Timestamp>
 #[test]
 fn a_thousand_messages_at_twenty_a_minute_take_49_minutes() {
     let rules = Estimate { limits: vec![rate(20, 60_000)], ..Estimate::default() };
-    for (count, expected) in [(0, 0.0), (1, 0.0), (20, 0.0), (21, 1.0), (1_000, 49.0), (1_001, 50.0)] {
+    for (count, expected) in
+        [(0, 0.0), (1, 0.0), (20, 0.0), (21, 1.0), (1_000, 49.0), (1_001, 50.0)]
+    {
         assert_eq!(minutes(&rules, count), expected, "{count}");
     }
     assert_eq!(minutes(&rules, 1_000_000), 49_999.0);
@@ -91,11 +96,15 @@ fn caps_and_quiet_hours_move_messages_to_other_days() {
     assert_eq!(minutes(&rules, 1_000), 0.0);
     assert_eq!(minutes(&rules, 10_000), 9.0 * 1_440.0);
     let night = quiet("21:00", "09:00", None, "UTC");
-    let rules = Estimate { limits: vec![rate(1, 60_000)], quiet: vec![night], ..Estimate::default() };
+    let rules =
+        Estimate { limits: vec![rate(1, 60_000)], quiet: vec![night], ..Estimate::default() };
     // 9 hours on the first day, then 12 a day.
     assert_eq!(rules.done_at(540, at("2026-05-01T12:00:00Z")), Some(at("2026-05-01T20:59:00Z")));
     assert_eq!(rules.done_at(541, at("2026-05-01T12:00:00Z")), Some(at("2026-05-02T09:00:00Z")));
-    assert_eq!(rules.done_at(541 + 720, at("2026-05-01T12:00:00Z")), Some(at("2026-05-03T09:00:00Z")));
+    assert_eq!(
+        rules.done_at(541 + 720, at("2026-05-01T12:00:00Z")),
+        Some(at("2026-05-03T09:00:00Z"))
+    );
     let warm_up = WarmUp { start: 50, factor: 2.0, max: 1_000 };
     let rules = Estimate { warm_up: Some((warm_up, None, TimeZone::UTC)), ..Estimate::default() };
     assert_eq!(rules.done_at(50, at("2026-05-01T12:00:00Z")), Some(at("2026-05-01T12:00:00Z")));
@@ -109,7 +118,8 @@ fn what_never_ends_has_no_estimate() {
     let stopped = Estimate { limits: vec![rate(0, 60_000)], ..Estimate::default() };
     assert_eq!(stopped.done_at(1, start), None);
     assert_eq!(stopped.done_at(0, start), Some(start));
-    let always = Estimate { quiet: vec![quiet("09:00", "09:00", None, "UTC")], ..Estimate::default() };
+    let always =
+        Estimate { quiet: vec![quiet("09:00", "09:00", None, "UTC")], ..Estimate::default() };
     assert_eq!(always.done_at(1, start), None);
     let slow = Estimate { daily_cap: Some(1), ..Estimate::default() };
     assert_eq!(slow.done_at(1_000_000, start), None);
@@ -147,14 +157,21 @@ fn the_estimate_is_that_of_a_simulation_message_by_message() {
             rules.warm_up = Some((warm_up, None, zone));
         }
         for _ in 0..random.usize(..3) {
-            let time = |random: &mut fastrand::Rng| format!("{:02}:{:02}", random.u8(..24), random.u8(..60));
+            let time = |random: &mut fastrand::Rng| {
+                format!("{:02}:{:02}", random.u8(..24), random.u8(..60))
+            };
             let (from, to) = (time(&mut random), time(&mut random));
             rules.quiet.push(quiet(&from, &to, None, ["Europe/Berlin", "UTC"][random.usize(..2)]));
         }
-        let start = Timestamp::from_millisecond(1_774_500_000_000 + random.i64(0..3 * DAY_MS)).unwrap();
+        let start =
+            Timestamp::from_millisecond(1_774_500_000_000 + random.i64(0..3 * DAY_MS)).unwrap();
         let count = random.usize(1..1_500);
         let expected = slowly(&rules, count, start);
-        assert_eq!(rules.done_at(count as u64, start), expected, "round {round}, {count}: {rules:?}");
+        assert_eq!(
+            rules.done_at(count as u64, start),
+            expected,
+            "round {round}, {count}: {rules:?}"
+        );
     }
 }
 

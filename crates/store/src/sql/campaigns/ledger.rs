@@ -38,7 +38,8 @@ impl Ledger for Sql {
             "SELECT recipient_id AS id, outcome, code FROM campaign_attempts \
              WHERE campaign_id = $1 AND counted = 1 AND at >= $2 ORDER BY at DESC LIMIT $3",
         );
-        let query = query.bind(campaign.to_string()).bind(since.as_millisecond()).bind(i64::from(limit));
+        let query =
+            query.bind(campaign.to_string()).bind(since.as_millisecond()).bind(i64::from(limit));
         self.fetch_all(query, |row| Ok((value(row, "outcome")?, value(row, "code")?))).await
     }
 
