@@ -162,7 +162,9 @@ impl Campaigns {
         change: &AccountChange,
     ) -> Result<AccountChanged, Error> {
         let store = &self.shared.store;
-        let Some(mut account) = store.account(id).await? else { return Ok(AccountChanged::NotFound) };
+        let Some(mut account) = store.account(id).await? else {
+            return Ok(AccountChanged::NotFound);
+        };
         let version = account.updated_at;
         if seen.is_some_and(|seen| seen != version) {
             return Ok(AccountChanged::Changed);

@@ -76,7 +76,9 @@ impl Attempted {
                 let (provider_id, moved_to) = (provider_id.clone(), moved_to.clone());
                 (AttemptEffect::Sent { provider_id, moved_to }, Consequence::Nothing)
             }
-            Outcome::NotSent(_) | Outcome::Temporary(_) => (self.again(), Consequence::CountFailure),
+            Outcome::NotSent(_) | Outcome::Temporary(_) => {
+                (self.again(), Consequence::CountFailure)
+            }
             Outcome::Unknown(_) if self.is_idempotent => (self.again(), Consequence::CountFailure),
             Outcome::Unknown(_) => (AttemptEffect::Unknown, Consequence::CountFailure),
             Outcome::SlowDown(pause, _) => {
@@ -179,10 +181,7 @@ mod tests {
     #[test]
     fn the_last_attempt_fails_and_no_pause_is_without_end() {
         let temporary = Outcome::Temporary(failure());
-        assert_eq!(
-            attempted(Channel::Sms, 3).follow(&temporary).0,
-            AttemptEffect::Failed(None)
-        );
+        assert_eq!(attempted(Channel::Sms, 3).follow(&temporary).0, AttemptEffect::Failed(None));
         let endless = Outcome::SlowDown(Duration::MAX, failure());
         assert_eq!(
             attempted(Channel::Sms, 1).follow(&endless).1,

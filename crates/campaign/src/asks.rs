@@ -86,10 +86,9 @@ fn pause(pacing: &Pacing, random: f64) -> Option<Pause> {
         let (least, most) = (spacing.min_ms, spacing.max_ms.max(spacing.min_ms));
         least as f64 + (most - least) as f64 * random
     });
-    let rest = rest.filter(|rest| rest.every > 0).map(|rest| Rest {
-        every: rest.every,
-        length: Duration::from_millis(rest.for_ms),
-    });
+    let rest = rest
+        .filter(|rest| rest.every > 0)
+        .map(|rest| Rest { every: rest.every, length: Duration::from_millis(rest.for_ms) });
     Some(Pause { length: Duration::from_millis(length.round() as u64), rest })
 }
 

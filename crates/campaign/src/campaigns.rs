@@ -250,11 +250,7 @@ impl Campaigns {
     }
 
     /// Deletes a campaign that still has the version `seen` (`None`: any). A running one is paused first. Suppressions stay.
-    pub async fn delete(
-        &self,
-        id: CampaignId,
-        seen: Option<Timestamp>,
-    ) -> Result<Deleted, Error> {
+    pub async fn delete(&self, id: CampaignId, seen: Option<Timestamp>) -> Result<Deleted, Error> {
         let store = &self.shared.store;
         let Some(mut campaign) = store.campaign(id).await? else { return Ok(Deleted::NotFound) };
         if seen.is_some_and(|seen| seen != campaign.updated_at) {

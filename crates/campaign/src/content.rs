@@ -93,9 +93,9 @@ impl Campaigns {
             })
         });
         // A mail has a subject, and a message of one's own has none.
-        let subject = texts.subject.or_else(|| {
-            (account.channel == Channel::Smtp).then(|| campaign.name.clone())
-        });
+        let subject = texts
+            .subject
+            .or_else(|| (account.channel == Channel::Smtp).then(|| campaign.name.clone()));
         Ok(Some(Filled::Message(Box::new(Message {
             recipient: recipient.id,
             campaign: campaign.id,
@@ -124,7 +124,9 @@ impl Campaigns {
         let Some(id) = id else { return Ok(Ticket::None) };
         let ticketing = &self.shared.ticketing;
         let gone = || Ticket::Unfit(Failure::new("ticket_gone", "the ticket was deleted"));
-        let Some((ticket, event)) = ticketing.ticket_with_event(id).await? else { return Ok(gone()) };
+        let Some((ticket, event)) = ticketing.ticket_with_event(id).await? else {
+            return Ok(gone());
+        };
         Ok(match ticketing.download(ticket, &event).await? {
             Download::Ready(_, bytes) => Ticket::Pdf(Attachment {
                 name: format!("ticket-{id}.pdf"),

@@ -8,9 +8,7 @@ use std::io::{self, Seek};
 
 use stampede_audience::{self as audience, Charset, Format, Rules};
 use stampede_model::campaign::{AddressKind, SkipReason};
-use stampede_model::{
-    BatchId, CampaignId, Event, EventId, RecipientId, Ticket, TicketStatus,
-};
+use stampede_model::{BatchId, CampaignId, Event, EventId, RecipientId, Ticket, TicketStatus};
 use stampede_store::{Import, NewRecipient, TicketFilter};
 use stampede_wire::campaigns::{Contract, ImportReport};
 use tokio::sync::mpsc;
@@ -176,8 +174,7 @@ impl Campaigns {
         let Some(event) = event.filter(|event| event.owner == target.campaign.owner) else {
             return Ok(Imported::NoSuchGuests);
         };
-        let filter =
-            TicketFilter { batch, event: Some(event.id), ..TicketFilter::default() };
+        let filter = TicketFilter { batch, event: Some(event.id), ..TicketFilter::default() };
         let (kind, country) = (target.kind, target.country.clone());
         let mut importing = match self.begin(target, purpose).await? {
             Ok(importing) => importing,
@@ -206,7 +203,8 @@ impl Campaigns {
     async fn target(&self, id: CampaignId) -> Result<Option<Target>, Error> {
         let Some(campaign) = self.shared.store.campaign(id).await? else { return Ok(None) };
         let account = self.shared.store.account(&campaign.account).await?;
-        let kind = account.as_ref().map_or(AddressKind::Any, |account| account.channel.address_kind());
+        let kind =
+            account.as_ref().map_or(AddressKind::Any, |account| account.channel.address_kind());
         let country = campaign.country.clone();
         let country = country.or_else(|| account.and_then(|account| account.country));
         Ok(Some(Target { campaign, kind, country }))

@@ -228,12 +228,14 @@ impl Campaigns {
         }
         match self.shared.store.account(&campaign.account).await? {
             None => problems.push(format!(
-                "account {} was deleted; choose another accountId", campaign.account
+                "account {} was deleted; choose another accountId",
+                campaign.account
             )),
             Some(account) => {
                 if let Some(reason) = &account.blocked {
                     problems.push(format!(
-                        "account {} may not send: {reason}; change it, or check it", account.id
+                        "account {} may not send: {reason}; change it, or check it",
+                        account.id
                     ));
                 }
                 problems.extend(self.content_problems(campaign, &account));

@@ -94,7 +94,14 @@ fn sorted(
             Notice::Receipt { recipient, provider_id, status, code, detail, suppress, at } => {
                 let (account, status) = (account.id.clone(), stored(status));
                 receipts.push(Receipt {
-                    account, recipient, provider_id, status, code, detail, suppress, at,
+                    account,
+                    recipient,
+                    provider_id,
+                    status,
+                    code,
+                    detail,
+                    suppress,
+                    at,
                 });
             }
             Notice::Stop { address, reason } => stops.push(of(address, reason)),

@@ -154,7 +154,10 @@ mod tests {
             let (reason, since, by) = (SuppressionReason::Stop, now(), String::new());
             let last = Suppression { owner, account, address, reason, since, by };
             let read = read_cursor(&cursor(&last)).unwrap();
-            assert_eq!((read.owner, read.account, read.address), (last.owner, last.account, last.address));
+            assert_eq!(
+                (read.owner, read.account, read.address),
+                (last.owner, last.account, last.address)
+            );
         }
         for wrong in ["", "%", "e30", "bnVsbA"] {
             assert!(read_cursor(wrong).is_none(), "{wrong:?}");

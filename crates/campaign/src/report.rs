@@ -20,8 +20,21 @@ const PAGE: u32 = 500;
 const AHEAD: usize = 2;
 /// The titles of the columns.
 const TITLES: [&str; 15] = [
-    "position", "id", "address", "status", "reason", "code", "detail", "attempts", "nextAt",
-    "providerId", "sentAt", "deliveredAt", "readAt", "ticketId", "line",
+    "position",
+    "id",
+    "address",
+    "status",
+    "reason",
+    "code",
+    "detail",
+    "attempts",
+    "nextAt",
+    "providerId",
+    "sentAt",
+    "deliveredAt",
+    "readAt",
+    "ticketId",
+    "line",
 ];
 
 /// The rows of `report.csv`, a piece after the other. A piece that is an error ends the file: it is not whole.
@@ -47,9 +60,9 @@ impl Campaigns {
         let limits = [Some(asks::account_rate(&pacing)), campaign.pacing.limit, allowed];
         let limit = crate::pace::slowest(limits).unwrap_or(stampede_model::campaign::Rate::DEFAULT);
         let contract = answers::contract(campaign, account.as_ref(), allowed);
-        let left_ms = contract.eta_at.map(|eta| {
-            u64::try_from(eta.duration_since(now()).as_millis()).unwrap_or_default()
-        });
+        let left_ms = contract
+            .eta_at
+            .map(|eta| u64::try_from(eta.duration_since(now()).as_millis()).unwrap_or_default());
         Ok(Some(Report {
             contract,
             codes: codes.into_iter().map(answers::code).collect(),

@@ -41,11 +41,12 @@ impl Campaigns {
 
     async fn pause_if_failing(&self, id: CampaignId) -> Result<(), Error> {
         let store = &self.shared.store;
-        let last = store.last_outcomes(id, pace::LOOKED_AT).await?;
         let Some(campaign) = store.campaign(id).await? else { return Ok(()) };
         if campaign.state != CampaignState::Running {
             return Ok(());
         }
+        // Since a person last changed or resumed it: what made it pause then does not make it pause again.
+        let last = store.last_outcomes(id, campaign.updated_at, pace::LOOKED_AT).await?;
         let words = last.iter().map(|(word, _)| word.as_str());
         match pace::decide(words, &campaign.auto_pause) {
             Some(reason) => self.pause_by_rule(id, reason.to_string()).await,
@@ -91,7 +92,8 @@ impl Campaigns {
             state: Some(CampaignState::Running),
             ..CampaignFilter::default()
         };
-        let running = shared.store.campaigns(&filter, &Slice::new(Sorted::NewestFirst, None, PAGE)).await?;
+        let running =
+            shared.store.campaigns(&filter, &Slice::new(Sorted::NewestFirst, None, PAGE)).await?;
         let mut queued = Vec::new();
         for campaign in &running {
             queued.extend(self.queued(campaign.id).await?);

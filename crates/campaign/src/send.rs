@@ -26,9 +26,7 @@ use stampede_broker::{Breaker, BreakerConfig, BreakerDecision, Call, Permits, Ta
 use stampede_channel::{self as channel, Message};
 use stampede_model::campaign::{Outcome, RecipientState};
 use stampede_model::{RecipientId, RunId, Timestamp};
-use stampede_store::{
-    Attempt, AttemptEffect, Claim, Claimed, Recipient, RunResult,
-};
+use stampede_store::{Attempt, AttemptEffect, Claim, Claimed, Recipient, RunResult};
 
 use crate::aftermath::{Attempted, Consequence, Health};
 use crate::content::Filled;

@@ -58,7 +58,8 @@ impl Campaigns {
         let Some(campaign) = store.campaign(id).await? else { return Ok(None) };
         let account = store.account(&campaign.account).await?;
         let problems = self.problems(&campaign).await?;
-        let mut validation = Validation { to_send: campaign.counts.open(), ..Validation::default() };
+        let mut validation =
+            Validation { to_send: campaign.counts.open(), ..Validation::default() };
         for count in store.recipients_by_code(id).await? {
             if count.state == RecipientState::Skipped {
                 *validation.skipped.entry(count.code).or_default() += count.recipients;
@@ -136,7 +137,8 @@ impl Campaigns {
         }
         validation.too_long = long;
         if account.channel == Channel::Sms && validation.looked_at > 0 {
-            let scale = validation.to_send.max(validation.looked_at) as f64 / validation.looked_at as f64;
+            let scale =
+                validation.to_send.max(validation.looked_at) as f64 / validation.looked_at as f64;
             segments.total = (segments.total as f64 * scale).ceil() as u64;
             validation.segments = Some(segments);
         }

@@ -113,9 +113,11 @@ impl Permits {
                 permits.taken.into_iter().partition(Taken::is_fresh);
             permits = Self { taken: fresh };
             let mut refused = None;
-            for (limit, renewed) in join_all(stale.into_iter().map(|taken| async {
-                (taken.limit().to_owned(), taken.renew().await)
-            }))
+            for (limit, renewed) in join_all(
+                stale
+                    .into_iter()
+                    .map(|taken| async { (taken.limit().to_owned(), taken.renew().await) }),
+            )
             .await
             {
                 match renewed {

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stampede_broker::{
-    Ask, Broker, Handler, Job, JobContext, Limits, Outcome, Pause, Permit, Permits, Rate, Rest, Taking,
+    Ask, Broker, Handler, Job, JobContext, Limits, Outcome, Pause, Permit, Permits, Rate, Rest,
+    Taking,
 };
 use stampede_testkit::eventually;
 
@@ -204,15 +205,18 @@ async fn a_later_no_gives_back_everything_that_was_granted_before() {
     let rest = Pause { length: ms(0), rest: Some(Rest { every: 2, length: MINUTE }) };
     let resting = Ask { pause: rest, ..Ask::new("rest:1") };
     let once = Ask::at("account:1", Rate::new(1, MINUTE));
-    let person =
-        |key: &str| Ask { counts_as: Some(key.to_owned()), ..Ask::at("day:1", Rate::new(1, MINUTE)) };
+    let person = |key: &str| Ask {
+        counts_as: Some(key.to_owned()),
+        ..Ask::at("day:1", Rate::new(1, MINUTE))
+    };
     takes(&limits, std::slice::from_ref(&resting)).await;
     for _ in 0..3 {
         let asks = [spacing.clone(), resting.clone(), once.clone(), person("ann"), closed.clone()];
         assert_eq!(waits(&limits, &asks).await.0, "closed");
     }
     // The pause is over, the rest has not begun, the only place is free, and nobody counts.
-    let permits = takes(&limits, &[spacing.clone(), resting.clone(), once.clone(), person("ann")]).await;
+    let permits =
+        takes(&limits, &[spacing.clone(), resting.clone(), once.clone(), person("ann")]).await;
     for ask in [&spacing, &resting, &once, &person("bob")] {
         assert_eq!(waits(&limits, std::slice::from_ref(ask)).await.0, ask.limit);
     }
@@ -224,8 +228,9 @@ async fn a_later_no_gives_back_everything_that_was_granted_before() {
 async fn a_key_counts_once_however_often_it_is_taken() {
     let stage = Stage::start().await;
     let limits = stage.broker.limits();
-    let person =
-        |key: &str| [Ask { counts_as: Some(key.to_owned()), ..Ask::at("day:1", Rate::new(2, MINUTE)) }];
+    let person = |key: &str| {
+        [Ask { counts_as: Some(key.to_owned()), ..Ask::at("day:1", Rate::new(2, MINUTE)) }]
+    };
     takes(&limits, &person("ann")).await;
     let again = takes(&limits, &person("ann")).await;
     takes(&limits, &person("bob")).await;
@@ -259,7 +264,8 @@ async fn a_limit_that_is_changed_counts_at_once_for_several_permits() {
     let stage = Stage::start().await;
     let broker: Broker = stage.broker.clone();
     let limits = broker.limits();
-    let asks = [Ask::at("account:1", Rate::new(1, MINUTE)), Ask::at("campaign:1", Rate::new(9, MINUTE))];
+    let asks =
+        [Ask::at("account:1", Rate::new(1, MINUTE)), Ask::at("campaign:1", Rate::new(9, MINUTE))];
     takes(&limits, &asks).await;
     assert_eq!(waits(&limits, &asks).await.0, "account:1");
     limits.set("account:1", Rate::new(2, MINUTE)).await.unwrap();

@@ -49,7 +49,8 @@ impl Importing {
         import: RecipientId,
     ) -> Self {
         let total = target.campaign.counts.total();
-        let report = ImportReport { dry_run: purpose == Purpose::DryRun, ..ImportReport::default() };
+        let report =
+            ImportReport { dry_run: purpose == Purpose::DryRun, ..ImportReport::default() };
         Self { campaigns, target, purpose, import, report, total, seen: HashSet::new() }
     }
 
@@ -159,8 +160,11 @@ impl Importing {
         let account = store.account(&campaign.account).await?;
         let owner = account.and_then(|account| account.owner);
         let owner = owner.unwrap_or_else(|| campaign.owner.clone());
-        let suppressed: HashSet<String> =
-            store.suppressed_addresses(&owner, &campaign.account, &addresses).await?.into_iter().collect();
+        let suppressed: HashSet<String> = store
+            .suppressed_addresses(&owner, &campaign.account, &addresses)
+            .await?
+            .into_iter()
+            .collect();
         let silent = addresses.iter().filter(|address| suppressed.contains(*address)).count();
         self.report.suppressed += silent as u64;
         self.report.added += (addresses.len() - silent) as u64;

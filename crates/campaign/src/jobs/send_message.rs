@@ -62,7 +62,8 @@ impl Work for SendMessage {
     /// A recipient whose job cannot run goes back, so that it is not queued for ever; one that is being sent to becomes unknown.
     async fn given_up(&self, campaigns: &Campaigns, reason: &str) -> Result<(), String> {
         tracing::error!(recipient = %self.recipient_id, reason, "the job of a message cannot run");
-        let put_back = campaigns.shared.store.put_back_recipients(&[self.recipient_id], now()).await;
+        let put_back =
+            campaigns.shared.store.put_back_recipients(&[self.recipient_id], now()).await;
         put_back.map(drop).map_err(|error| error.to_string())
     }
 

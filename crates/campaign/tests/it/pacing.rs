@@ -46,10 +46,8 @@ async fn the_campaigns_own_limit_and_spacing_hold_and_can_be_changed_while_it_ru
     let stage = Stage::start().await;
     let account = stage.account(json!({}), fast()).await;
     let mut new = campaign(&account);
-    new.pacing = Pacing {
-        spacing: Some(Spacing { min_ms: 100, max_ms: 150 }),
-        ..limited(1, 60_000)
-    };
+    new.pacing =
+        Pacing { spacing: Some(Spacing { min_ms: 100, max_ms: 150 }), ..limited(1, 60_000) };
     let id = stage.campaign_with(new, rows(10)).await;
     let _worker = stage.work();
     stage.started(id).await;

@@ -162,7 +162,10 @@ impl Stage {
             if wanted(&contract) {
                 Ok(contract)
             } else {
-                Err(format!("{:?} {:?} {:?}", contract.status, contract.status_reason, contract.counts))
+                Err(format!(
+                    "{:?} {:?} {:?}",
+                    contract.status, contract.status_reason, contract.counts
+                ))
             }
         })
         .await
@@ -181,7 +184,8 @@ impl Stage {
     pub(crate) fn got(&self) -> BTreeMap<String, usize> {
         let mut got = BTreeMap::new();
         for request in self.receiver.received() {
-            let address = request.json()["recipient"]["address"].as_str().unwrap_or_default().to_owned();
+            let address =
+                request.json()["recipient"]["address"].as_str().unwrap_or_default().to_owned();
             *got.entry(address).or_default() += 1;
         }
         got
@@ -250,11 +254,7 @@ pub(crate) fn rows(count: usize) -> Vec<RecipientRow> {
     (1..=count).map(row).collect()
 }
 
-async fn open(
-    folder: &std::path::Path,
-    redis: &str,
-    api: &str,
-) -> (Campaigns, Store, Broker) {
+async fn open(folder: &std::path::Path, redis: &str, api: &str) -> (Campaigns, Store, Broker) {
     let url = format!("sqlite:{}/stampede.db", folder.display());
     let store = Store::connect(&Config { url, ..Config::default() }).await.unwrap();
     store.migrate().await.unwrap();

@@ -23,7 +23,11 @@ async fn a_pause_means_pause_and_a_resumed_campaign_repeats_nothing() {
     let still = stage.until(id, |contract| contract.counts.sending == 0).await;
     assert_eq!(still.counts.queued, 0);
     let arrived = stage.receiver.received().len() as u64;
-    assert!(arrived <= until_then + paused.in_flight, "{arrived} {until_then} {}", paused.in_flight);
+    assert!(
+        arrived <= until_then + paused.in_flight,
+        "{arrived} {until_then} {}",
+        paused.in_flight
+    );
     assert_eq!(still.counts.sent, arrived);
     assert!(matches!(stage.campaigns.resume(id).await.unwrap(), Moved::Done(_)));
     assert_eq!(stage.completed(id).await.counts.sent, 200);

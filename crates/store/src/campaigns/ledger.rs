@@ -264,11 +264,12 @@ pub trait Ledger: Send + Sync {
     /// completed. Synced.
     async fn record_runs(&self, results: &[RunResult], now: Timestamp) -> Result<Vec<bool>>;
 
-    /// The outcomes of the last attempts of a campaign, newest first, as (word, code). Attempts that do not count (postponed,
-    /// released) are left out.
+    /// The outcomes of the last attempts of a campaign that began since a moment, newest first, as (word, code). Attempts that do
+    /// not count (postponed, released) are left out.
     async fn last_outcomes(
         &self,
         campaign: CampaignId,
+        since: Timestamp,
         limit: u32,
     ) -> Result<Vec<(String, Option<String>)>>;
 

@@ -31,13 +31,15 @@ impl Ledger for Sql {
     async fn last_outcomes(
         &self,
         campaign: CampaignId,
+        since: Timestamp,
         limit: u32,
     ) -> Result<Vec<(String, Option<String>)>> {
         let query = sqlx::query(
             "SELECT recipient_id AS id, outcome, code FROM campaign_attempts \
-             WHERE campaign_id = $1 AND counted = 1 ORDER BY at DESC LIMIT $2",
+             WHERE campaign_id = $1 AND counted = 1 AND at >= $2 ORDER BY at DESC LIMIT $3",
         );
-        let query = query.bind(campaign.to_string()).bind(i64::from(limit));
+        let query =
+            query.bind(campaign.to_string()).bind(since.as_millisecond()).bind(i64::from(limit));
         self.fetch_all(query, |row| Ok((value(row, "outcome")?, value(row, "code")?))).await
     }
 

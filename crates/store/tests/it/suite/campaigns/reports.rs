@@ -97,7 +97,8 @@ async fn attempts_are_counted_by_minute_and_listed_the_newest_first(db: Database
     assert_eq!(store.campaign_minutes(running.id, at(0)).await.unwrap(), minutes);
     let late = at(minute as u64 + 60);
     assert_eq!(store.campaign_minutes(running.id, late).await.unwrap(), minutes[1..]);
-    let outcomes = store.last_outcomes(running.id, 3).await.unwrap();
+    let outcomes =
+        store.last_outcomes(running.id, stampede_model::Timestamp::UNIX_EPOCH, 3).await.unwrap();
     let words: Vec<&str> = outcomes.iter().map(|(word, _)| word.as_str()).collect();
     assert_eq!(words, ["sent", "sent", "temporary"]);
     assert_eq!(outcomes[2].1.as_deref(), Some("451 4.7.1"));

@@ -1,7 +1,7 @@
 //! How runs end.
 
 use stampede_model::campaign::{CampaignChange, RecipientState, SuppressionReason};
-use stampede_model::{RecipientId, RunId};
+use stampede_model::{RecipientId, RunId, Timestamp};
 use stampede_store::{
     AttemptEffect, Campaign, Receipt, ReceiptEffect, ReceiptStatus, RunResult, Settlement, Store,
     SuppressionFilter,
@@ -126,7 +126,7 @@ async fn a_postponed_attempt_is_logged_and_does_not_count(db: Database) {
     assert_eq!(read(&store, ids[0]).await.attempts, 1);
     let log = store.recipient_attempts(ids[0]).await.unwrap();
     assert_eq!(log.iter().map(|it| it.number).collect::<Vec<_>>(), [1, 2, 3]);
-    let outcomes = store.last_outcomes(running.id, 9).await.unwrap();
+    let outcomes = store.last_outcomes(running.id, Timestamp::UNIX_EPOCH, 9).await.unwrap();
     assert_eq!(outcomes, [("sent".to_owned(), None)], "those that count");
 }
 
