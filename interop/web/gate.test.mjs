@@ -40,11 +40,11 @@ test('a ticket in view turns green at once, and red with time and gate when it c
   await phone.page.click('#place-start');
   const first = await phone.verdict();
   const took = Date.now() - began;
-  // About one second on an idle machine; beside a build it was 2.6.
+  // About one second on an idle machine. Beside a build the page may miss the first time that the film shows the code.
   t.diagnostic(`green after ${took} ms, camera's start included`);
   assert.equal(first.colour, 'ok');
   assert.match(first.text, /Come in[^]*Guest 1[^]*Row C, Seat 1/);
-  assert.ok(took < 6_000, `${took} ms`);
+  assert.ok(took < 14_000, `${took} ms`);
   await phone.picture('camera-ok');
   await phone.page.waitForSelector('body[data-result=no]', { timeout: 15_000 });
   const second = await phone.verdict();
