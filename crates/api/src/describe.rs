@@ -45,7 +45,7 @@ pub(crate) trait Describe<T> {
     /// The right that the guard demands.
     const RIGHT: Right;
 
-    /// Whether its answer tells of a change that is in the audit log.
+    /// Whether the operation's answer tells of a change that is in the audit log.
     const AUDITED: bool;
 
     /// Describes the operation.

@@ -64,7 +64,7 @@ pub(crate) struct Trace(Arc<Mutex<Known>>);
 #[derive(Default)]
 struct Known {
     operation: &'static str,
-    /// Whether its answer tells of a change that is in the audit log.
+    /// Whether the operation's answer tells of a change that is in the audit log.
     is_audited: bool,
     address: Option<IpAddr>,
     /// The last id or name in the path.

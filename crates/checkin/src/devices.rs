@@ -51,7 +51,7 @@ pub enum NewDeviceResult {
 pub enum Enrolment {
     /// The device has a key.
     Done(Box<Enrolled>),
-    /// The same request came before, and its answer was lost: the device has this key already.
+    /// The device has this key already: an equal request came before, and its answer was lost.
     Again(Box<Enrolled>),
     /// The code is wrong, used or too old.
     Wrong,

@@ -53,7 +53,7 @@ type Closing = Option<(u16, &'static str)>;
 /// The node stops.
 const STOPPED: Closing = Some((GOING_AWAY, "the node stops; resume on another one"));
 
-/// Who has asked for a socket.
+/// A client that has asked for a WebSocket.
 pub(crate) enum Asker {
     /// The request had a key.
     Known(Principal),

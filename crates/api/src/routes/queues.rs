@@ -153,7 +153,7 @@ pub(crate) async fn clean(
 enum Removal<'q> {
     /// Those in a state that have not changed for so long.
     Clean(&'q Queue, JobState, Duration),
-    /// Those that wait.
+    /// Removes the jobs that wait.
     Drain(&'q Queue, Delayed),
 }
 
