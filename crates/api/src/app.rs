@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use stampede_audit::Audit;
 use stampede_broker::{Broker, JobList};
+use stampede_campaign::Campaigns;
 use stampede_checkin::CheckIn;
 use stampede_cluster::{LatencyMeter, NodeHandle};
 use stampede_identity::Identity;
@@ -59,6 +60,8 @@ pub struct AppParts {
     pub identity: Identity,
     /// Webhooks.
     pub webhooks: Webhooks,
+    /// Campaigns.
+    pub campaigns: Campaigns,
     /// The audit log.
     pub audit: Audit,
     /// Records.
@@ -85,6 +88,8 @@ pub struct AppParts {
     pub bodies: Budget,
     /// The beginning of links.
     pub links: LinkBase,
+    /// The beginning of the addresses under which providers reach this server.
+    pub hooks: LinkBase,
     /// Files that are uploaded.
     pub uploads: Uploads,
     /// Large orders that are placed at the same time.

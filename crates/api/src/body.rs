@@ -34,6 +34,8 @@ use crate::problem::{Code, Problem};
 const FEW_FIELDS: usize = 256 << 10;
 /// Largest body of a request without a key, in bytes: strangers share the memory of one caller.
 const OF_STRANGERS: usize = 4 << 10;
+/// Largest body of a provider's request, in bytes: Meta sends receipts of up to 3 MB.
+const OF_PROVIDERS: usize = 4 << 20;
 /// A body up to this size is read without changing the thread, in bytes.
 const READ_AT_ONCE: usize = 32 << 10;
 
@@ -52,6 +54,29 @@ pub(crate) struct LargeBody<F>(pub(crate) F, pub(crate) Held);
 /// The body of a request that may have an `Idempotency-Key`: as large as the settings allow. The hash of its content is the
 /// same whatever the order of its fields; `None` without such a key.
 pub(crate) struct ComparedBody<F>(pub(crate) F, pub(crate) Option<KeyHash>, pub(crate) Held);
+
+/// The body of a provider's request, byte for byte: its signature is over it.
+pub(crate) struct RawBody(Vec<u8>, #[expect(dead_code, reason = "held until the answer")] Held);
+
+impl RawBody {
+    /// Receives the body of a request that needs no key.
+    pub(crate) async fn receive(parts: &Parts, app: &App) -> Result<Self, Problem> {
+        check_coding(&parts.headers)?;
+        let declared = declared_length(&parts.headers);
+        if declared.is_some_and(|length| length > OF_PROVIDERS) {
+            return Err(arrival::too_long(OF_PROVIDERS));
+        }
+        let mut claim = app.bodies.claim("", declared.unwrap_or_default())?;
+        let mut taken = unread(parts)?.take();
+        let bytes = arrival::receive(&mut taken.body, OF_PROVIDERS, &mut claim).await?;
+        Ok(Self(bytes, Held(Some(claim))))
+    }
+
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
 
 /// The memory of a body, which a handler holds until it answers.
 pub(crate) struct Held(

@@ -31,6 +31,7 @@ pub(crate) use self::answers::{
 pub(crate) use self::document::Document;
 pub use self::document::openapi;
 pub(crate) use self::operation::{Operation, Place};
+pub(crate) use self::page::escaped;
 use crate::auth::{Guard, Right};
 
 /// A part of a handler's signature that reads something of the request.

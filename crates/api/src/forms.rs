@@ -9,6 +9,7 @@
 //! | `reading.rs` | the limits of one reading, and the memory it may take |
 //! | `mistakes.rs` | the mistakes of a form, each with its field |
 //! | `schema.rs` | the schemas of forms, for the description of the API |
+//! | `texts.rs` | numbers with a fraction, objects of texts |
 //! | `skip.rs` | values that are read over |
 //! | `canonical.rs` | the text of a body whose fields are sorted, for idempotency keys |
 //!
@@ -25,15 +26,18 @@ mod payload;
 mod reading;
 mod schema;
 mod skip;
+mod texts;
 
 pub(crate) use canonical::canonical;
 pub(crate) use form::{Changes, Form, Unknown, form, is_set, read_form};
 pub(crate) use given::{Given, Seed, State};
 pub(crate) use mistakes::Mistakes;
 pub(crate) use parts::{
-    Amount, Email, Flag, IdOf, Line, List, Parsed, Part, Quantity, Text, Whole, inline_schema,
+    Amount, Contact, Email, Flag, IdOf, Line, List, Parsed, Part, Quantity, Text, Whole,
+    inline_schema,
 };
 pub(crate) use payload::Payload;
 pub(crate) use reading::{Reading, ReadingLimits, parse};
 pub(crate) use schema::{Field, form_schema};
 pub(crate) use skip::{Skip, skip_list, skip_object};
+pub(crate) use texts::{Decimal, Texts, text};

@@ -42,7 +42,7 @@ use http::request::Parts;
 use sha2::{Digest, Sha256};
 use stampede_broker::{RequestId, kept};
 use stampede_model::{Principal, Timestamp};
-use stampede_store::{Claimed, RequestClaim};
+use stampede_store::{RequestClaim, RequestClaimed};
 
 use self::answer::KeptAnswer;
 use self::body_hash::BodyHash;
@@ -63,13 +63,15 @@ const LONGEST: Duration = Duration::from_secs(90);
 
 /// POSTs that change nothing: they are carried out again. So are scans: their nonces get the first answer again, and a
 /// scanner's key must not fill the database with answers.
-pub(crate) const RUNS_AGAIN: [&str; 6] = [
+pub(crate) const RUNS_AGAIN: [&str; 8] = [
     "verifyToken",
     "validateTemplate",
     "previewFiles",
     "previewTemplate",
     "redeemTicket",
     "uploadScans",
+    "validateContract",
+    "previewContract",
 ];
 
 /// Operations whose answers show a secret once: only the key that asked gets the answer again.
@@ -186,10 +188,10 @@ impl<H> Once<H> {
             body,
         };
         match app.store.claim_request(&claim.record(), claim.claimed_at).await? {
-            Claimed::Yes => Ok(Ok(claim)),
-            Claimed::InFlight => Err(Problem::in_flight()),
-            Claimed::OtherTarget => Err(Problem::key_reused()),
-            Claimed::Done { body_hash, answer } => {
+            RequestClaimed::Yes => Ok(Ok(claim)),
+            RequestClaimed::InFlight => Err(Problem::in_flight()),
+            RequestClaimed::OtherTarget => Err(Problem::key_reused()),
+            RequestClaimed::Done { body_hash, answer } => {
                 if claim.body.finished(app.limits.body_bytes).await? != body_hash {
                     return Err(Problem::key_reused());
                 }

@@ -177,21 +177,24 @@ mod tests {
     }
 
     /// Answers with an array that have no pages, and why.
-    const WHOLE: [(&str, &str); 7] = [
+    const WHOLE: [(&str, &str); 8] = [
         ("listTicketKeys", "an event has at most a hundred keys, and verifiers need all of them"),
         ("listDecisions", "there are at most a hundred"),
         ("getDoor", "what one key may do"),
         ("getBundle", "packed; parts of it follow by `since`"),
         ("getCheckInStatistics", "sums"),
+        ("getReport", "sums"),
         ("getCluster", "the alerts of one coordinator"),
         ("getHealth", "the state of one node"),
     ];
     /// Lists that have one order, and why.
-    const ONE_ORDER: [(&str, &str); 4] = [
+    const ONE_ORDER: [(&str, &str); 6] = [
         ("listScans", "the log is read from its end, and its cursor is a number of it"),
         ("listRevisions", "the last one is what people look for"),
         ("listJobs", "the queue has an order of its own"),
         ("listDeadLetters", "the queue has an order of its own"),
+        ("listRecipients", "in the order in which they are sent to"),
+        ("listSuppressions", "sorted by address"),
     ];
 
     #[test]

@@ -61,6 +61,17 @@ impl From<stampede_webhook::Error> for Problem {
     }
 }
 
+impl From<stampede_campaign::Error> for Problem {
+    fn from(error: stampede_campaign::Error) -> Self {
+        match error {
+            stampede_campaign::Error::Unavailable { what, cause } => {
+                Self::from(Error::Unavailable { what, cause })
+            }
+            stampede_campaign::Error::Internal(cause) => Self::internal(&cause),
+        }
+    }
+}
+
 /// The code of a token's refusal.
 fn code_of(refusal: &TokenRefusal) -> Code {
     match refusal {

@@ -36,10 +36,10 @@ async fn answered(request: Request, next: Next) -> Response {
     response
 }
 
-/// A path as it is logged: the rest of a link is the key to its file.
+/// A path as it is logged: the rest of a link is the key to what it opens.
 fn shown(path: &str) -> &str {
-    const LINK: &str = "/api/links/";
-    if path.starts_with(LINK) { LINK } else { path }
+    const LINKS: [&str; 2] = ["/api/links/", "/u/"];
+    LINKS.into_iter().find(|link| path.starts_with(link)).unwrap_or(path)
 }
 
 /// The id that the client chose, if there is exactly one and it is safe.
@@ -52,6 +52,15 @@ fn chosen(headers: &HeaderMap) -> Option<RequestId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_token_of_a_link_is_not_logged() {
+        for (path, logged) in
+            [("/api/links/abc", "/api/links/"), ("/u/abc", "/u/"), ("/api/users", "/api/users")]
+        {
+            assert_eq!(shown(path), logged);
+        }
+    }
 
     #[test]
     fn an_id_is_taken_over_if_it_is_the_only_one_and_safe() {

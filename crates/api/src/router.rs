@@ -23,14 +23,17 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::app::App;
 use crate::problem::{Code, Problem};
 use crate::room::{Room, Route, room};
+use crate::routes::campaigns::{
+    accounts, hooks, recipients, reports as outcomes, suppressions, trial, unsubscribe, verbs,
+};
 use crate::routes::checkin::{self as door, blocks, devices, reports, setup};
 use crate::routes::live as live_routes;
 use crate::routes::queues::{dead_letters, jobs, operate, schedules};
 use crate::routes::templates::previews;
 use crate::routes::webhooks::deliveries;
 use crate::routes::{
-    api_keys, audit, batch_files, batches, codes, description, events, health, limits, links,
-    nodes, orders, pdf, queues, suspects, templates, ticket_keys, tickets, uploads, verify,
+    api_keys, audit, batch_files, batches, campaigns, codes, description, events, health, limits,
+    links, nodes, orders, pdf, queues, suspects, templates, ticket_keys, tickets, uploads, verify,
     webhooks,
 };
 use crate::trace;
@@ -135,6 +138,46 @@ fn webhook() -> Room {
     })
 }
 
+/// Campaigns, their recipients, accounts, suppressed addresses, what providers and recipients tell.
+fn campaign() -> Room {
+    room!("Campaigns" {
+        POST "/api/contracts" Write campaigns::create => createContract "Makes a campaign" ! CampaignNotReady;
+        GET "/api/contracts" Call campaigns::list => listContracts "Lists campaigns";
+        GET "/api/contracts/{id}" Call campaigns::read => getContract "Shows a campaign with its counts";
+        PATCH "/api/contracts/{id}" Write campaigns::update => updateContract "Changes a campaign" ! CampaignState, Busy;
+        DELETE "/api/contracts/{id}" Write campaigns::delete => deleteContract "Deletes a campaign with its recipients" ! Busy;
+        POST "/api/contracts/{id}/start" Write verbs::start => startContract "Starts a campaign, now or later, or resumes it" ! CampaignState, CampaignNotReady, Importing, Busy;
+        POST "/api/contracts/{id}/pause" Write verbs::pause => pauseContract "Pauses a campaign: only messages in flight may still arrive" ! CampaignState;
+        POST "/api/contracts/{id}/resume" Write verbs::resume => resumeContract "Resumes a paused campaign where it was" ! CampaignState, CampaignNotReady, Importing, Busy;
+        POST "/api/contracts/{id}/cancel" Write verbs::cancel => cancelContract "Ends a campaign: what was not sent is skipped" ! CampaignState, Busy;
+        POST "/api/contracts/{id}/validate" Call trial::validate => validateContract "Tells what a campaign would do";
+        POST "/api/contracts/{id}/preview" Call trial::preview => previewContract "Shows the message of one recipient" ! InvalidFields;
+        POST "/api/contracts/{id}/test" Write trial::test => testContract "Sends the message to other addresses, to try it out" ! Conflict;
+        POST "/api/contracts/{id}/retry-failed" Write verbs::retry_failed => retryFailedRecipients "Tries failed recipients again" ! CampaignState;
+        POST "/api/contracts/{id}/unknown" Write verbs::unknown => settleUnknownRecipients "Settles recipients of whom nobody knows whether the message arrived" ! CampaignState;
+        POST "/api/contracts/{id}/recipients" Write recipients::import => importRecipients "Adds the recipients of a file" ! CampaignState, Importing, TooMany, Invalid;
+        POST "/api/contracts/{id}/guests" Write recipients::guests => importGuests "Adds the guests of an event or an order" ! CampaignState, Importing, TooMany, UnreadableFile;
+        GET "/api/contracts/{id}/recipients" Call recipients::list => listRecipients "Lists recipients with their states";
+        GET "/api/contracts/{id}/recipients/{recipient}" Call recipients::read => getRecipient "Shows a recipient with every attempt";
+        GET "/api/contracts/{id}/report" Call outcomes::read => getReport "Shows what has become of a campaign";
+        GET "/api/contracts/{id}/report.csv" Call outcomes::table => downloadReport "Downloads a row for each recipient as CSV";
+        POST "/api/accounts" Write accounts::create => createAccount "Makes an account, whose credentials are never shown" ! IdTaken, TooMany;
+        GET "/api/accounts" Call accounts::list => listAccounts "Lists accounts";
+        GET "/api/accounts/{id}" Call accounts::read => getAccount "Shows an account, without its credentials";
+        PATCH "/api/accounts/{id}" Write accounts::update => updateAccount "Changes an account" ! Busy;
+        DELETE "/api/accounts/{id}" Write accounts::delete => deleteAccount "Deletes an account" ! InUse, BuiltIn, Busy;
+        POST "/api/accounts/{id}/check" Write accounts::check => checkAccount "Asks the provider whether it accepts an account";
+        GET "/api/suppressions" Call suppressions::list => listSuppressions "Lists addresses that get nothing any more";
+        POST "/api/suppressions" Write suppressions::add => addSuppressions "Suppresses addresses";
+        DELETE "/api/suppressions" Write suppressions::remove => removeSuppression "Lets an address get messages again" ! NotFound;
+        GET "/hooks/{channel}/{account}" Nothing hooks::challenge => answerChallenge "Proves to WhatsApp that a hook is ours";
+        POST "/hooks/{channel}/{account}" Nothing hooks::receipts => receiveReceipts "Takes what a provider tells of messages" ! WrongSignature;
+        POST "/hooks/bounces/{account}" Nothing hooks::bounces => receiveBounces "Takes bounces and complaints of mail" ! WrongSignature;
+        GET "/u/{token}" Nothing unsubscribe::page => showUnsubscribe "Shows a page with a button to unsubscribe";
+        POST "/u/{token}" Nothing unsubscribe::confirm => unsubscribe "Unsubscribes an address";
+    })
+}
+
 /// Templates of organisers.
 fn template() -> Room {
     room!("Templates" {
@@ -220,13 +263,14 @@ fn vitals() -> Room {
 }
 
 /// All rooms.
-pub(crate) fn rooms() -> [Room; 9] {
+pub(crate) fn rooms() -> [Room; 10] {
     [
         ticketing(),
         checkin(),
         template(),
         identity(),
         webhook(),
+        campaign(),
         queue(),
         live(),
         cluster(),
@@ -249,7 +293,9 @@ const UPLOAD_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 pub(crate) fn time_limit(request: &Request) -> Duration {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     match (request.method().as_str(), path) {
-        ("POST", Some("/api/events/{id}/batches")) => UPLOAD_TIMEOUT,
+        ("POST", Some("/api/events/{id}/batches" | "/api/contracts/{id}/recipients")) => {
+            UPLOAD_TIMEOUT
+        }
         _ => REQUEST_TIMEOUT,
     }
 }
@@ -315,7 +361,7 @@ mod tests {
     use crate::auth::Right;
 
     #[test]
-    fn only_health_links_enrolment_and_the_description_are_open_and_operators_rooms_need_administrators()
+    fn only_health_links_hooks_enrolment_and_the_description_are_open_and_operators_rooms_need_administrators()
      {
         for route in routes() {
             let operators = ["/api/queues", "/api/limits", "/api/breakers", "/api/nodes"]
@@ -323,8 +369,16 @@ mod tests {
                 .chain(["/api/cluster", "/api/scaling", "/api/suspects", "/api/audit"])
                 .any(|room| route.path.starts_with(room));
             match route.path {
-                "/health" | "/ready" | "/api/openapi.json" | "/api/docs" | "/api/checkin/enrol"
-                | "/api/links/{token}" | "/ws" => {
+                "/health"
+                | "/ready"
+                | "/api/openapi.json"
+                | "/api/docs"
+                | "/api/checkin/enrol"
+                | "/api/links/{token}"
+                | "/ws"
+                | "/u/{token}"
+                | "/hooks/{channel}/{account}"
+                | "/hooks/bounces/{account}" => {
                     assert_eq!(route.right, Right::Nothing, "{route:?}")
                 }
                 _ if operators && route.method == "GET" => {

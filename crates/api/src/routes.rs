@@ -4,6 +4,7 @@ pub(crate) mod api_keys;
 pub(crate) mod audit;
 pub(crate) mod batch_files;
 pub(crate) mod batches;
+pub(crate) mod campaigns;
 pub(crate) mod checkin;
 pub(crate) mod codes;
 pub(crate) mod description;
@@ -54,7 +55,7 @@ impl FromQuery for Paging {
 }
 
 /// 400 for a parameter of the query.
-fn invalid_param(name: &str) -> Problem {
+pub(crate) fn invalid_param(name: &str) -> Problem {
     Problem::new(Code::InvalidQuery, format!("{name} in the query is not valid"))
 }
 

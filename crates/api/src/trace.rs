@@ -43,19 +43,23 @@ const LONGEST_RECORD: usize = 200;
 
 /// Routes that change nothing, though their method is not GET.
 #[cfg(test)]
-const CHANGE_NOTHING: [&str; 7] = [
+const CHANGE_NOTHING: [&str; 9] = [
     "verifyToken",
     "validateTemplate",
     "previewFiles",
     "previewTemplate",
+    "validateContract",
+    "previewContract",
     "unknownQueueAction",
     "unknownJobAction",
     "unknownLetterAction",
 ];
 
-/// Routes whose changes are in the log of scans.
+/// Routes whose changes are in another log: that of scans; the ledger of a campaign and the list of suppressed addresses,
+/// which say what told them.
 #[cfg(test)]
-const OWN_LOG: [&str; 3] = ["redeemTicket", "undoScan", "uploadScans"];
+const OWN_LOG: [&str; 6] =
+    ["redeemTicket", "undoScan", "uploadScans", "receiveReceipts", "receiveBounces", "unsubscribe"];
 
 /// What is known of one request. Cheap to clone; all clones are the same.
 #[derive(Clone, Default)]

@@ -274,8 +274,8 @@ mod tests {
     }
 
     /// Routes that end or remove something that nobody edits.
-    const WITHOUT_VERSIONS: [&str; 4] =
-        ["revokeTicketKey", "removeJob", "closeBreaker", "liftSuspect"];
+    const WITHOUT_VERSIONS: [&str; 5] =
+        ["revokeTicketKey", "removeJob", "closeBreaker", "liftSuspect", "removeSuppression"];
 
     #[test]
     fn everything_that_can_be_edited_has_an_etag_and_takes_if_match() {

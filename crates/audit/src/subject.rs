@@ -44,6 +44,12 @@ pub enum Kind {
     Node,
     /// A webhook endpoint.
     Webhook,
+    /// A campaign.
+    Campaign,
+    /// An account of campaigns.
+    Account,
+    /// An address that gets nothing any more.
+    Suppression,
     /// Anything else.
     Other,
 }
@@ -71,6 +77,9 @@ impl Kind {
             Self::Suspect => "suspect",
             Self::Node => "node",
             Self::Webhook => "webhook",
+            Self::Campaign => "campaign",
+            Self::Account => "account",
+            Self::Suppression => "suppression",
             Self::Other => "other",
         }
     }
@@ -94,7 +103,10 @@ impl Kind {
             | Self::Device
             | Self::Key
             | Self::Template
-            | Self::Webhook => false,
+            | Self::Webhook
+            | Self::Campaign
+            | Self::Account
+            | Self::Suppression => false,
             Self::Queue
             | Self::Job
             | Self::DeadLetters

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `tickets.rs` | from order to ready PDFs, through a whole server |
 //! | `upload.rs` | a large guest list: uploaded, made, downloaded; the memory of the server |
+//! | `campaigns.rs` | a campaign through the webhook channel, and that each recipient gets one message; the import of a large list |
 //! | `redeem.rs` | tickets redeemed at the door, over HTTP |
 //! | `idle.rs` | CPU and memory of a node that has nothing to do |
 //! | `render.rs` | CPU for one ticket: stamped, typeset, and made by other programs |
@@ -17,6 +18,7 @@
 // The figures are for the person at the terminal.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod campaigns;
 mod engine;
 mod figures;
 mod idle;
@@ -34,6 +36,7 @@ use std::pin::Pin;
 use anyhow::Result;
 use clap::Subcommand;
 
+pub use self::campaigns::BenchCampaigns;
 pub use self::engine::{BenchEngine, Fsync};
 pub use self::idle::BenchIdle;
 pub use self::queue::BenchQueue;
@@ -49,6 +52,8 @@ pub enum Bench {
     Tickets(BenchTickets),
     /// A large guest list uploaded, made and downloaded as a ZIP: time, the server's memory, how long others wait
     Upload(BenchUpload),
+    /// A campaign through the webhook channel: messages a second, and that each recipient gets one
+    Campaigns(BenchCampaigns),
     /// Tickets redeemed at the door over HTTP: redeems a second, latency, and what limits them
     Redeem(BenchRedeem),
     /// CPU time and memory of a node that has nothing to do
@@ -68,6 +73,7 @@ impl Bench {
         match self {
             Self::Tickets(options) => Box::pin(tickets::run(options)),
             Self::Upload(options) => Box::pin(upload::run(options)),
+            Self::Campaigns(options) => Box::pin(campaigns::run(options)),
             Self::Redeem(options) => Box::pin(redeem::run(options)),
             Self::Idle(options) => Box::pin(idle::run(options)),
             Self::Render(options) => Box::pin(render::run(options)),

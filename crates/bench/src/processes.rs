@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::{Context, Result};
+
 /// One process.
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
@@ -84,6 +86,34 @@ pub(crate) fn memory_of_tree(root: u32) -> Memory {
         sum.resident += field("Rss:").unwrap_or(0) << 10;
     }
     sum
+}
+
+/// By how much the memory of one process grows from a moment on.
+pub(crate) struct Growth {
+    pid: u32,
+    before_kb: u64,
+}
+
+impl Growth {
+    /// The peak starts anew here.
+    pub(crate) fn begin(pid: u32) -> Result<Self> {
+        std::fs::write(format!("/proc/{pid}/clear_refs"), "5")?;
+        Ok(Self { pid, before_kb: line_of(pid, "VmRSS:")? })
+    }
+
+    /// MB that the peak since then lies above the beginning.
+    pub(crate) fn grown_mb(&self) -> Result<f64> {
+        let peak_kb = line_of(self.pid, "VmHWM:")?;
+        Ok(peak_kb.saturating_sub(self.before_kb) as f64 / 1024.0)
+    }
+}
+
+/// A number of KB from `/proc/<pid>/status`.
+fn line_of(pid: u32, name: &str) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    number.with_context(|| format!("/proc/{pid}/status has no {name}"))
 }
 
 /// Parent and CPU seconds of a process.

@@ -84,12 +84,12 @@ pub use feed::{
 };
 pub use link::{ConnectionState, Restarts, TlsFiles, check_url};
 pub use queue::{
-    Backoff, Breaker, BreakerConfig, BreakerDecision, BulkResult, Call, Cancelled, Consumer,
+    Ask, Backoff, Breaker, BreakerConfig, BreakerDecision, BulkResult, Call, Cancelled, Consumer,
     ConsumerConfig, ConsumerEvent, ConsumerHandle, Counts, DeadLetter, DeadLetters, Deduplication,
     Delayed, Edit, EventKind, Flow, Found, FoundLetters, Handler, Job, JobContext, JobPolicy,
     JobResult, JobSpec, JobView, Keep, Letters, Limits, NotReplayed, OnFailure, OpenBreaker,
-    Outcome, Permit, Presence, Queue, QueueEvent, QueueEvents, Rate, RetryPolicy, Schedule, State,
-    Suspect, Suspects, Taken, WhenActive, Which,
+    Outcome, Pause, Permit, Permits, Presence, Queue, QueueEvent, QueueEvents, Rate, Rest,
+    RetryPolicy, Schedule, State, Suspect, Suspects, Taken, Taking, WhenActive, Which,
 };
 pub use quota::{Quota, Standing};
 pub use request_id::{RequestId, kept};

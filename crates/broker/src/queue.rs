@@ -8,7 +8,7 @@
 //! | `job.rs`, `backoff.rs` | a job taken from a queue, its outcome, the pause before its next attempt |
 //! | `dead_letters.rs` | jobs that failed permanently: list, search, replay, purge |
 //! | `flows.rs`, `schedules.rs` | trees of jobs; jobs that come again and again |
-//! | `limits.rs`, `breaker.rs` | rate limits and circuit breakers that all processes share |
+//! | `limits.rs`, `permits.rs`, `breaker.rs` | rate limits and circuit breakers that all processes share |
 //! | `suspects.rs` | things that bring down the processes that work with them |
 //! | `inspect.rs`, `operate.rs` | what an operator sees, and does |
 //! | `events.rs` | events of a queue, and waiting for the end of a job |
@@ -37,6 +37,7 @@ mod limits;
 pub(crate) mod names;
 mod operate;
 mod options;
+mod permits;
 mod producer;
 pub(crate) mod queue_names;
 mod reclaim;
@@ -69,6 +70,7 @@ pub use self::inspect::{Found, JobView, State};
 pub use self::job::{Job, Outcome};
 pub use self::limits::{Limits, Permit, Rate, Taken};
 pub use self::operate::Delayed;
+pub use self::permits::{Ask, Pause, Permits, Rest, Taking};
 pub use self::producer::{Counts, Presence};
 pub use self::schedules::Schedule;
 pub use self::scripts::WhenActive;

@@ -6,6 +6,7 @@
 //! | `checkin.rs` | devices of the check-in |
 //! | `identity.rs` | API keys |
 //! | `webhooks.rs` | webhooks and their deliveries |
+//! | `campaigns.rs` | campaigns, recipients, accounts, suppressed addresses |
 //! | `audit.rs` | the audit log |
 //! | `live.rs` | live streams |
 //! | `queues.rs` | queues, jobs, dead letters, schedules, limits, breakers |
@@ -17,6 +18,7 @@
 //! know how the server does its work.
 
 mod audit;
+mod campaigns;
 mod checkin;
 mod cluster;
 mod error;
@@ -36,6 +38,7 @@ use serde::de::DeserializeOwned;
 use url::form_urlencoded::byte_serialize;
 
 pub use audit::AuditQuery;
+pub use campaigns::{NewAccount, NewContract, RecipientFile, RecipientQuery};
 pub use error::Error;
 pub use identity::{KeyQuery, NewKey};
 pub use live::{Message, Stream};

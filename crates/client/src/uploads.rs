@@ -72,11 +72,15 @@ impl Client {
 
     /// The tickets of a batch as a ZIP.
     pub async fn batch_zip(&self, batch: BatchId) -> Result<Pieces> {
-        let path = format!("/api/batches/{batch}/zip");
+        self.pieces(&format!("/api/batches/{batch}/zip")).await
+    }
+
+    /// A file that is read while it is sent.
+    pub(crate) async fn pieces(&self, path: &str) -> Result<Pieces> {
         let request = self.http.get(format!("{}{path}", self.base)).bearer_auth(&self.key);
         let response = request.timeout(LARGE).send().await;
         let response = response.map_err(|source| self.no_answer(source))?;
-        let response = Self::accepted(&path, response).await?;
+        let response = Self::accepted(path, response).await?;
         Ok(Pieces { response, base: self.base.clone() })
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | events, orders, tickets | those who may read records of the owner; a key of one event only that event's |
 //! | scans | the same, and who may admit to the event (scanners) |
+//! | campaigns | those who may read records of the owner, with keys that are not limited |
 //! | queues | administrators and viewers of `*`; a key of named queues only those |
 //! | nodes, workers, scaling, alerts | administrators and viewers of `*`, with keys that are not limited |
 
@@ -82,6 +83,10 @@ pub fn may_see(caller: &Principal, event: &Seen) -> bool {
             };
             of_records() || admits()
         }
+        Some(Subject::Campaign) => {
+            let reads = event.owner.as_deref().is_some_and(|owner| caller.may_read(owner));
+            reads && !caller.scope.is_limited()
+        }
         Some(Subject::Queue) => {
             let in_scope =
                 event.queue.as_deref().is_some_and(|queue| caller.scope.has_queue(queue));
@@ -154,22 +159,31 @@ mod tests {
         let scan = |id| event(Kind::ScanRecorded, Some("ann"), Some(id));
         let (queue, node) =
             (event(Kind::QueuePaused, None, None), event(Kind::NodeStarted, None, None));
-        // caller; ticket of the scope's event, of another; scan of the scope's event, of another; queue; node
+        // The guests of an event are the recipients of a campaign: a key of the event alone does not reach it.
+        let campaign = event(Kind::CampaignProgressed, Some("ann"), Some(mine));
+        // caller; ticket of the scope's event, of another; scan of the scope's event, of another; campaign; queue; node
         for (caller, wanted) in [
-            (who("root", Role::Admin, none()), [1, 1, 1, 1, 1, 1]),
-            (who(EVERYBODY, Role::Viewer, none()), [1, 1, 1, 1, 1, 1]),
-            (who("ann", Role::Organiser, none()), [1, 1, 1, 1, 0, 0]),
-            (who("ann", Role::Viewer, none()), [1, 1, 1, 1, 0, 0]),
-            (who("ann", Role::Scanner, none()), [0, 0, 1, 1, 0, 0]),
-            (who("ann", Role::Scanner, one()), [0, 0, 1, 0, 0, 0]),
-            (who("ann", Role::Organiser, one()), [1, 0, 1, 0, 0, 0]),
-            (who("bob", Role::Organiser, none()), [0, 0, 0, 0, 0, 0]),
-            (who("bob", Role::Scanner, one()), [0, 0, 0, 0, 0, 0]),
-            (who("root", Role::Admin, one()), [1, 0, 1, 0, 0, 0]),
-            (who("root", Role::Admin, queues()), [0, 0, 0, 0, 1, 0]),
+            (who("root", Role::Admin, none()), [1, 1, 1, 1, 1, 1, 1]),
+            (who(EVERYBODY, Role::Viewer, none()), [1, 1, 1, 1, 1, 1, 1]),
+            (who("ann", Role::Organiser, none()), [1, 1, 1, 1, 1, 0, 0]),
+            (who("ann", Role::Viewer, none()), [1, 1, 1, 1, 1, 0, 0]),
+            (who("ann", Role::Scanner, none()), [0, 0, 1, 1, 0, 0, 0]),
+            (who("ann", Role::Scanner, one()), [0, 0, 1, 0, 0, 0, 0]),
+            (who("ann", Role::Organiser, one()), [1, 0, 1, 0, 0, 0, 0]),
+            (who("bob", Role::Organiser, none()), [0, 0, 0, 0, 0, 0, 0]),
+            (who("bob", Role::Scanner, one()), [0, 0, 0, 0, 0, 0, 0]),
+            (who("root", Role::Admin, one()), [1, 0, 1, 0, 0, 0, 0]),
+            (who("root", Role::Admin, queues()), [0, 0, 0, 0, 0, 1, 0]),
         ] {
-            let events =
-                [ticket(mine), ticket(other), scan(mine), scan(other), queue.clone(), node.clone()];
+            let events = [
+                ticket(mine),
+                ticket(other),
+                scan(mine),
+                scan(other),
+                campaign.clone(),
+                queue.clone(),
+                node.clone(),
+            ];
             let seen = events.each_ref().map(|event| u8::from(may_see(&caller, event)));
             assert_eq!(seen, wanted, "{caller:?}");
         }

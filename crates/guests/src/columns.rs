@@ -7,7 +7,43 @@ use crate::mistakes::{Remark, shown, unknown};
 use crate::records::{MOST_CELLS, Record, Records};
 
 /// The fields of a guest that a column can hold, for messages.
-pub(crate) const KNOWN: [&str; 4] = ["name", "email", "seat", "price"];
+pub(crate) const KNOWN: [&str; 6] = ["name", "email", "seat", "price", "phoneNumber", "chatId"];
+
+/// Names of columns that hold an address for mail, in small letters and without punctuation.
+pub const MAIL_NAMES: &[&str] = &[
+    "email",
+    "e mail",
+    "mail",
+    "email address",
+    "e mail address",
+    "почта",
+    "эл почта",
+    "электронная почта",
+    "емейл",
+    "имейл",
+];
+/// Names of columns that hold a telephone number, those that say it best first.
+pub const PHONE_NAMES: &[&str] = &[
+    "phone",
+    "phonenumber",
+    "phone number",
+    "mobile",
+    "mobile phone",
+    "cell",
+    "tel",
+    "telephone",
+    "msisdn",
+    "whatsapp",
+    "телефон",
+    "номер телефона",
+    "мобильный",
+    "мобильный телефон",
+    "сотовый",
+    "номер",
+];
+/// Names of columns that hold a chat of Telegram, those that say it best first.
+pub const CHAT_NAMES: &[&str] =
+    &["chat", "chat id", "chatid", "telegram", "telegram id", "чат", "телеграм"];
 
 /// Ignored columns that are told.
 const TOLD: usize = 20;
@@ -44,7 +80,8 @@ impl Delimiter {
         Self::ALL.into_iter().find(is_it)
     }
 
-    pub(crate) fn as_byte(self) -> u8 {
+    /// The byte.
+    pub fn as_byte(self) -> u8 {
         match self {
             Self::Comma => b',',
             Self::Semicolon => b';',
@@ -58,6 +95,8 @@ impl Delimiter {
 pub(crate) enum Meaning {
     Name,
     Email,
+    Phone,
+    Chat,
     Seat,
     Price,
     /// The currency of the price, which must be the event's.
@@ -67,7 +106,7 @@ pub(crate) enum Meaning {
 }
 
 /// Names of columns, in small letters and without punctuation.
-const NAMES: [(Meaning, &[&str]); 6] = [
+const NAMES: [(Meaning, &[&str]); 8] = [
     (
         Meaning::Name,
         &[
@@ -89,21 +128,9 @@ const NAMES: [(Meaning, &[&str]); 6] = [
             "участник",
         ],
     ),
-    (
-        Meaning::Email,
-        &[
-            "email",
-            "e mail",
-            "mail",
-            "email address",
-            "e mail address",
-            "почта",
-            "эл почта",
-            "электронная почта",
-            "емейл",
-            "имейл",
-        ],
-    ),
+    (Meaning::Email, MAIL_NAMES),
+    (Meaning::Phone, PHONE_NAMES),
+    (Meaning::Chat, CHAT_NAMES),
     (Meaning::Seat, &["seat", "place", "seat number", "class", "место", "класс", "номер места"]),
     (Meaning::Price, &["price", "amount", "цена", "стоимость"]),
     (Meaning::Currency, &["currency", "валюта"]),
@@ -144,6 +171,9 @@ impl Columns {
             let not_ours = |found: &Meaning| *found != Meaning::Ours;
             meanings.iter_mut().for_each(|found| *found = found.filter(not_ours));
         }
+        for (wanted, known) in [(Meaning::Phone, PHONE_NAMES), (Meaning::Chat, CHAT_NAMES)] {
+            keep_best(&names, &mut meanings, wanted, known);
+        }
         for wanted in [Meaning::Name, Meaning::Email, Meaning::Seat, Meaning::Price] {
             let mut places =
                 meanings.iter().zip(&names).filter(|(found, _)| **found == Some(wanted));
@@ -163,7 +193,7 @@ impl Columns {
             names.iter().zip(&meanings).filter(|(name, found)| found.is_none() && !name.is_empty());
         let remarks = ignored.take(TOLD).map(|(name, _)| Remark {
             name: shown(name),
-            message: format!("was ignored: it {}", unknown(name, &KNOWN)),
+            message: format!("was ignored: it {}", ignored_for(name)),
         });
         let remarks = remarks.collect();
         let column = |(name, found): (&String, &Option<Meaning>)| Column {
@@ -189,11 +219,37 @@ impl Meaning {
         match self {
             Self::Name => Some("name"),
             Self::Email => Some("email"),
+            Self::Phone => Some("phoneNumber"),
+            Self::Chat => Some("chatId"),
             Self::Seat => Some("seat"),
             Self::Price => Some("price"),
             Self::Currency => Some("currency"),
             Self::Ours => None,
         }
+    }
+}
+
+/// Keeps the one of several columns whose name says best what it holds: lists have "Mobile" beside "Phone". The others are
+/// ignored.
+fn keep_best(names: &[String], meanings: &mut [Option<Meaning>], wanted: Meaning, known: &[&str]) {
+    let rank = |place: &usize| {
+        let (spaced, joined) = plain_name(&names[*place]);
+        known.iter().position(|known| *known == spaced || *known == joined)
+    };
+    let places = (0..meanings.len()).filter(|place| meanings[*place] == Some(wanted));
+    let best = places.min_by_key(rank);
+    for (place, found) in meanings.iter_mut().enumerate() {
+        if *found == Some(wanted) && Some(place) != best {
+            *found = None;
+        }
+    }
+}
+
+/// Why a column is ignored.
+fn ignored_for(name: &str) -> String {
+    match meaning(name) {
+        Some(Meaning::Phone | Meaning::Chat) => "holds the same as another column".to_owned(),
+        _ => unknown(name, &KNOWN),
     }
 }
 
@@ -214,37 +270,48 @@ fn is_ours(names: &[String]) -> bool {
     ["status", "number", "generation", "ticket"].into_iter().all(has)
 }
 
+/// Whether a column says something about a guest.
+pub(crate) fn is_known(name: &str) -> bool {
+    meaning(name).is_some()
+}
+
 /// The meaning of a column by its name.
 fn meaning(name: &str) -> Option<Meaning> {
-    let plain: String = name
-        .chars()
-        .map(|c| if c.is_alphanumeric() { c } else { ' ' })
-        .flat_map(char::to_lowercase)
-        .collect();
-    let words: Vec<&str> = plain.split_whitespace().collect();
     // "Ф.И.О." is one word, "full_name" are two.
-    let (spaced, joined) = (words.join(" "), words.concat());
+    let (spaced, joined) = plain_name(name);
     let is_it = |names: &&(Meaning, &[&str])| {
         names.1.iter().any(|known| *known == spaced || *known == joined)
     };
     NAMES.iter().find(is_it).map(|(meaning, _)| *meaning)
 }
 
+/// The name of a column in small letters and without punctuation: its words with spaces between them, and without.
+pub fn plain_name(name: &str) -> (String, String) {
+    let plain: String = name
+        .chars()
+        .map(|c| if c.is_alphanumeric() { c } else { ' ' })
+        .flat_map(char::to_lowercase)
+        .collect();
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    (words.join(" "), words.concat())
+}
+
 /// What the first bytes of a file tell.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Looked {
-    pub(crate) delimiter: Delimiter,
+pub struct Looked {
+    /// The delimiter.
+    pub delimiter: Delimiter,
     /// Bytes of a first line that only names the delimiter (`sep=;`), as some spreadsheets write it.
-    pub(crate) skipped: usize,
+    pub skipped: usize,
 }
 
 /// Finds the delimiter of a file by its first bytes: the one with which the header has most known columns, then most columns.
-pub(crate) fn look(head: &[u8]) -> Looked {
+pub fn look(head: &[u8], is_known: &dyn Fn(&str) -> bool) -> Looked {
     if let Some((delimiter, skipped)) = declared(head) {
         return Looked { delimiter, skipped };
     }
     let score = |delimiter: &Delimiter| {
-        let (known, cells) = header_of(head, *delimiter);
+        let (known, cells) = header_of(head, *delimiter, is_known);
         // Of equal ones the first is meant.
         let place = Delimiter::ALL.iter().position(|d| d == delimiter).unwrap_or_default();
         (known, cells, std::cmp::Reverse(place))
@@ -254,11 +321,15 @@ pub(crate) fn look(head: &[u8]) -> Looked {
 }
 
 /// Known columns and all columns of the header, if this were the delimiter.
-fn header_of(head: impl Read, delimiter: Delimiter) -> (usize, usize) {
+fn header_of(
+    head: impl Read,
+    delimiter: Delimiter,
+    is_known: &dyn Fn(&str) -> bool,
+) -> (usize, usize) {
     let mut header = Record::default();
     match Records::new(head, delimiter.as_byte(), 1).next(&mut header) {
         Ok(true) => {
-            let known = header.cells().iter().filter(|cell| meaning(&cell.text()).is_some());
+            let known = header.cells().iter().filter(|cell| is_known(&cell.text()));
             (known.count(), header.cells().len())
         }
         _ => (0, 0),
@@ -286,7 +357,7 @@ mod tests {
     use super::*;
 
     fn delimiter(head: &str) -> Delimiter {
-        look(head.as_bytes()).delimiter
+        look(head.as_bytes(), &is_known).delimiter
     }
 
     #[test]
@@ -297,7 +368,7 @@ mod tests {
         assert_eq!(delimiter("\"a;b;c\",name\n"), Delimiter::Comma);
         assert_eq!(delimiter("name\nAnn"), Delimiter::Comma);
         assert_eq!(delimiter(""), Delimiter::Comma);
-        let declared = look(b"sep=;\r\nname;seat\r\n");
+        let declared = look(b"sep=;\r\nname;seat\r\n", &is_known);
         assert_eq!(declared, Looked { delimiter: Delimiter::Semicolon, skipped: 7 });
         assert_eq!(Delimiter::from_word("\t"), Some(Delimiter::Tab));
         assert_eq!(Delimiter::from_word("pipe"), None);
@@ -315,7 +386,10 @@ mod tests {
             ("Место", Some(Meaning::Seat)),
             ("Цена", Some(Meaning::Price)),
             ("status", Some(Meaning::Ours)),
-            ("phone", None),
+            ("Phone", Some(Meaning::Phone)),
+            ("Телефон", Some(Meaning::Phone)),
+            ("chat_id", Some(Meaning::Chat)),
+            ("notes", None),
             ("", None),
         ] {
             assert_eq!(meaning(name), expected, "{name}");
@@ -324,7 +398,7 @@ mod tests {
 
     fn columns(header: &str) -> Result<Columns, String> {
         let mut record = Record::default();
-        let delimiter = look(header.as_bytes()).delimiter.as_byte();
+        let delimiter = look(header.as_bytes(), &is_known).delimiter.as_byte();
         Records::new(header.as_bytes(), delimiter, 1).next(&mut record).unwrap();
         Columns::of(&record).map_err(|error| error.to_string())
     }
@@ -342,6 +416,16 @@ mod tests {
         assert_eq!(columns.remarks.len(), 2, "{:?}", columns.remarks);
         let columns = self::columns("name,status,number,generation,ticket").unwrap();
         assert_eq!(columns.remarks.len(), 0, "{:?}", columns.remarks);
+    }
+
+    #[test]
+    fn of_two_telephone_numbers_the_one_with_the_better_name_is_taken() {
+        let columns = columns("name,номер,Mobile,Phone,Telegram").unwrap();
+        let fields: Vec<_> = columns.shown.iter().map(|column| column.field).collect();
+        assert_eq!(fields, [Some("name"), None, None, Some("phoneNumber"), Some("chatId")]);
+        let told: Vec<&str> =
+            columns.remarks.iter().map(|remark| remark.message.as_str()).collect();
+        assert_eq!(told, ["was ignored: it holds the same as another column"; 2]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Read};
 
 use stampede_model::{Money, spreadsheet};
 
-use crate::columns::{Columns, Delimiter, Meaning, look};
+use crate::columns::{Columns, Delimiter, Meaning, is_known, look};
 use crate::mistakes::Place;
 use crate::records::{Cell, KEPT, Record, Records};
 use crate::row::{Row, Value};
@@ -21,7 +21,7 @@ pub(crate) fn read(
 ) -> Result<Report, Error> {
     let mut head = Vec::with_capacity(HEAD);
     text.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
-    let looked = look(&head);
+    let looked = look(&head, &is_known);
     let delimiter = delimiter.unwrap_or(looked.delimiter);
     let first_line = if looked.skipped > 0 { 2 } else { 1 };
     head.drain(..looked.skipped);
@@ -78,6 +78,8 @@ fn add(
         match columns.at(index) {
             Some(Meaning::Name) => row.name = value(cell),
             Some(Meaning::Email) => row.email = value(cell),
+            Some(Meaning::Phone) => row.phone = value(cell),
+            Some(Meaning::Chat) => row.chat = value(cell),
             Some(Meaning::Seat) => row.seat = value(cell),
             Some(Meaning::Price) => row.price = price(cell, delimiter),
             Some(Meaning::Currency) => {
@@ -163,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_table_of_a_spreadsheet_becomes_guests() {
-        let text = "\u{feff}ФИО;E-Mail;Место;Цена\r\nЗоя;zoe@example.com;A 1;1 049,90\r\n\r\n;;;\r\n\"О'Нил; Иван\";;;\r\n";
+        let text = "\u{feff}ФИО;E-Mail;Место;Цена;Телефон;Telegram\r\nЗоя;zoe@example.com;A 1;1 049,90;8 999 123-45-67;@zoe_p\r\n\r\n;;;\r\n\"О'Нил; Иван\";;;\r\n";
         let (guests, report) = guests(text).unwrap();
         assert_eq!(report.delimiter, Some(Delimiter::Semicolon));
         assert_eq!((report.guests, report.without_price, report.mistakes.count), (2, 1, 0));
@@ -172,6 +174,8 @@ mod tests {
             line: 2,
             name: "Зоя".into(),
             email: Some("zoe@example.com".into()),
+            phone: Some("8 999 123-45-67".into()),
+            chat: Some("@zoe_p".into()),
             seat: Some("A 1".into()),
             price: Some("1049.90".into()),
         };

@@ -17,7 +17,8 @@ use crate::row::{Row, Value};
 use crate::{Error, Guest, Report, Rules};
 
 /// The fields of the object.
-const FIELDS: [&str; 7] = ["holders", "name", "quantity", "email", "seat", "price", "strict"];
+const FIELDS: [&str; 9] =
+    ["holders", "name", "quantity", "email", "phoneNumber", "chatId", "seat", "price", "strict"];
 
 /// The message about a file that is no order.
 const NO_BODY: &str =
@@ -92,7 +93,7 @@ impl Reading<'_> {
         if index >= self.rules.most {
             return Err(Error::TooMany(self.rules.most));
         }
-        let place = Place::Holder(index);
+        let place = Place::Entry("holders", index);
         let Some(row) = row else {
             self.report.mistakes.note(place, "", NO_OBJECT);
             return Ok(());
@@ -165,7 +166,7 @@ impl<'de> Visitor<'de> for Body<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Option<Same>, A::Error> {
         let reading = self.0;
         let mut given = [false; FIELDS.len()];
-        let [mut name, mut email, mut seat, mut price] = [const { Value::Absent }; 4];
+        let mut row = Row::default();
         let (mut quantity, mut has_holders) = (None, false);
         while let Some(field) = object.next_key::<String>()? {
             let Some(index) = FIELDS.iter().position(|known| *known == field) else {
@@ -180,10 +181,12 @@ impl<'de> Visitor<'de> for Body<'_, '_> {
             }
             match FIELDS[index] {
                 "holders" => has_holders = object.next_value_seed(Holders(reading))?,
-                "name" => name = object.next_value_seed(AnyValue { is_amount: false })?,
-                "email" => email = object.next_value_seed(AnyValue { is_amount: false })?,
-                "seat" => seat = object.next_value_seed(AnyValue { is_amount: false })?,
-                "price" => price = object.next_value_seed(AnyValue { is_amount: true })?,
+                "name" => row.name = object.next_value_seed(AnyValue::Text)?,
+                "email" => row.email = object.next_value_seed(AnyValue::Text)?,
+                "phoneNumber" => row.phone = object.next_value_seed(AnyValue::Contact)?,
+                "chatId" => row.chat = object.next_value_seed(AnyValue::Contact)?,
+                "seat" => row.seat = object.next_value_seed(AnyValue::Text)?,
+                "price" => row.price = object.next_value_seed(AnyValue::Amount)?,
                 "quantity" => match object.next_value::<Plain>()? {
                     Plain::Number(number) if number > 0 => quantity = Some(number),
                     Plain::Null => {}
@@ -197,10 +200,14 @@ impl<'de> Visitor<'de> for Body<'_, '_> {
             }
         }
         if !has_holders {
-            return Ok(Some(Same { row: Row { name, email, seat, price }, quantity }));
+            return Ok(Some(Same { row, quantity }));
         }
         let currency = reading.rules.currency;
+        let Row { email, phone, chat, seat, price, .. } = row;
         reading.report.defaults.email = reading.default("email", email, check_email);
+        let contact = |text: &str| check_text(text, Limit::CONTACT);
+        reading.report.defaults.phone = reading.default("phoneNumber", phone, contact);
+        reading.report.defaults.chat = reading.default("chatId", chat, contact);
         let seat = reading.default("seat", seat, |text| check_text(text, Limit::SEAT));
         reading.report.defaults.seat = seat;
         let price = reading.default("price", price, |text| Money::parse(text, currency));

@@ -9,11 +9,14 @@
 //! |---|---|
 //! | `text.rs` | any encoding as UTF-8; the guess which one it is |
 //! | `records.rs` | records of a CSV file, each with its line, in bounded memory |
+//! | `lines.rs` | lines of an NDJSON file, each with its number, in bounded memory |
 //! | `columns.rs` | the delimiter and the meaning of the columns, found by looking at the header |
 //! | `csv.rs`, `ndjson.rs`, `json.rs` | the three formats |
 //! | `row.rs` | the rules of one row |
 //! | `mistakes.rs` | mistakes: the first thousand listed, all counted |
 //! | `written.rs` | tickets as CSV that spreadsheets do not take for formulas |
+//!
+//! Recipients of campaigns are read with the same parts: [`Utf8`], [`Records`], [`Lines`], [`look`], [`Mistakes`].
 //!
 //! A file is read once, a row at a time: its size does not show in memory. A mistake in a row does not end the reading, so
 //! that a person learns all mistakes at once. This crate does no IO of its own and knows neither HTTP nor the store.
@@ -22,6 +25,7 @@ mod bounded;
 mod columns;
 mod csv;
 mod json;
+mod lines;
 mod mistakes;
 mod ndjson;
 mod records;
@@ -33,10 +37,14 @@ use std::io::{self, BufReader, Read, Seek};
 
 use stampede_model::{Currency, Money};
 
-pub use self::columns::{Column, Delimiter};
-pub use self::mistakes::{Mistake, Mistakes, Remark};
+pub use self::columns::{
+    CHAT_NAMES, Column, Delimiter, Looked, MAIL_NAMES, PHONE_NAMES, look, plain_name,
+};
+pub use self::lines::{Line, Lines, not_json};
+pub use self::mistakes::{Ignored, Mistake, Mistakes, Place, Remark, shown, unknown};
+pub use self::records::{Cell, KEPT, MOST_CELLS, Record, Records};
 pub use self::row::Guest;
-pub use self::text::Charset;
+pub use self::text::{Charset, NOT_TEXT, Utf8, guessed, other_than_utf8};
 pub use self::written::{Mark, Written};
 
 /// The form of a file.
@@ -75,6 +83,10 @@ pub struct Rules {
 pub struct Defaults {
     /// The address.
     pub email: Option<String>,
+    /// The telephone number.
+    pub phone: Option<String>,
+    /// The chat of Telegram.
+    pub chat: Option<String>,
     /// Seat, row or class.
     pub seat: Option<String>,
     /// The price.

@@ -29,13 +29,13 @@ pub struct Mistakes {
 
 impl Mistakes {
     /// Notes a mistake.
-    pub(crate) fn note(&mut self, place: Place, field: &str, message: impl std::fmt::Display) {
+    pub fn note(&mut self, place: Place, field: &str, message: impl std::fmt::Display) {
         self.count += 1;
         if self.listed.len() < LISTED {
             let (line, field) = match place {
                 Place::Line(line) => (Some(line), field.to_owned()),
-                Place::Holder(index) if field.is_empty() => (None, format!("holders[{index}]")),
-                Place::Holder(index) => (None, format!("holders[{index}].{field}")),
+                Place::Entry(list, index) if field.is_empty() => (None, format!("{list}[{index}]")),
+                Place::Entry(list, index) => (None, format!("{list}[{index}].{field}")),
                 Place::Body => (None, field.to_owned()),
             };
             self.listed.push(Mistake { line, field, message: message.to_string() });
@@ -45,12 +45,12 @@ impl Mistakes {
 
 /// The place of a row in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// A line, from 1.
     Line(u64),
-    /// An entry of `holders`, from 0.
-    Holder(usize),
-    /// The object around the holders.
+    /// An entry of a list with this name, from 0.
+    Entry(&'static str, usize),
+    /// The object around the list.
     Body,
 }
 
@@ -65,11 +65,11 @@ pub struct Remark {
 
 /// Fields that rows have and nobody knows, each told once.
 #[derive(Debug, Default)]
-pub(crate) struct Ignored(Vec<(String, u64)>);
+pub struct Ignored(Vec<(String, u64)>);
 
 impl Ignored {
     /// Counts a field of one row.
-    pub(crate) fn note(&mut self, name: &str) {
+    pub fn note(&mut self, name: &str) {
         let cut = shown(name);
         if let Some((_, count)) = self.0.iter_mut().find(|(known, _)| *known == cut) {
             *count += 1;
@@ -79,7 +79,7 @@ impl Ignored {
     }
 
     /// A remark for each.
-    pub(crate) fn remarks(self, known: &[&str]) -> Vec<Remark> {
+    pub fn remarks(self, known: &[&str]) -> Vec<Remark> {
         let remark = |(name, count): (String, u64)| {
             let rows = if count == 1 {
                 "1 row has it".to_owned()
@@ -93,7 +93,7 @@ impl Ignored {
 }
 
 /// The message about an unknown name, with the name that was probably meant.
-pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
+pub fn unknown(name: &str, known: &[&str]) -> String {
     let lower = name.to_lowercase();
     let distance = |known: &&&str| strsim::osa_distance(&lower, known);
     match known.iter().min_by_key(distance) {
@@ -105,7 +105,7 @@ pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
 }
 
 /// A name from the file as it is shown: short, without control characters.
-pub(crate) fn shown(name: &str) -> String {
+pub fn shown(name: &str) -> String {
     let cut: String = name.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
     if cut.len() < name.len() { format!("{cut}…") } else { cut }
 }

@@ -1,11 +1,12 @@
 //! Guests of an NDJSON file: one JSON object a line.
 
 use std::fmt;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::columns::KNOWN;
+use crate::lines::{Lines, not_json};
 use crate::mistakes::{Ignored, Place};
 use crate::row::{Row, Value};
 use crate::{Error, Guest, Report, Rules};
@@ -14,34 +15,23 @@ use crate::{Error, Guest, Report, Rules};
 const LONGEST_LINE: usize = 64 << 10;
 
 pub(crate) fn read(
-    mut text: impl BufRead,
+    text: impl BufRead,
     rules: Rules,
     keep: &mut dyn FnMut(Guest) -> io::Result<()>,
 ) -> Result<Report, Error> {
     let (mut report, mut ignored) = (Report::default(), Ignored::default());
-    let (mut line, mut number, mut rows) = (Vec::new(), 0, 0);
-    loop {
-        number += 1;
-        line.clear();
-        // One byte more, to tell a line of the greatest length from a longer one.
-        let limit = LONGEST_LINE as u64 + 2;
-        if text.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
+    let (mut lines, mut rows) = (Lines::new(text, LONGEST_LINE), 0);
+    while let Some(line) = lines.next_line()? {
         rows += 1;
         if rows > rules.most {
             return Err(Error::TooMany(rules.most));
         }
-        let place = Place::Line(number);
-        if line.len() > LONGEST_LINE && !line.ends_with(b"\n") {
-            skip_line(&mut text)?;
-            report.mistakes.note(place, "", format!("is longer than {LONGEST_LINE} bytes"));
+        let (place, Some(line)) = (Place::Line(line.number), line.bytes) else {
+            let message = format!("is longer than {LONGEST_LINE} bytes");
+            report.mistakes.note(Place::Line(line.number), "", message);
             continue;
-        }
-        let mut json = serde_json::Deserializer::from_slice(&line);
+        };
+        let mut json = serde_json::Deserializer::from_slice(line);
         let row = RowOf(&mut ignored).deserialize(&mut json);
         match row.and_then(|row| json.end().map(|()| row)) {
             Ok(Some(row)) => {
@@ -53,11 +43,7 @@ pub(crate) fn read(
             }
             Ok(None) => report.mistakes.note(place, "", NO_OBJECT),
             Err(error) => {
-                // The parser counts lines within this line.
-                let told = error.to_string();
-                let told = told.split(" at line ").next().unwrap_or_default();
-                let message = format!("is not valid JSON: {told}, at column {}", error.column());
-                report.mistakes.note(place, "", message);
+                report.mistakes.note(place, "", not_json(&error));
             }
         }
     }
@@ -68,21 +54,6 @@ pub(crate) fn read(
     }
     report.remarks = ignored.remarks(&KNOWN);
     Ok(report)
-}
-
-/// Reads over the rest of a line.
-fn skip_line(text: &mut impl BufRead) -> io::Result<()> {
-    loop {
-        let buffer = text.fill_buf()?;
-        let (length, is_over) = match buffer.iter().position(|byte| *byte == b'\n') {
-            Some(end) => (end + 1, true),
-            None => (buffer.len(), buffer.is_empty()),
-        };
-        text.consume(length);
-        if is_over {
-            return Ok(());
-        }
-    }
 }
 
 /// The message about a row that is no object.
@@ -108,20 +79,24 @@ impl<'de> Visitor<'de> for RowOf<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Option<Row>, A::Error> {
         let mut row = Row::default();
-        let mut given = [false; 4];
+        let mut given = [false; KNOWN.len()];
         while let Some(name) = object.next_key::<String>()? {
             let Some(index) = KNOWN.iter().position(|known| *known == name) else {
                 self.0.note(&name);
                 object.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let mut value = object.next_value_seed(AnyValue { is_amount: index == 3 })?;
+            let takes = match KNOWN[index] {
+                "price" => AnyValue::Amount,
+                "phoneNumber" | "chatId" => AnyValue::Contact,
+                _ => AnyValue::Text,
+            };
+            let mut value = object.next_value_seed(takes)?;
             if std::mem::replace(&mut given[index], true) {
                 // Readers disagree which of the two counts.
                 value = Value::Wrong("is given twice".to_owned());
             }
-            let field = [&mut row.name, &mut row.email, &mut row.seat, &mut row.price];
-            *field[index] = value;
+            *row.field(index) = value;
         }
         Ok(Some(row))
     }
@@ -157,22 +132,30 @@ impl<'de> Visitor<'de> for RowOf<'_> {
 }
 
 /// Reads the value of a field.
-pub(crate) struct AnyValue {
-    /// A number is a right value, too.
-    pub(crate) is_amount: bool,
+pub(crate) enum AnyValue {
+    /// A text.
+    Text,
+    /// A decimal number, or a text that is one.
+    Amount,
+    /// A telephone number or a chat: a text or a number.
+    Contact,
 }
 
 impl AnyValue {
     fn wrong(&self) -> Value {
-        let rule = match self.is_amount {
-            true => "must be a decimal number such as 49.90",
-            false => "must be a text",
+        let rule = match self {
+            Self::Text => "must be a text",
+            Self::Amount => "must be a decimal number such as 49.90",
+            Self::Contact => "must be a text or a number",
         };
         Value::Wrong(rule.to_owned())
     }
 
     fn number(&self, text: String) -> Value {
-        if self.is_amount { Value::Is(text) } else { self.wrong() }
+        match self {
+            Self::Text => self.wrong(),
+            Self::Amount | Self::Contact => Value::Is(text),
+        }
     }
 }
 
@@ -253,10 +236,12 @@ mod tests {
 
     #[test]
     fn every_line_is_a_guest() {
-        let text = "{\"name\":\"Ann\",\"price\":49.9}\r\n\n {\"name\":\"Zoë\",\"email\":null,\"seat\":\"VIP\",\"price\":\"5\"}";
+        let text = "{\"name\":\"Ann\",\"price\":49.9,\"phoneNumber\":79991234567,\"chatId\":-42}\r\n\n {\"name\":\"Zoë\",\"email\":null,\"seat\":\"VIP\",\"price\":\"5\"}";
         let (guests, report) = guests(text.as_bytes()).unwrap();
         assert_eq!((guests.len(), report.mistakes.count), (2, 0));
         assert_eq!((guests[0].line, guests[0].price.as_deref()), (1, Some("49.90")));
+        let contacts = (guests[0].phone.as_deref(), guests[0].chat.as_deref());
+        assert_eq!(contacts, (Some("79991234567"), Some("-42")));
         assert_eq!((guests[1].line, guests[1].seat.as_deref()), (3, Some("VIP")));
         assert_eq!(report.price.unwrap().amount(), "54.90");
     }

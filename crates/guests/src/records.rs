@@ -1,7 +1,7 @@
 //! The records of a CSV file, one after the other, each with the line where it begins.
 //!
 //! Memory is bounded whatever the file is: of a long cell only the beginning is kept, with its length; of a record with very
-//! many cells only the first ones. Lines are counted as editors count them: `\n`, `\r\n` and `\r` end one, also inside quotes.
+//! many cells only the first ones. The reader says how much of a cell is kept. Lines are counted as editors count them: `\n`, `\r\n` and `\r` end one, also inside quotes.
 
 use std::io::Read;
 
@@ -10,45 +10,46 @@ use csv_core::{ReadFieldResult, Reader, ReaderBuilder};
 use crate::Error;
 
 /// Bytes that are kept of one cell: more than the longest text of a ticket needs.
-pub(crate) const KEPT: usize = 4 << 10;
+pub const KEPT: usize = 4 << 10;
 /// Cells that are kept of one record.
-pub(crate) const MOST_CELLS: usize = 1_000;
+pub const MOST_CELLS: usize = 1_000;
 /// Bytes read at a time.
 const CHUNK: usize = 32 << 10;
 
 /// One record.
 #[derive(Debug, Default)]
-pub(crate) struct Record {
+pub struct Record {
     /// The line where it begins.
-    pub(crate) line: u64,
+    pub line: u64,
     cells: Vec<Cell>,
     used: usize,
     /// Cells beyond those that are kept.
-    pub(crate) beyond: usize,
+    pub beyond: usize,
 }
 
 /// One cell.
 #[derive(Debug, Default)]
-pub(crate) struct Cell {
+pub struct Cell {
     kept: Vec<u8>,
     /// Bytes of the whole cell.
-    pub(crate) length: usize,
+    pub length: usize,
 }
 
 impl Cell {
-    fn push(&mut self, bytes: &[u8]) {
+    fn push(&mut self, bytes: &[u8], most: usize) {
         self.length += bytes.len();
-        let room = KEPT - self.kept.len();
+        let room = most.saturating_sub(self.kept.len());
         self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
     /// Its text, cut if it is long. A cut may stand inside a letter.
-    pub(crate) fn text(&self) -> std::borrow::Cow<'_, str> {
+    pub fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.kept)
     }
 
-    pub(crate) fn is_cut(&self) -> bool {
-        self.length > KEPT
+    /// Whether only the beginning was kept.
+    pub fn is_cut(&self) -> bool {
+        self.length > self.kept.len()
     }
 
     fn is_blank(&self) -> bool {
@@ -57,17 +58,18 @@ impl Cell {
 }
 
 impl Record {
-    pub(crate) fn cells(&self) -> &[Cell] {
+    /// Its cells, up to [`MOST_CELLS`].
+    pub fn cells(&self) -> &[Cell] {
         &self.cells[..self.used]
     }
 
     /// No cell has a visible character.
-    pub(crate) fn is_blank(&self) -> bool {
+    pub fn is_blank(&self) -> bool {
         self.beyond == 0 && self.cells().iter().all(Cell::is_blank)
     }
 
     /// Whether cells after the first `count` have content.
-    pub(crate) fn has_more_than(&self, count: usize) -> bool {
+    pub fn has_more_than(&self, count: usize) -> bool {
         self.cells().iter().skip(count).any(|cell| !cell.is_blank())
             || self.beyond > 0 && count <= MOST_CELLS
     }
@@ -94,19 +96,21 @@ impl Record {
 }
 
 /// Reads records.
-pub(crate) struct Records<R> {
+pub struct Records<R> {
     source: R,
     parser: Reader,
+    kept: usize,
     input: Box<[u8]>,
     ready: std::ops::Range<usize>,
     lines: Lines,
 }
 
 impl<R: Read> Records<R> {
-    /// Records whose first line has this number.
-    pub(crate) fn new(source: R, delimiter: u8, first_line: u64) -> Self {
+    /// Records whose first line has this number; [`KEPT`] bytes of each cell are kept.
+    pub fn new(source: R, delimiter: u8, first_line: u64) -> Self {
         Self {
             source,
+            kept: KEPT,
             parser: ReaderBuilder::new().delimiter(delimiter).build(),
             input: vec![0; CHUNK].into_boxed_slice(),
             ready: 0..0,
@@ -114,8 +118,14 @@ impl<R: Read> Records<R> {
         }
     }
 
+    /// Keeps so many bytes of each cell from now on.
+    #[must_use]
+    pub fn keeping(self, kept: usize) -> Self {
+        Self { kept, ..self }
+    }
+
     /// Reads the next record; false at the end. Empty lines are no records.
-    pub(crate) fn next(&mut self, record: &mut Record) -> Result<bool, Error> {
+    pub fn next(&mut self, record: &mut Record) -> Result<bool, Error> {
         loop {
             if self.ready.is_empty() && !self.fill()? {
                 return Ok(false);
@@ -150,7 +160,7 @@ impl<R: Read> Records<R> {
             self.lines.count(&input[..read]);
             self.ready.start += read;
             if let Some(cell) = cell.as_mut() {
-                cell.push(&output[..written]);
+                cell.push(&output[..written], self.kept);
             }
             match result {
                 ReadFieldResult::Field { record_end } => return Ok(record_end),

@@ -17,6 +17,12 @@ pub struct Guest {
     /// The address.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
+    /// The telephone number.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub phone: Option<String>,
+    /// The chat of Telegram.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<String>,
     /// Seat, row or class.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub seat: Option<String>,
@@ -42,11 +48,25 @@ pub(crate) enum Value {
 pub(crate) struct Row {
     pub(crate) name: Value,
     pub(crate) email: Value,
+    pub(crate) phone: Value,
+    pub(crate) chat: Value,
     pub(crate) seat: Value,
     pub(crate) price: Value,
 }
 
 impl Row {
+    /// The field of a place in [`crate::columns::KNOWN`].
+    pub(crate) fn field(&mut self, place: usize) -> &mut Value {
+        match place {
+            0 => &mut self.name,
+            1 => &mut self.email,
+            2 => &mut self.seat,
+            3 => &mut self.price,
+            4 => &mut self.phone,
+            _ => &mut self.chat,
+        }
+    }
+
     /// Checks the row; notes all of its mistakes.
     pub(crate) fn check(
         self,
@@ -61,6 +81,8 @@ impl Row {
         let mut field = Field { place, mistakes };
         let name = field.read("name", self.name, |text| check_text(text, Limit::NAME));
         let email = field.read("email", self.email, check_email);
+        let phone = field.read("phoneNumber", self.phone, |text| check_text(text, Limit::CONTACT));
+        let chat = field.read("chatId", self.chat, |text| check_text(text, Limit::CONTACT));
         let seat = field.read("seat", self.seat, |text| check_text(text, Limit::SEAT));
         let price = field.read("price", self.price, |text| Money::parse(text, currency));
         if mistakes.count > before {
@@ -68,10 +90,11 @@ impl Row {
         }
         let line = match place {
             Place::Line(line) => line,
-            Place::Holder(index) => index as u64 + 1,
+            Place::Entry(_, index) => index as u64 + 1,
             Place::Body => 1,
         };
-        let guest = Guest { line, name: name?, email, seat, price: price.map(Money::amount) };
+        let price_text = price.map(Money::amount);
+        let guest = Guest { line, name: name?, email, phone, chat, seat, price: price_text };
         Some((guest, price))
     }
 }

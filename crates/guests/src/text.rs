@@ -17,7 +17,7 @@ const LOOKED_AT: usize = 1 << 10;
 const GUESSED_FROM: u64 = 8 << 20;
 
 /// The beginning of the message about text in another encoding.
-pub(crate) const NOT_TEXT: &str = "the file is not";
+pub const NOT_TEXT: &str = "the file is not";
 
 /// A declared encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl fmt::Display for NotText {
 impl std::error::Error for NotText {}
 
 /// A source of bytes, read as UTF-8.
-pub(crate) struct Utf8<R> {
+pub struct Utf8<R> {
     source: R,
     encoding: &'static Encoding,
     decoder: Decoder,
@@ -71,7 +71,7 @@ pub(crate) struct Utf8<R> {
 
 impl<R: Read> Utf8<R> {
     /// Begins to read; a byte order mark is skipped. `kind` is the media type, for messages.
-    pub(crate) fn begin(
+    pub fn begin(
         mut source: R,
         charset: Option<Charset>,
         kind: &str,
@@ -102,7 +102,7 @@ impl<R: Read> Utf8<R> {
     }
 
     /// The usual name of the encoding.
-    pub(crate) fn encoding(&self) -> &'static str {
+    pub fn encoding(&self) -> &'static str {
         self.encoding.name()
     }
 
@@ -146,6 +146,33 @@ impl<R: Read> Read for Utf8<R> {
     }
 }
 
+/// The encoding that a file without a byte order mark probably has, if it is not UTF-8; `None`: it is UTF-8, or has a mark.
+/// The file is read from its beginning, and stands there again afterwards.
+pub fn other_than_utf8<R: Read + Seek>(source: &mut R) -> io::Result<Option<Charset>> {
+    source.seek(SeekFrom::Start(0))?;
+    let (mut buffer, mut decoder) = (vec![0; CHUNK], UTF_8.new_decoder_without_bom_handling());
+    let mut text = vec![0; CHUNK * 3];
+    let mut is_first = true;
+    let is_utf8 = loop {
+        let read = fill(source, &mut buffer)?;
+        if std::mem::take(&mut is_first)
+            && (Encoding::for_bom(&buffer[..read]).is_some() || wide(&buffer[..read]).is_some())
+        {
+            break true;
+        }
+        let (result, _, _) =
+            decoder.decode_to_utf8_without_replacement(&buffer[..read], &mut text, read == 0);
+        match result {
+            DecoderResult::Malformed(..) => break false,
+            _ if read == 0 => break true,
+            _ => {}
+        }
+    };
+    let guess = if is_utf8 { None } else { Some(Charset(guess(source)?)) };
+    source.seek(SeekFrom::Start(0))?;
+    Ok(guess)
+}
+
 /// Reads until the buffer is full or the source ends.
 fn fill(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
@@ -174,11 +201,17 @@ fn wide(head: &[u8]) -> Option<&'static str> {
 }
 
 /// The message about a file that is not UTF-8, with the encoding that it probably has.
-pub(crate) fn guessed<R: Read + Seek>(
+pub fn guessed<R: Read + Seek>(
     source: &mut R,
     told_before: String,
     kind: &str,
 ) -> io::Result<String> {
+    let guess = guess(source)?;
+    Ok(told(guess.name(), &told_before, kind))
+}
+
+/// The encoding that a file which is not UTF-8 probably has.
+fn guess<R: Read + Seek>(source: &mut R) -> io::Result<&'static Encoding> {
     source.seek(SeekFrom::Start(0))?;
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     let (mut buffer, mut left) = (vec![0; CHUNK], GUESSED_FROM);
@@ -187,8 +220,7 @@ pub(crate) fn guessed<R: Read + Seek>(
         detector.feed(&buffer[..read], read == 0);
         left = if read == 0 { 0 } else { left.saturating_sub(read as u64) };
     }
-    let guess = detector.guess(None, Utf8Detection::Deny);
-    Ok(told(guess.name(), &told_before, kind))
+    Ok(detector.guess(None, Utf8Detection::Deny))
 }
 
 /// `kind` is the media type of the file.

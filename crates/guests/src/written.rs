@@ -5,7 +5,7 @@
 use stampede_model::{Ticket, spreadsheet};
 
 /// The header of the file.
-const HEADER: [&str; 10] = [
+const HEADER: [&str; 12] = [
     "name",
     "email",
     "seat",
@@ -16,6 +16,8 @@ const HEADER: [&str; 10] = [
     "generation",
     "ticket",
     "error",
+    "phone",
+    "chat",
 ];
 
 /// A CSV file that is being written: commas, `\r\n`, UTF-8.
@@ -50,6 +52,8 @@ impl Written {
             &generation,
             &id,
             ticket.error.as_deref().unwrap_or_default(),
+            ticket.holder.phone.as_deref().unwrap_or_default(),
+            ticket.holder.chat.as_deref().unwrap_or_default(),
         ]);
     }
 
@@ -111,7 +115,12 @@ mod tests {
             serial: 7,
             generation: 1,
             signing_key: None,
-            holder: Holder { name: name.into(), email: None, seat: seat.map(str::to_owned) },
+            holder: Holder {
+                name: name.into(),
+                phone: Some("+79991234567".into()),
+                seat: seat.map(str::to_owned),
+                ..Holder::default()
+            },
             price: price.and_then(|price| Money::parse(price, Currency::USD).ok()),
             status: TicketStatus::Pending,
             error: None,
@@ -162,5 +171,6 @@ mod tests {
         assert_eq!(read, names);
         assert!(guests.iter().all(|guest| guest.seat.as_deref() == Some("=1+1")));
         assert!(guests.iter().all(|guest| guest.price.as_deref() == Some("5.00")));
+        assert!(guests.iter().all(|guest| guest.phone.as_deref() == Some("+79991234567")));
     }
 }

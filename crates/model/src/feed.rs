@@ -17,8 +17,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 pub use self::data::{
-    AlertData, BatchProgress, DeadLetterData, EventData, FailedTicket, MadeTicket, MadeTickets,
-    NodeData, QueueData, ScalingData, ScanData, TicketData, WorkerData,
+    AlertData, BatchProgress, CampaignData, DeadLetterData, EventData, FailedTicket, MadeTicket,
+    MadeTickets, NodeData, QueueData, ScalingData, ScanData, TicketData, WorkerData,
 };
 
 /// Tickets that one `tickets.completed` names at most.
@@ -31,6 +31,8 @@ pub enum Subject {
     Ticketing,
     /// Scans at the doors of an event.
     Door,
+    /// Campaigns of a user.
+    Campaign,
     /// A queue.
     Queue,
     /// Nodes, workers and scaling.
@@ -132,6 +134,14 @@ kinds! {
     ScanRecorded(ScanData) = "scan.recorded", Door, true;
     /// A scan was taken back.
     ScanUndone(ScanData) = "scan.undone", Door, true;
+    /// A campaign was made.
+    CampaignCreated(CampaignData) = "campaign.created", Campaign, true;
+    /// A campaign is in another state, or a person has changed it.
+    CampaignChanged(CampaignData) = "campaign.changed", Campaign, true;
+    /// Recipients of a campaign are in other states; about once a second while it runs.
+    CampaignProgressed(CampaignData) = "campaign.progressed", Campaign, true;
+    /// A campaign was deleted.
+    CampaignDeleted(CampaignData) = "campaign.deleted", Campaign, true;
     /// A job failed permanently.
     JobDeadLettered(DeadLetterData) = "job.dead_lettered", Queue, false;
     /// Workers take no more jobs of a queue.

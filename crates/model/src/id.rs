@@ -133,6 +133,18 @@ id!(
     DeliveryId
 );
 id!(
+    /// Names a campaign; also the id of its job, behind `contract-`.
+    CampaignId
+);
+id!(
+    /// Names a recipient of a campaign; also the id of the job that sends its message.
+    RecipientId
+);
+id!(
+    /// Names one run of the job of a message. Only the run that marked a recipient as being sent may say how it ended.
+    RunId
+);
+id!(
     /// Names one internal error: the client is told the id, the log has the error under it.
     ErrorId
 );

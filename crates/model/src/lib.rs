@@ -6,6 +6,7 @@
 
 mod access;
 mod batch;
+pub mod campaign;
 mod check_in;
 mod diagnostic;
 mod document;
@@ -31,8 +32,8 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use document::{Fingerprint, TicketDocument};
 pub use event::{Branding, Event, EventDetails, HexColor, time_zone};
 pub use id::{
-    AuditId, BatchId, DeliveryId, ErrorId, EventId, FeedEventId, GateId, KeyId, ListId,
-    ParseIdError, ScanId, TemplateId, TicketId, WebhookId,
+    AuditId, BatchId, CampaignId, DeliveryId, ErrorId, EventId, FeedEventId, GateId, KeyId, ListId,
+    ParseIdError, RecipientId, RunId, ScanId, TemplateId, TicketId, WebhookId,
 };
 pub use lang::Lang;
 pub use money::{Currency, Money, MoneyError};

@@ -18,6 +18,8 @@ impl Limit {
     pub const SEAT: Self = Self(60);
     /// An e-mail address (RFC 5321).
     pub const EMAIL: Self = Self(254);
+    /// A telephone number, or a chat of Telegram, as somebody wrote it.
+    pub const CONTACT: Self = Self(100);
 }
 
 /// Why a text was refused.

@@ -49,12 +49,16 @@ impl TicketStatus {
 }
 
 /// Who a ticket is for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Holder {
     /// Printed on the ticket.
     pub name: String,
     /// Where it may be sent.
     pub email: Option<String>,
+    /// The telephone number, as it was given: a campaign reads it with the country that it is for.
+    pub phone: Option<String>,
+    /// The chat of Telegram, as it was given.
+    pub chat: Option<String>,
     /// Seat, row or class; `VIP` is made first.
     pub seat: Option<String>,
 }

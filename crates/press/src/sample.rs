@@ -30,7 +30,9 @@ pub fn event() -> Event {
 /// The holder of a sample ticket.
 pub fn holder() -> Holder {
     Holder {
-        name: "Zoë Петрова".to_owned(), email: None, seat: Some("Row 12, Seat 7".to_owned())
+        name: "Zoë Петрова".to_owned(),
+        seat: Some("Row 12, Seat 7".to_owned()),
+        ..Holder::default()
     }
 }
 

@@ -200,9 +200,17 @@ pub mod queue {
         /// Asks the worker that runs a job to cancel it. KEYS: active, the job. ARGV: job id, reason, channel.
         CANCEL = include_str!("../lua/queue/cancel.lua");
 
-        /// Takes one permit of a rate limit.
+        /// Holds a rate limit: nobody gets a permit for so long.
         ///
-        /// KEYS: settings, grants, callers that wait. ARGV: most permits, window in ms, id of the permit, caller.
+        /// KEYS: holds of the limit. ARGV: milliseconds.
+        HOLD_LIMIT = include_str!("../lua/queue/hold_limit.lua");
+
+        /// Takes one permit of a rate limit; a former permit can be given back before.
+        ///
+        /// KEYS: settings of the limit, its grants, its waiting callers, its holds, the longest window that callers ask with.
+        /// ARGV: max and window in ms or empty, id of the permit or empty, caller, ms for which the grant holds the limit or
+        /// empty, every how many grants one holds it longer and for how many ms or empty, key under which the grant counts or
+        /// empty; of the permit to be given back: id or empty, member, round, score, former score.
         TAKE_PERMIT = include_str!("../lua/queue/take_permit.lua");
 
         /// Ends the turn of an editor. KEYS: the turn. ARGV: its token.
@@ -247,7 +255,7 @@ pub mod quota {
 /// Scripts about nodes, leases and decisions. Each documents its KEYS and ARGV in its first lines.
 pub mod cluster {
     scripts! {
-        /// Raises alerts. KEYS: fence, alerts. ARGV: fencing token, how many are kept, channel, alerts.
+        /// Raises alerts. KEYS: fence, alerts. ARGV: fencing token or empty, how many are kept, channel, alerts.
         ALERT = include_str!("../lua/cluster/alert.lua");
 
         /// Writes a heartbeat. KEYS: hash. ARGV: field, JSON object, ms to live, name of the time, `sweep` or empty.

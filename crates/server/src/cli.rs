@@ -1,7 +1,9 @@
 //! The command line. The flags of settings come from the table in `settings/table.rs`; benchmarks and
 //! the example bring their own options.
 
+mod accounts;
 mod audit;
+mod campaigns;
 mod engine;
 mod nodes;
 mod queues;
@@ -13,7 +15,9 @@ mod webhooks;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use stampede_bench::Bench;
 
+pub(crate) use self::accounts::{AccountCreate, Accounts, AccountsCommand};
 pub(crate) use self::audit::Audit;
+pub(crate) use self::campaigns::{CampaignCreate, Campaigns, CampaignsCommand};
 pub(crate) use self::engine::{Engine, EngineCommand, EngineRun, Export, FsyncArg, Import, Repair};
 pub(crate) use self::nodes::{Nodes, NodesCommand, Patience};
 pub(crate) use self::queues::{Queues, QueuesCommand};
@@ -80,7 +84,7 @@ Settings are environment variables; those below are flags of every command too, 
 }
 
 /// Commands that find their server and its data by its settings.
-const BY_SETTINGS: [&str; 12] = [
+const BY_SETTINGS: [&str; 14] = [
     "worker",
     "demo",
     "order",
@@ -90,6 +94,8 @@ const BY_SETTINGS: [&str; 12] = [
     "ticket-keys",
     "queues",
     "webhooks",
+    "campaigns",
+    "accounts",
     "nodes",
     "watch",
     "doctor",
@@ -145,6 +151,10 @@ pub(crate) enum Command {
     Queues(Queues),
     /// Make, try out and look after webhooks of a running server
     Webhooks(Webhooks),
+    /// Make, start, watch and settle campaigns of a running server
+    Campaigns(Campaigns),
+    /// Make, list and check the accounts that send campaigns
+    Accounts(Accounts),
     /// List the nodes of the cluster, and send them commands
     Nodes(Nodes),
     /// Print what happens, as it happens: orders, tickets, scans, queues, nodes

@@ -1,6 +1,8 @@
 //! The commands, one file each. `bench` and `example` have crates of their own.
 
+pub(crate) mod accounts;
 pub(crate) mod audit;
+pub(crate) mod campaigns;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod engine;

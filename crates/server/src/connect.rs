@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use stampede_broker::Broker;
+use stampede_channel::Channels;
 use stampede_cluster::JoinError;
 use stampede_files::Files;
 use stampede_model::{MAIN_FILE, TemplateFiles};
 use stampede_store::Store;
+use stampede_ticketing::Ticketing;
 use tokio::time::Instant;
 
 use crate::settings::Settings;
@@ -114,6 +116,29 @@ pub(crate) fn webhook_parts(
 ) -> stampede_webhook::Parts {
     let allowed = settings.webhook_allow_private.clone();
     stampede_webhook::Parts { store: store.clone(), broker: broker.clone(), allowed, slots }
+}
+
+/// What campaigns work with.
+pub(crate) fn campaign_parts(
+    settings: &Settings,
+    store: &Store,
+    broker: &Broker,
+    ticketing: &Ticketing,
+) -> stampede_campaign::Parts {
+    let channels = stampede_channel::Config {
+        allowed: settings.webhook_allow_private.clone(),
+        telegram_api_url: settings.telegram_api_url.clone(),
+        whatsapp_api_url: settings.whatsapp_api_url.clone(),
+        receipts_base: settings.public_url.clone(),
+    };
+    let public_url = settings.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/'));
+    stampede_campaign::Parts {
+        store: store.clone(),
+        broker: broker.clone(),
+        ticketing: ticketing.clone(),
+        channels: Channels::new(channels),
+        public_url: public_url.map(str::to_owned),
+    }
 }
 
 /// Opens the folder of PDFs.

@@ -90,6 +90,8 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
         Command::TicketKeys(command) => commands::ticket_keys::run(settings(given)?, command).await,
         Command::Queues(options) => commands::queues::run(settings(given)?, options).await,
         Command::Webhooks(options) => commands::webhooks::run(settings(given)?, options).await,
+        Command::Campaigns(options) => commands::campaigns::run(settings(given)?, options).await,
+        Command::Accounts(options) => commands::accounts::run(settings(given)?, options).await,
         Command::Nodes(options) => commands::nodes::run(settings(given)?, options).await,
         Command::Watch(options) => commands::watch::run(&settings(given)?, options).await,
         Command::Doctor => commands::doctor::run(settings(given)?).await,

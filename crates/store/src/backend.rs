@@ -11,10 +11,40 @@ use std::fmt::Debug;
 use async_trait::async_trait;
 
 use crate::{
-    ApiKeys, AuditLog, Batches, Blocks, CheckInReports, CheckInSetup, CompiledTemplates,
-    Completions, Events, IdempotentRequests, Orders, Outbox, Result, Scans, Templates, TicketKeys,
-    Tickets, WebhookDeliveries, Webhooks,
+    Accounts, ApiKeys, Audiences, AuditLog, Batches, Blocks, Campaigns, CheckInReports,
+    CheckInSetup, CompiledTemplates, Completions, Events, IdempotentRequests, Ledger, Orders,
+    Outbox, Reports, Result, Scans, Suppressions, Templates, TestLog, TicketKeys, Tickets,
+    WebhookDeliveries, Webhooks,
 };
+
+/// How the tables of a database compare with what this program needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Schema {
+    /// There are none yet.
+    Empty,
+    /// So many migrations of this program were not applied: an older program made them.
+    Older(usize),
+    /// They are those of this program.
+    Current,
+    /// This migration was applied, which this program does not know: a newer program made them.
+    Newer(i64),
+}
+
+impl Schema {
+    /// Compares the migrations that were applied with those that this program knows.
+    pub(crate) fn compare(applied: &[i64], known: &[i64]) -> Self {
+        if applied.is_empty() {
+            return Self::Empty;
+        }
+        if let Some(newer) = applied.iter().find(|version| !known.contains(version)) {
+            return Self::Newer(*newer);
+        }
+        match known.iter().filter(|version| !applied.contains(version)).count() {
+            0 => Self::Current,
+            missing => Self::Older(missing),
+        }
+    }
+}
 
 /// A database with the records of all subjects.
 ///
@@ -41,6 +71,13 @@ pub trait Backend:
     + Outbox
     + Webhooks
     + WebhookDeliveries
+    + Accounts
+    + Campaigns
+    + Audiences
+    + Ledger
+    + Reports
+    + TestLog
+    + Suppressions
     + Debug
     + Send
     + Sync
@@ -48,6 +85,9 @@ pub trait Backend:
 {
     /// Brings the tables up to date; any number of processes may do so at the same time.
     async fn migrate(&self) -> Result<()>;
+
+    /// How old the tables are. Nothing is changed.
+    async fn schema(&self) -> Result<Schema>;
 
     /// Succeeds if the database answers and accepts writes. The error's text names no address.
     async fn ping(&self) -> Result<()>;

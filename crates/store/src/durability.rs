@@ -16,6 +16,11 @@
 //! | `forget_requests` | relaxed | they are forgotten later |
 //! | webhooks, deliveries that are made, failed or asked for again | synced | a message must reach its receiver; a secret was shown once |
 //! | attempts that delivered or are repeated, `mark_queued`, `forget_deliveries` | relaxed | the message is sent again under the same id; the job is added again |
+//! | accounts, campaigns, suppressions, `apply_wishes`, claims, results of runs, receipts, what people settle | synced | a message is never sent twice, nor to somebody who said stop |
+//! | `feed_campaign` | relaxed | the recipients are queued again; a job that is added twice changes nothing |
+//! | pieces of an import, whose guests they are | relaxed | the end of the import is synced, and makes its pieces durable, too |
+//! | `undo_import`, `forget_campaigns`, `skip_cancelled` | relaxed | they are removed or skipped again |
+//! | `tell_campaigns` | relaxed | they are told again |
 //! | `complete_tickets` | relaxed | the ticket is pending again, and the reconciler has the same PDF made again |
 //! | `settle_outbox` | relaxed | the rows are told again, under the same ids |
 //! | `mark_stale` | relaxed | the next reader notices the bad file again |

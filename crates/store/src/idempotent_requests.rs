@@ -32,7 +32,7 @@ pub struct RequestClaim<'a> {
 
 /// What became of a claim. `A` is the answer: sealed as a backend keeps it, or open.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claimed<A = Vec<u8>> {
+pub enum RequestClaimed<A = Vec<u8>> {
     /// The request is to be carried out by this holder.
     Yes,
     /// Another holder carries out the same request.
@@ -51,8 +51,8 @@ pub enum Claimed<A = Vec<u8>> {
 /// Requests that are carried out once.
 #[async_trait]
 pub trait IdempotentRequests {
-    /// Claims a request. Of all claims at the same time, one gets [`Claimed::Yes`].
-    async fn claim(&self, claim: &RequestClaim<'_>, now: Timestamp) -> Result<Claimed>;
+    /// Claims a request. Of all claims at the same time, one gets [`RequestClaimed::Yes`].
+    async fn claim(&self, claim: &RequestClaim<'_>, now: Timestamp) -> Result<RequestClaimed>;
 
     /// Keeps the sealed answer of a request that was carried out. `false`: another holder has it now, and nothing changes.
     async fn keep_sealed(
@@ -72,11 +72,15 @@ pub trait IdempotentRequests {
 impl Store {
     /// Claims a request, and opens the answer if it was carried out: see [`IdempotentRequests::claim`]. An answer that was
     /// sealed with another secret counts as not kept.
-    pub async fn claim_request(&self, claim: &RequestClaim<'_>, now: Timestamp) -> Result<Claimed> {
+    pub async fn claim_request(
+        &self,
+        claim: &RequestClaim<'_>,
+        now: Timestamp,
+    ) -> Result<RequestClaimed> {
         Ok(match self.claim(claim, now).await? {
-            Claimed::Done { body_hash, answer: Some(sealed) } => {
+            RequestClaimed::Done { body_hash, answer: Some(sealed) } => {
                 let answer = self.vault()?.open_answer(claim.owner, claim.key, &sealed);
-                Claimed::Done { body_hash, answer }
+                RequestClaimed::Done { body_hash, answer }
             }
             other => other,
         })

@@ -1,4 +1,5 @@
-//! Records: events with the keys that sign their tickets, batches, tickets, check-ins, templates, API keys, webhooks.
+//! Records: events with the keys that sign their tickets, batches, tickets, check-ins, templates, API keys, webhooks,
+//! campaigns.
 //!
 //! The store is the source of truth: jobs on a queue can be lost and are made again from here.
 //!
@@ -7,6 +8,7 @@
 //!     │                                  + CompiledTemplates + ApiKeys + TicketKeys
 //!     │                                  + CheckInSetup + Blocks + Scans + CheckInReports + Outbox
 //!     │                                  + IdempotentRequests + AuditLog + Webhooks + WebhookDeliveries
+//!     │                                  + Accounts + Campaigns + Audiences + Ledger + Suppressions
 //!     │  vault (ticket secret)               ▲
 //!     │  verification, ticket_secret         │ implements
 //!     └── connect ──────────────────────▶ sql/: SQLite and PostgreSQL
@@ -28,6 +30,7 @@ mod api_keys;
 mod audit;
 mod backend;
 mod batches;
+mod campaigns;
 mod check_ins;
 mod compiled_templates;
 mod completions;
@@ -55,8 +58,17 @@ pub use api_keys::{
     ApiKey, ApiKeys, KeyEdit, KeyFilter, KeyKind, KeyRotated, KeyState, KeyUse, KeyWritten, NewKey,
 };
 pub use audit::{AuditEntry, AuditFilter, AuditLog, AuditOrigin, AuditOutcome, AuditSettlement};
-pub use backend::Backend;
+pub use backend::{Backend, Schema};
 pub use batches::{BatchFilter, Batches, Cancelled, MadeTickets};
+pub use campaigns::{
+    Account, AccountDeleted, AccountFilter, AccountWritten, Accounts, Arrival, Attempt,
+    AttemptEffect, Audiences, BOUNCED_LATER, Blocked, Campaign, CampaignCounts, CampaignFilter,
+    CampaignMinute, Campaigns, Claim, Claimed, CodeCount, FAILED_LATER, FIELD_NAMES_KEPT, Fed,
+    Import, Imported, Known, Ledger, Move, Moved, NewRecipient, Receipt, ReceiptEffect,
+    ReceiptStatus, Recipient, RecipientFilter, Reports, RunResult, Settlement, Stopped,
+    Suppression, SuppressionFilter, Suppressions, TESTS_KEPT, TestAttempt, TestEnd, TestLog,
+    Wishes,
+};
 pub use check_ins::{
     AdmissionMark, Block, Blocks, CheckInReports, CheckInSetup, Device, Figures, GateFigures,
     Minute, NewDevice, NewScan, Offline, Recorded, Scan, ScanAnswer, ScanFilter, ScannedTicket,
@@ -67,7 +79,7 @@ pub use completions::{Completion, Completions, Failure, GroupCommit};
 pub use durability::Durability;
 pub use error::Error;
 pub use events::{Deleted, Events};
-pub use idempotent_requests::{Claimed, IdempotentRequests, RequestClaim};
+pub use idempotent_requests::{IdempotentRequests, RequestClaim, RequestClaimed};
 pub use orders::{Orders, Placed, TicketChunks};
 pub use outbox::{Outbox, OutboxRow, OutboxSize};
 pub use slices::{Slice, Sorted};

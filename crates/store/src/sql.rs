@@ -5,12 +5,14 @@
 //! JSON text, because both databases understand that form.
 //!
 //! Triggers in the database (see `migrations/`) keep the counters of a batch, in the same statement
-//! that changes a ticket. No code here writes a counter.
+//! that changes a ticket, and the counts of a campaign, in the same statement that changes a recipient. No code
+//! here writes a counter.
 
 mod address;
 mod api_keys;
 mod audit;
 mod batches;
+mod campaigns;
 mod check_ins;
 mod compiled_templates;
 mod completions;

@@ -56,8 +56,8 @@ impl Store {
 
     /// Replaces a secret that is lost, or known to others, by this store's secret: every event gets a new
     /// key, which signs all of its tickets from now on. Tokens of former keys stay valid until those keys
-    /// are revoked. Webhooks are disabled until they are rotated: their secrets cannot be decrypted. Returns the number of
-    /// events.
+    /// are revoked. Webhooks are disabled until they are rotated, and accounts of campaigns are blocked until their credentials
+    /// are entered again: what was encrypted cannot be decrypted. Returns the number of events.
     ///
     /// If it is interrupted, the former secret stays the database's; it has to be repeated.
     pub async fn renew_ticket_secret(&self, now: Timestamp) -> Result<u64> {
@@ -77,6 +77,13 @@ impl Store {
             tracing::warn!(
                 webhooks,
                 "webhooks are disabled: their secrets cannot be decrypted; rotate them"
+            );
+        }
+        let accounts = self.lose_credentials(now).await?;
+        if accounts > 0 {
+            tracing::warn!(
+                accounts,
+                "accounts of campaigns are blocked: their credentials cannot be decrypted; enter them again"
             );
         }
         self.replace_secret_check(&vault.seal_check()).await?;

@@ -5,7 +5,8 @@
 //! is authenticated: a seed that was copied to another record does not open there.
 //!
 //! Answers to requests that may be sent twice are encrypted in the same way, bound to their request.
-//! The secrets of webhooks are encrypted in the same way, bound to their endpoint.
+//! The secrets of webhooks are encrypted in the same way, bound to their endpoint; the credentials of accounts, bound to
+//! their account.
 //!
 //! Opened keys are remembered, because opening one takes a read from the database.
 
@@ -17,6 +18,7 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
+use stampede_model::campaign::AccountId;
 use stampede_model::{EventId, Signer, WebhookId};
 
 use crate::{Error, Result};
@@ -161,6 +163,21 @@ impl Vault {
         })
     }
 
+    /// Encrypts the credentials of an account.
+    pub(crate) fn seal_account_credentials(&self, id: &AccountId, credentials: &[u8]) -> String {
+        self.seal(credentials, &account_binding(id))
+    }
+
+    /// Decrypts the credentials of an account.
+    pub(crate) fn open_account_credentials(&self, id: &AccountId, sealed: &str) -> Result<Vec<u8>> {
+        self.unseal(sealed, &account_binding(id)).ok_or_else(|| {
+            Error::unusable(format!(
+                "the credentials of account {id} cannot be opened: TICKET_KEY_SECRET is not the one they were \
+                 encrypted with, or the record is damaged; enter the credentials again"
+            ))
+        })
+    }
+
     /// Returns a key that was opened before.
     pub(crate) fn remembered(&self, event: EventId, number: u32) -> Option<Arc<Signer>> {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,6 +241,11 @@ fn webhook_binding(webhook: WebhookId) -> Vec<u8> {
     [b"webhook".as_slice(), &webhook.to_bytes()].concat()
 }
 
+/// Ties credentials to their account.
+fn account_binding(id: &AccountId) -> Vec<u8> {
+    [b"account".as_slice(), id.as_str().as_bytes()].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,6 +292,18 @@ mod tests {
         assert!(vault.open_webhook_secret(WebhookId::generate(), &sealed).is_err());
         let other = Vault::new(&TicketSecret::new("two"));
         assert!(other.open_webhook_secret(webhook, &sealed).is_err());
+    }
+
+    #[test]
+    fn credentials_open_only_in_their_account() {
+        let vault = Vault::new(&TicketSecret::new("one"));
+        let [ann, bob]: [AccountId; 2] = ["ann", "bob"].map(|id| id.parse().unwrap());
+        let sealed = vault.seal_account_credentials(&ann, b"bot token");
+        assert_eq!(vault.open_account_credentials(&ann, &sealed).unwrap(), b"bot token");
+        let error = vault.open_account_credentials(&bob, &sealed).unwrap_err();
+        assert!(error.to_string().contains("account bob"), "{error}");
+        let other = Vault::new(&TicketSecret::new("two"));
+        assert!(other.open_account_credentials(&ann, &sealed).is_err());
     }
 
     #[test]

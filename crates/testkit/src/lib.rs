@@ -11,10 +11,12 @@ mod eventually;
 mod faults;
 pub mod fonts;
 mod guarded;
+mod mail;
 mod nginx;
 mod pdf;
 mod postgres;
 mod process;
+mod provider;
 mod proxy;
 mod receiver;
 mod redis;
@@ -26,10 +28,14 @@ pub use client::{Answer, Client, send};
 pub use eventually::{Outcome, eventually};
 pub use faults::{Faults, Wrong};
 pub use guarded::free_port;
+pub use mail::{Mail, MailPart, MailServer};
 pub use nginx::Nginx;
 pub use pdf::{pdf_codes, pdf_is_sound, pdf_pages, pdf_text};
 pub use postgres::Postgres;
 pub use process::Process;
+pub use provider::{
+    Asked, Provider, Reply, TELEGRAM, hub_signature, twilio_signature, whatsapp_receipts,
+};
 pub use proxy::Proxy;
 pub use receiver::{Behaviour, Received, Receiver};
 pub use redis::Redis;

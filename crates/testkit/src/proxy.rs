@@ -1,8 +1,9 @@
 //! A way to a server that breaks when it is told to: resets, lost answers, silence, a change of servers.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -23,6 +24,8 @@ struct Shared {
     target: AtomicU16,
     /// The next answer is swallowed.
     swallow: AtomicBool,
+    /// How many milliseconds later answers arrive.
+    delay_ms: AtomicU64,
     /// What breaks each connection, by number.
     open: Mutex<HashMap<u64, Arc<Notify>>>,
     silence: watch::Sender<Silence>,
@@ -85,6 +88,11 @@ impl Proxy {
     /// Everything goes through again.
     pub fn mend(&self) {
         self.shared.silence.send_replace(Silence::default());
+    }
+
+    /// From now on, answers arrive so much later: what a server does that is far away.
+    pub fn delay(&self, length: Duration) {
+        self.shared.delay_ms.store(length.as_millis() as u64, Ordering::SeqCst);
     }
 
     /// From now on, new connections lead to another server.
@@ -171,24 +179,28 @@ async fn forward(
     }
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let never = AtomicBool::new(false);
+    let (never, at_once) = (AtomicBool::new(false), AtomicU64::new(0));
     let silence = || (shared.silence.subscribe(), number);
     tokio::select! {
         () = broken.notified() => {}
-        () = pass_on(from_client, to_server, &never, silence()) => {}
-        () = pass_on(from_server, to_client, &shared.swallow, silence()) => {}
+        () = pass_on(from_client, to_server, (&never, &at_once), silence()) => {}
+        () = pass_on(from_server, to_client, (&shared.swallow, &shared.delay_ms), silence()) => {}
     }
 }
 
 async fn pass_on(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    swallow: &AtomicBool,
+    (swallow, delay_ms): (&AtomicBool, &AtomicU64),
     (mut silence, number): (watch::Receiver<Silence>, u64),
 ) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
         spoken(&mut silence, number).await;
+        let delay = Duration::from_millis(delay_ms.load(Ordering::SeqCst));
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
         if swallow.swap(false, Ordering::SeqCst) || to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
@@ -199,8 +211,6 @@ async fn pass_on(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     async fn echo() -> u16 {
@@ -238,6 +248,13 @@ mod tests {
         assert_eq!(&answer, b"b2", "what was sent arrives later");
         late.read_exact(&mut answer).await.unwrap();
         assert_eq!(&answer, b"c3");
+
+        let (delay, begun) = (Duration::from_millis(80), std::time::Instant::now());
+        proxy.delay(delay);
+        late.write_all(b"c4").await.unwrap();
+        late.read_exact(&mut answer).await.unwrap();
+        assert!(&answer == b"c4" && begun.elapsed() >= delay);
+        proxy.delay(Duration::ZERO);
 
         proxy.strand();
         stream.write_all(b"d4").await.unwrap();

@@ -31,6 +31,9 @@ pub enum Behaviour {
     Closes,
 }
 
+/// Every connection carries one request. A client that is not told may send another one, and never learn what became of it.
+const LAST: &str = "Connection: close\r\n";
+
 /// A request that came.
 #[derive(Debug, Clone)]
 pub struct Received {
@@ -186,12 +189,14 @@ async fn answer(stream: &mut TcpStream, behaviour: Behaviour) -> std::io::Result
     match behaviour {
         Behaviour::Answers(status, body) => {
             let length = body.len();
-            let text = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n\r\n{body}");
+            let text =
+                format!("HTTP/1.1 {status} X\r\n{LAST}Content-Length: {length}\r\n\r\n{body}");
             stream.write_all(text.as_bytes()).await
         }
         Behaviour::AnswersWith(status, name, value) => {
-            let text =
-                format!("HTTP/1.1 {status} X\r\n{name}: {value}\r\nContent-Length: 0\r\n\r\n");
+            let text = format!(
+                "HTTP/1.1 {status} X\r\n{LAST}{name}: {value}\r\nContent-Length: 0\r\n\r\n"
+            );
             stream.write_all(text.as_bytes()).await
         }
         Behaviour::Hangs => std::future::pending().await,

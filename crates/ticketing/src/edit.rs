@@ -19,6 +19,10 @@ pub struct TicketPatch {
     pub name: Option<String>,
     /// The holder's address for mail.
     pub email: Option<Option<String>>,
+    /// The holder's telephone number.
+    pub phone: Option<Option<String>>,
+    /// The holder's chat of Telegram.
+    pub chat: Option<Option<String>>,
     /// The holder's seat.
     pub seat: Option<Option<String>>,
     /// The price.
@@ -49,6 +53,8 @@ impl TicketPatch {
         let holder = Holder {
             name: self.name.clone().unwrap_or_else(|| ticket.holder.name.clone()),
             email: self.email.clone().unwrap_or_else(|| ticket.holder.email.clone()),
+            phone: self.phone.clone().unwrap_or_else(|| ticket.holder.phone.clone()),
+            chat: self.chat.clone().unwrap_or_else(|| ticket.holder.chat.clone()),
             seat: self.seat.clone().unwrap_or_else(|| ticket.holder.seat.clone()),
         };
         TicketEdit { holder, price: self.price.unwrap_or(ticket.price) }

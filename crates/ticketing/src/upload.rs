@@ -169,6 +169,8 @@ impl Ticketing {
         let given = report.defaults.clone();
         let defaults = Defaults {
             email: given.email.or(defaults.email),
+            phone: given.phone.or(defaults.phone),
+            chat: given.chat.or(defaults.chat),
             seat: given.seat.or(defaults.seat),
             price: given.price.or(defaults.price),
         };

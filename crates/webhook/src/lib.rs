@@ -17,15 +17,13 @@
 //! | `schedule.rs` | what follows from an attempt: pure |
 //! | `turns.rs` | one slow endpoint holds up no other |
 //! | `writes.rs` | whether attempts can be recorded |
-//! | `message.rs`, `signature.rs` | the body, and what proves that it is ours |
-//! | `address.rs`, `guard.rs` | which URLs and which addresses may be reached |
-//! | `client.rs`, `client/` | one POST within limits |
+//! | `message.rs` | the body |
+//! | `client.rs` | one POST by the crate `outbound`, which guards addresses and makes signatures |
 //! | `answers.rs` | records as the API tells them |
 //!
 //! A message is delivered at least once, under an id that stays the same. The order is not promised.
 //! [`Webhooks`] is the one type that callers hold. This crate must never name routes or statuses of our own API.
 
-mod address;
 mod answers;
 mod client;
 mod deliver;
@@ -33,11 +31,9 @@ mod deliveries;
 mod dispatch;
 mod endpoints;
 mod error;
-mod guard;
 mod jobs;
 mod message;
 mod schedule;
-mod signature;
 mod turns;
 mod writes;
 
@@ -45,6 +41,8 @@ use std::sync::Arc;
 
 use stampede_broker::{Broker, Queue, Work};
 use stampede_model::Timestamp;
+pub use stampede_outbound::AllowedAddresses;
+use stampede_outbound::{address, signature};
 use stampede_store::Store;
 
 use self::client::Client;
@@ -54,7 +52,6 @@ pub use self::endpoints::{
     Change, Deleted, LONGEST_GRACE, MOST_ENDPOINTS, Made, NewWebhook, Tested, Written,
 };
 pub use self::error::Error;
-pub use self::guard::AllowedAddresses;
 pub use self::jobs::deliver_webhook::DeliverWebhook;
 use self::turns::Turns;
 use self::writes::Writes;

@@ -8,6 +8,7 @@
 //! - [`checkin`]: lists, gates, devices, scans, bundles, statistics
 //! - [`identity`]: API keys
 //! - [`webhooks`]: endpoints, deliveries, attempts
+//! - [`campaigns`]: accounts, campaigns (contracts), recipients, reports, suppressed addresses
 //! - [`audit`]: the audit log
 //! - [`queues`]: queues, jobs, dead letters, schedules, limits, circuit breakers
 //! - [`cluster`]: nodes, workers, scaling, health
@@ -19,6 +20,7 @@
 
 pub mod announcement;
 pub mod audit;
+pub mod campaigns;
 pub mod checkin;
 pub mod cluster;
 pub mod feed;

@@ -1,5 +1,6 @@
 //! What jobs may touch. A job that needs more gets it here, where everybody sees it.
 
+use stampede_campaign::Campaigns;
 use stampede_ticketing::Ticketing;
 use stampede_webhook::Webhooks;
 
@@ -10,11 +11,15 @@ pub struct Environment {
     pub ticketing: Ticketing,
     /// Webhooks.
     pub webhooks: Webhooks,
+    /// Campaigns.
+    pub campaigns: Campaigns,
 }
 
 impl Environment {
     /// Ends the background tasks of all parts and waits for them. To be called when no job runs any more.
     pub async fn stop(&self) {
+        // First: what messages led to is recorded before anything else ends.
+        self.campaigns.stop().await;
         self.ticketing.stop().await;
     }
 }

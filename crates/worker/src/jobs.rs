@@ -6,6 +6,7 @@
 //! back. A job that touches more than [`Environment`] has adds it there.
 
 use stampede_broker::JobList;
+use stampede_campaign::{FeedCampaign, SendMessage};
 use stampede_ticketing::GenerateTicket;
 use stampede_webhook::DeliverWebhook;
 
@@ -13,8 +14,10 @@ use crate::Environment;
 
 /// All jobs, with what they may touch.
 pub fn jobs(environment: &Environment) -> JobList {
-    let Environment { ticketing, webhooks } = environment;
+    let Environment { ticketing, webhooks, campaigns } = environment;
     JobList::default() //
         .with::<GenerateTicket>(ticketing.clone())
         .with::<DeliverWebhook>(webhooks.clone())
+        .with::<FeedCampaign>(campaigns.clone())
+        .with::<SendMessage>(campaigns.clone())
 }

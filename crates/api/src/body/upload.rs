@@ -133,7 +133,7 @@ impl Credentials {
         match now.as_ref().is_some_and(is_same) {
             true => Ok(()),
             false => {
-                let detail = "the API key changed while the upload arrived; nothing was ordered";
+                let detail = "the API key changed while the upload arrived; nothing was done";
                 Err(Problem::new(Code::Unauthorized, detail))
             }
         }

@@ -130,6 +130,13 @@ impl Input for Wanted {
     }
 }
 
+impl Operation<'_> {
+    /// The problems of every body.
+    pub(crate) fn may_refuse_body(&mut self) {
+        self.may_refuse(&BODY);
+    }
+}
+
 /// The header `Idempotency-Key`, which is checked.
 fn key(operation: &mut Operation<'_>, about: &str) {
     let schema = schemars::json_schema!({
@@ -201,6 +208,9 @@ impl PathPart for stampede_model::KeyId {}
 impl PathPart for stampede_model::WebhookId {}
 impl PathPart for stampede_model::DeliveryId {}
 impl PathPart for stampede_model::AuditId {}
+impl PathPart for stampede_model::CampaignId {}
+impl PathPart for stampede_model::RecipientId {}
+impl PathPart for stampede_model::campaign::AccountId {}
 impl PathPart for u32 {}
 impl PathPart for crate::routes::templates::Named {}
 

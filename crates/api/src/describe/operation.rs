@@ -272,6 +272,9 @@ fn spoken(name: &str) -> &str {
 
 /// `events` → `event`, `batches` → `batch`, `dead-letters` → `dead letter`.
 fn singular(plural: &str) -> String {
+    if plural == "u" {
+        return "link to unsubscribe".to_owned();
+    }
     let one = match plural.strip_suffix("ches") {
         Some(stem) => format!("{stem}ch"),
         None => plural.strip_suffix('s').unwrap_or(plural).to_owned(),

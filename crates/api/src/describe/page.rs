@@ -261,7 +261,7 @@ fn paragraphs(value: &Value) -> String {
     if text.is_empty() { text } else { format!("<p>{}</p>", text.replace("<br><br>", "</p><p>")) }
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut html = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -36,6 +36,16 @@ impl Mistakes {
         }
     }
 
+    /// Notes what a room has found, each with its field; fields whose values could not be read keep the mistake that they have.
+    pub(crate) fn also(&mut self, found: impl IntoIterator<Item = (String, String)>) {
+        let known: Vec<String> = self.errors.iter().map(|error| error.field.clone()).collect();
+        for (name, message) in found {
+            if !known.contains(&format!("{}{name}", self.path)) {
+                self.wrong(&name, message);
+            }
+        }
+    }
+
     /// Notes that an entry of a list is wrong.
     pub(crate) fn wrong_entry(&mut self, name: &str, message: impl std::fmt::Display) {
         if self.errors.len() < MOST_IN_LISTS {

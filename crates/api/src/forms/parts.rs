@@ -128,6 +128,29 @@ impl Part for Email {
     }
 }
 
+/// A telephone number, or a chat of Telegram, as a text or as a number.
+#[derive(Debug, Clone)]
+pub(crate) struct Contact(pub(crate) String);
+
+impl JsonSchema for Contact {
+    inline_schema!(
+        "Contact",
+        json_schema!({ "type": ["string", "integer"], "maxLength": Limit::CONTACT.0 })
+    );
+}
+
+impl Part for Contact {
+    const EXPECTED: &'static str = "must be a text or a number";
+
+    fn text(text: &str) -> Result<Self, String> {
+        check_text(text, Limit::CONTACT).map(Self).map_err(|error| error.to_string())
+    }
+
+    fn number(number: Number) -> Result<Self, String> {
+        Ok(Self(number.to_string()))
+    }
+}
+
 /// An amount of money in a currency that is not known yet, as a number or as text.
 #[derive(Debug, Clone)]
 pub(crate) struct Amount(pub(crate) String);

@@ -16,7 +16,7 @@ use self::request::OrderForm;
 use crate::app::App;
 use crate::auth::Writer;
 use crate::body::ComparedBody;
-use crate::forms::{Email, Flag, Given, IdOf, Line, Mistakes, Quantity};
+use crate::forms::{Contact, Email, Flag, Given, IdOf, Line, Mistakes, Quantity};
 use crate::headers::IdempotencyKey;
 use crate::problem::{Code, Problem};
 use crate::routes::events;
@@ -116,13 +116,16 @@ fn read_lines(
     let quantity = read_quantity(mistakes, form.quantity, limit);
     let common = Common {
         email: mistakes.value(form.email).map(|Email(email)| email),
+        phone: mistakes.value(form.phone).map(|Contact(phone)| phone),
+        chat: mistakes.value(form.chat).map(|Contact(chat)| chat),
         seat: mistakes.value(form.seat).map(|Line(seat)| seat),
         price: mistakes.money(form.price, currency),
     };
     if !form.holders.has_value() {
         let name = mistakes.required(form.name).map(|Line(name)| name);
-        let Common { email, seat, price } = common;
-        let line = name.map(|name| OrderLine { holder: Holder { name, email, seat }, price });
+        let Common { email, phone, chat, seat, price } = common;
+        let holder = name.map(|name| Holder { name, email, phone, chat, seat });
+        let line = holder.map(|holder| OrderLine { holder, price });
         let lines = line.map(|line| vec![line; quantity.unwrap_or(1) as usize]);
         return (lines, Ignored::of_order(&form.unknown, Ignored::default()));
     }
@@ -160,6 +163,8 @@ fn lines_of(
         let holder = Holder {
             name: line.name.map(String::from).unwrap_or_default(),
             email: line.email.map(String::from).or_else(|| common.email.clone()),
+            phone: line.phone.map(String::from).or_else(|| common.phone.clone()),
+            chat: line.chat.map(String::from).or_else(|| common.chat.clone()),
             seat: line.seat.map(String::from).or_else(|| common.seat.clone()),
         };
         lines.push(OrderLine { holder, price: price.or(common.price) });
@@ -177,6 +182,8 @@ fn read_quantity(mistakes: &mut Mistakes, quantity: Given<Quantity>, limit: u32)
 /// What an order says for all of its tickets.
 struct Common {
     email: Option<String>,
+    phone: Option<String>,
+    chat: Option<String>,
     seat: Option<String>,
     price: Option<Money>,
 }

@@ -76,7 +76,10 @@ pub(crate) async fn status(
 ) -> Result<Json<Status>, Problem> {
     let mut answer = Status::new();
     let limits = app.broker.limits().all().await?;
-    for name in reached_queues(&overseer.0.scope, app.broker.queue_names().await?) {
+    // A queue of ours is shown before its first job was added.
+    let mut names = app.broker.queue_names().await?;
+    names.extend(app.jobs.queues().into_iter().map(str::to_owned));
+    for name in reached_queues(&overseer.0.scope, names) {
         let queue = app.broker.queue(&name).await?;
         let active = queue.jobs(JobState::Active, 0, SHOWN_ACTIVE).await?;
         let status = QueueStatus {

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::auth::{Caller, Writer};
 use crate::body::Body;
 use crate::describe::NoContent;
-use crate::forms::{Amount, Changes, Email, Flag, Line, Mistakes, Text, form};
+use crate::forms::{Amount, Changes, Contact, Email, Flag, Line, Mistakes, Text, form};
 use crate::input::Id;
 use crate::page::Part;
 use crate::problem::Problem;
@@ -31,6 +31,10 @@ form! {
         name: Line<{ Limit::NAME.0 }> = "name" required,
         /// The holder's address.
         email: Email = "email",
+        /// The holder's telephone number.
+        phone: Contact = "phoneNumber",
+        /// The holder's chat of Telegram.
+        chat: Contact = "chatId",
         /// Seat, row or class.
         seat: Line<{ Limit::SEAT.0 }> = "seat",
         /// The price in the event's currency.
@@ -43,7 +47,8 @@ form! {
 }
 
 /// Fields that PATCH can change.
-pub(crate) const CHANGEABLE: [&str; 5] = ["name", "email", "seat", "price", "status"];
+pub(crate) const CHANGEABLE: [&str; 7] =
+    ["name", "email", "phoneNumber", "chatId", "seat", "price", "status"];
 
 /// All other fields of a ticket.
 pub(crate) const FIXED: [&str; 15] = [
@@ -240,6 +245,8 @@ fn read_change(form: TicketForm, currency: Currency) -> Result<Change, Problem> 
     let has_status = form.status.is_named();
     let has_others = form.name.is_named()
         || form.email.is_named()
+        || form.phone.is_named()
+        || form.chat.is_named()
         || form.seat.is_named()
         || form.price.is_named();
     mistakes.must_name_one_of(has_status || has_others, &CHANGEABLE);
@@ -255,14 +262,19 @@ fn read_change(form: TicketForm, currency: Currency) -> Result<Change, Problem> 
     }
     let has_name = form.name.is_named();
     let (has_email, has_seat) = (form.email.is_named(), form.seat.is_named());
+    let (has_phone, has_chat) = (form.phone.is_named(), form.chat.is_named());
     let has_price = form.price.is_named();
     let name = has_name.then(|| mistakes.required(form.name).map(|Line(name)| name));
     let email = mistakes.value(form.email).map(|Email(email)| email);
+    let phone = mistakes.value(form.phone).map(|Contact(phone)| phone);
+    let chat = mistakes.value(form.chat).map(|Contact(chat)| chat);
     let seat = mistakes.value(form.seat).map(|Line(seat)| seat);
     let price = mistakes.money(form.price, currency);
     let patch = TicketPatch {
         name: name.map(Option::unwrap_or_default),
         email: has_email.then_some(email),
+        phone: has_phone.then_some(phone),
+        chat: has_chat.then_some(chat),
         seat: has_seat.then_some(seat),
         price: has_price.then_some(price),
     };

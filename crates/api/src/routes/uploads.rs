@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::auth::Writer;
 use crate::body::Upload;
 use crate::describe::{Accepted, Either, Located};
-use crate::forms::{Amount, Email, Flag, Line, Quantity, form};
+use crate::forms::{Amount, Contact, Email, Flag, Line, Quantity, form};
 use crate::headers::IdempotencyKey;
 use crate::input::Id;
 use crate::problem::{Code, FieldError, Problem};
@@ -36,6 +36,10 @@ form! {
         quantity: Quantity = "quantity",
         /// The address of holders who have none.
         email: Email = "email",
+        /// The telephone number of holders who have none.
+        phone: Contact = "phoneNumber",
+        /// The chat of Telegram of holders who have none.
+        chat: Contact = "chatId",
         /// Seat, row or class of holders who have none.
         seat: Line<{ Limit::SEAT.0 }> = "seat",
         /// The price of holders who have none.
@@ -87,7 +91,7 @@ impl Options {
             None
         });
         match errors.is_empty() {
-            true => Ok(Defaults { email: None, seat, price }),
+            true => Ok(Defaults { seat, price, ..Defaults::default() }),
             false => Err(Problem::listing(Code::InvalidQuery, "in the query, ", errors)),
         }
     }
@@ -219,8 +223,8 @@ fn dry_run(
 ) -> UploadDryRun {
     let report = read.report;
     let row = |guest: Guest| {
-        let Guest { line, name, email, seat, price } = guest;
-        UploadRow { line, name, email, seat, price }
+        let Guest { line, name, email, phone, chat, seat, price } = guest;
+        UploadRow { line, name, email, phone_number: phone, chat_id: chat, seat, price }
     };
     let column = |column: stampede_guests::Column| UploadColumn {
         name: column.name,

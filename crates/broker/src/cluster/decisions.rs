@@ -154,6 +154,15 @@ impl Decisions {
         Ok(call.invoke_async(&mut self.broker.redis()).await?)
     }
 
+    /// Raises an alert from any process, whoever is coordinator: for something that one transaction elsewhere has decided.
+    pub async fn raise(&self, alert: &impl Serialize) -> Result<(), Error> {
+        let mut call = ALERT.prepare_invoke();
+        call.key(fence(ALERTS)).key(ALERTS).arg("").arg(KEPT);
+        call.arg(CLUSTER_ALERTS).arg(object(alert));
+        call.invoke_async::<i64>(&mut self.broker.redis()).await?;
+        Ok(())
+    }
+
     /// Publishes that a node has changed the number of its workers; `remember` is its entry in the history, unless a
     /// coordinator has written one.
     pub async fn step<E: Serialize>(

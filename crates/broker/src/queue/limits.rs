@@ -4,13 +4,22 @@
 //! than `max` of them lie within the window that ends now. So it is exact in any sliding window. It is kept in
 //! Redis: it survives restarts of all processes, and can be changed while it is in use.
 //!
-//! A job begins a moment after its grant. Therefore a grant is remembered a little longer than the window, and may
-//! be used only during that time ([`Taken::is_fresh`]): so the beginnings keep to the limit too, however busy the
-//! machine is. A grant that is stale when it arrives is exchanged for another. A grant counts from the moment when
-//! it became possible, not from the moment of the request: latency costs no rate.
+//! A job begins a moment after its grant. Therefore a grant may be used only for a short time ([`Taken::is_fresh`]), and
+//! counts from the end of that time: so the beginnings keep to the limit too, however busy the machine is. A grant that
+//! is stale when it arrives is exchanged for another. That time begins when the grant became possible, not at the
+//! request: latency costs no rate.
+//!
+//! A limit may be changed while it is in use, and for a moment callers ask with its former and its present window. Grants
+//! are remembered for the longest window that callers ask with, and that long after the last of those calls: a caller
+//! with a shorter window forgets nothing. A limit whose window becomes longer does not know the grants that had left the
+//! former one.
 //!
 //! A caller that gets no permit is told how long to wait; each caller gets another time, so that they do not all
 //! come back at once. The time is no promise: the permit is asked for again.
+//!
+//! A limit can be held: nobody gets a permit for so long, over all processes, because a provider said so
+//! ([`Limits::hold`]), or because a grant asked for a pause after itself ([`Pause`]). Holds are kept in Redis by its clock,
+//! like grants. A pause is measured from the latest moment at which the operation may begin.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,10 +28,12 @@ use redis::cmd;
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::permits::Ask;
 use crate::queue::names::check_shared_name;
 use crate::{Broker, Error};
 
 script!(TAKE_PERMIT);
+script!(HOLD_LIMIT);
 
 /// The names of all limits that were set.
 const NAMES: &str = "stampede:limits";
@@ -59,11 +70,25 @@ pub enum Permit {
 /// A granted permit; it counts unless it is given back.
 pub struct Taken {
     limits: Limits,
-    granted: String,
+    /// What was asked for, and by whom: for another permit instead of this one.
+    ask: Ask,
+    who: String,
     id: String,
+    grant: Grant,
     asked: Instant,
-    /// How much longer than its window the limit remembers a grant.
+    /// How long after `asked` an operation may begin with this permit.
     slack: Duration,
+}
+
+/// A grant as Redis told it, to be named when it is given back.
+#[derive(Debug, Clone, Default)]
+struct Grant {
+    /// How often the limit has rested before; empty: it does not count that.
+    round: String,
+    /// Its time: the last moment at which its operation may begin.
+    score: String,
+    /// The time of an earlier grant that counts under the same key; empty: there was none.
+    former: String,
 }
 
 impl std::fmt::Debug for Taken {
@@ -79,11 +104,36 @@ impl Taken {
         self.asked.elapsed() < self.slack
     }
 
-    /// Returns the permit unused: it does not count.
+    /// Returns the permit unused: it does not count, and its pause ends.
     pub async fn give_back(self) -> Result<(), Error> {
-        let mut redis = self.limits.broker.redis();
-        let _: i64 = cmd("ZREM").arg(self.granted).arg(self.id).query_async(&mut redis).await?;
+        let mut call = TAKE_PERMIT.prepare_invoke();
+        for key in keys(&self.ask.limit)? {
+            call.key(key);
+        }
+        for _ in 0..8 {
+            call.arg("");
+        }
+        self.name_in(&mut call);
+        call.invoke_async::<()>(&mut self.limits.broker.redis()).await?;
         Ok(())
+    }
+
+    /// Gives the permit back and asks for another in the same step: nobody else gets the place in between.
+    pub(crate) async fn renew(self) -> Result<Permit, Error> {
+        let limits = self.limits.clone();
+        let (ask, who) = (self.ask.clone(), self.who.clone());
+        limits.take_as_asked(&who, &ask, Some(&self)).await
+    }
+
+    /// The name of its limit.
+    pub(crate) fn limit(&self) -> &str {
+        &self.ask.limit
+    }
+
+    fn name_in(&self, call: &mut redis::ScriptInvocation<'_>) {
+        let member = self.ask.counts_as.as_ref().unwrap_or(&self.id);
+        let Grant { round, score, former } = &self.grant;
+        call.arg(&self.id).arg(member).arg(round).arg(score).arg(former);
     }
 }
 
@@ -119,12 +169,21 @@ impl Limits {
         name: &str,
         otherwise: Option<Rate>,
     ) -> Result<Permit, Error> {
-        let mut permit = self.take_once(who, name, otherwise).await?;
+        self.take_as_asked(who, &Ask { otherwise, ..Ask::new(name) }, None).await
+    }
+
+    /// Asks for a permit, after giving back a former one of the same limit.
+    pub(crate) async fn take_as_asked(
+        &self,
+        who: &str,
+        ask: &Ask,
+        former: Option<&Taken>,
+    ) -> Result<Permit, Error> {
+        let mut permit = self.take_once(who, ask, former).await?;
         for _ in 0..EXCHANGES {
             match permit {
                 Permit::Granted(stale) if !stale.is_fresh() => {
-                    stale.give_back().await?;
-                    permit = self.take_once(who, name, otherwise).await?;
+                    permit = self.take_once(who, ask, Some(&stale)).await?;
                 }
                 permit => return Ok(permit),
             }
@@ -132,8 +191,9 @@ impl Limits {
         if matches!(&permit, Permit::Granted(taken) if !taken.is_fresh()) {
             self.broker.once_a_minute("stale permits", || {
                 tracing::warn!(
-                    limit = name,
-                    "Redis answers so slowly that more may begin in a window than this limit allows"
+                    limit = ask.limit,
+                    "Redis answers so slowly that permits are stale when they arrive: campaigns wait, and of other jobs \
+                     more may begin in a window than this limit allows"
                 );
             });
         }
@@ -143,27 +203,64 @@ impl Limits {
     async fn take_once(
         &self,
         who: &str,
-        name: &str,
-        otherwise: Option<Rate>,
+        ask: &Ask,
+        former: Option<&Taken>,
     ) -> Result<Permit, Error> {
-        let [settings, granted, waiting] = keys(name)?;
         let mut call = TAKE_PERMIT.prepare_invoke();
-        call.key(settings).key(&granted).key(waiting);
-        match otherwise {
+        for key in keys(&ask.limit)? {
+            call.key(key);
+        }
+        match ask.otherwise {
             Some(rate) => call.arg(rate.max).arg(rate.per_ms),
             None => call.arg("").arg(""),
         };
         // Two permits granted in the same microsecond need two ids.
         let id = Uuid::now_v7().simple().to_string();
+        call.arg(&id).arg(who);
+        let ms = |pause: Duration| pause.as_millis() as u64;
+        match ms(ask.pause.length) {
+            0 => call.arg(""),
+            length => call.arg(length),
+        };
+        match ask.pause.rest {
+            Some(rest) => call.arg(rest.every.max(1)).arg(ms(rest.length)),
+            None => call.arg("").arg(""),
+        };
+        call.arg(ask.counts_as.as_deref().unwrap_or_default());
+        match former {
+            Some(former) => former.name_in(&mut call),
+            None => {
+                for _ in 0..5 {
+                    call.arg("");
+                }
+            }
+        }
         // Before Redis reads its clock: a permit that is fresh by our clock is fresh by that one, too.
         let asked = Instant::now();
-        let (wait_ms, slack_us): (u64, u64) =
-            call.arg(&id).arg(who).invoke_async(&mut self.broker.redis()).await?;
+        let (wait_ms, slack_us, round, score, former): (u64, u64, String, String, String) =
+            call.invoke_async(&mut self.broker.redis()).await?;
         if wait_ms > 0 {
             return Ok(Permit::Wait(Duration::from_millis(wait_ms)));
         }
-        let slack = Duration::from_micros(slack_us);
-        Ok(Permit::Granted(Box::new(Taken { limits: self.clone(), granted, id, asked, slack })))
+        Ok(Permit::Granted(Box::new(Taken {
+            limits: self.clone(),
+            ask: ask.clone(),
+            who: who.to_owned(),
+            id,
+            grant: Grant { round, score, former },
+            asked,
+            slack: Duration::from_micros(slack_us),
+        })))
+    }
+
+    /// Holds a limit: nobody gets a permit for so long, in any process, whether the limit is set or not. A longer hold that is in
+    /// force stays. Permits that were granted a moment before may still be used. Returns how long the limit is held now.
+    pub async fn hold(&self, name: &str, length: Duration) -> Result<Duration, Error> {
+        let [_, _, _, held, _] = keys(name)?;
+        let mut call = HOLD_LIMIT.prepare_invoke();
+        call.key(held).arg(length.as_millis() as u64);
+        let held_ms: u64 = call.invoke_async(&mut self.broker.redis()).await?;
+        Ok(Duration::from_millis(held_ms))
     }
 
     /// The rate of a limit, if it is set.
@@ -216,8 +313,9 @@ impl Limits {
     }
 }
 
-/// Settings, grants and waiters of a limit; the braces keep them together in a Redis Cluster.
-fn keys(name: &str) -> Result<[String; 3], Error> {
+/// Settings, grants, waiting callers, holds and longest window of a limit; the braces keep them together in a Redis Cluster.
+fn keys(name: &str) -> Result<[String; 5], Error> {
     check_shared_name("limit", name)?;
-    Ok(["", ":granted", ":waiting"].map(|part| format!("stampede:limit:{{{name}}}{part}")))
+    let parts = ["", ":granted", ":waiting", ":held", ":window"];
+    Ok(parts.map(|part| format!("stampede:limit:{{{name}}}{part}")))
 }

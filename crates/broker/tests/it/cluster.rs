@@ -203,6 +203,15 @@ async fn one_that_does_not_lead_any_more_changes_nothing() {
     assert!(decisions.alert(&new, alerts).await.unwrap());
     assert_eq!(decisions.stats::<Value>().await.unwrap().unwrap()["by"], "new");
     assert_eq!(decisions.alerts::<Value>().await.unwrap()[0]["kind"], "node-dead");
+    // What a transaction elsewhere has decided is told by any process, whoever is coordinator.
+    let paused = json!({ "kind": "campaign-paused", "subject": "c", "message": "paused" });
+    let mut heard = broker.subscribe(&["cluster:alert".to_owned()]).await.unwrap();
+    decisions.raise(&paused).await.unwrap();
+    let told: Value = serde_json::from_str(&heard.next().await.unwrap()).unwrap();
+    assert!(told["kind"] == "campaign-paused" && told["timestamp"].is_u64(), "{told}");
+    let kinds: Vec<Value> = decisions.alerts::<Value>().await.unwrap();
+    let kinds: Vec<&str> = kinds.iter().filter_map(|alert| alert["kind"].as_str()).collect();
+    assert_eq!(kinds, ["campaign-paused", "node-dead"]);
     for _ in 0..120 {
         decisions.decide(&new, "n", &decision).await.unwrap();
     }

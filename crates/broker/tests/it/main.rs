@@ -6,6 +6,7 @@
 
 mod adding;
 mod breaker;
+mod changed_limits;
 mod chaos;
 mod cluster;
 mod connection;
@@ -23,6 +24,7 @@ mod limits;
 mod misbehaving;
 mod operate;
 mod outage;
+mod permits;
 mod queue;
 mod quota;
 mod reclaim;

@@ -198,7 +198,8 @@ fn replies_that_were_held_before_a_script_became_busy_are_sent() {
     script.send("eval \"while true do end\" 0");
     assert_eq!(sleeper.line(), "+OK");
     assert_eq!(writer.line(), "+OK");
-    assert!(server.shared.interrupt.running_for().is_some(), "the script has ended before");
+    // A loop that was held up may serve the script a round later.
+    eventually("the script runs", || server.shared.interrupt.running_for().is_some());
     assert_eq!(writer.say("script kill"), "+OK");
     let told = script.line();
     assert!(told.contains("Script killed by user"), "{told}");

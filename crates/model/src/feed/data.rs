@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Change;
+use crate::campaign::CampaignState;
 use crate::{
-    Batch, BatchId, BatchStatus, Event, EventId, GateId, ListId, ScanId, ScanKind, ScanResult,
-    Ticket, TicketId, TicketStatus, Timestamp,
+    Batch, BatchId, BatchStatus, CampaignId, Event, EventId, GateId, ListId, ScanId, ScanKind,
+    ScanResult, Ticket, TicketId, TicketStatus, Timestamp,
 };
 
 /// An event that was created, changed or deleted.
@@ -127,6 +128,42 @@ pub struct ScanData {
     pub conflict: bool,
 }
 
+/// A campaign, with its recipients by state. A reader keeps the one with the highest revision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CampaignData {
+    /// The campaign; its routes are `/api/contracts`.
+    pub campaign_id: CampaignId,
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub status: CampaignState,
+    /// Why it has paused by itself; `null`: it has not.
+    pub status_reason: Option<String>,
+    /// All recipients.
+    pub total: u64,
+    /// Recipients that wait.
+    pub pending: u64,
+    /// Recipients with a job.
+    pub queued: u64,
+    /// Recipients that are being sent to.
+    pub sending: u64,
+    /// Recipients whose messages the provider accepted.
+    pub sent: u64,
+    /// Recipients whose messages arrived.
+    pub delivered: u64,
+    /// Recipients who have read their messages.
+    pub read: u64,
+    /// Recipients that failed.
+    pub failed: u64,
+    /// Recipients of which nobody knows whether the message arrived.
+    pub unknown: u64,
+    /// Recipients to which nothing is sent.
+    pub skipped: u64,
+    /// Grows with every change.
+    pub revision: u64,
+}
+
 /// A job that failed permanently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -185,7 +222,7 @@ pub struct ScalingData {
 pub struct AlertData {
     /// The kind of the alert, such as `node-dead`.
     pub alert: String,
-    /// The node or queue that it is about.
+    /// The node, queue, campaign or account that it is about.
     pub subject: String,
     /// The message, for people.
     pub message: String,

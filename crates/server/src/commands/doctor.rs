@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 
 use anyhow::{Result, anyhow, bail};
-use stampede_store::Error;
+use stampede_store::{Error, Schema, Store};
 
 use crate::local_engine::{self, LocalEngine};
 use crate::settings::{Redis, Settings};
@@ -46,16 +46,38 @@ async fn database(settings: &Settings) -> Result<String> {
         return Ok("SQLite; the first start will make the file".to_owned());
     }
     let store = connect::store(settings).await?;
-    let answered = store.ping().await;
-    let drifted = store.drifted_batches().await;
+    let checked = records(&store).await;
     store.close().await;
-    answered?;
-    let drifted = drifted?;
+    let kind = settings.database_url.split(':').next().unwrap_or_default();
+    Ok(format!("{kind} answers and accepts writes, and {}", checked?))
+}
+
+/// Checks the records; says what is right about them.
+async fn records(store: &Store) -> Result<&'static str> {
+    store.ping().await?;
+    match store.schema().await? {
+        Schema::Current => {}
+        Schema::Empty => return Ok("the first start will make its tables"),
+        Schema::Older(missing) => bail!(
+            "the database is of an older version, so its records cannot be checked; migrations that it lacks: \
+             {missing}. Back it up, then start this version once, which brings it up to date; or use the doctor \
+             of the version that made it"
+        ),
+        Schema::Newer(migration) => bail!(
+            "the database is of a newer version: it has migration {migration}, which this one does not know. \
+             Use the version that made it"
+        ),
+    }
+    let drifted = store.drifted_batches().await?;
     if !drifted.is_empty() {
         bail!("the counters of {} batches do not match their tickets: {drifted:?}", drifted.len());
     }
-    let kind = settings.database_url.split(':').next().unwrap_or_default();
-    Ok(format!("{kind} answers and accepts writes, and the counters of all batches are right"))
+    let wrong = store.wrong_campaign_counts().await?;
+    if !wrong.is_empty() {
+        let ids: Vec<String> = wrong.iter().map(|(id, _)| id.to_string()).collect();
+        bail!("the counts of {} campaigns do not match their recipients: {ids:?}", ids.len());
+    }
+    Ok("the counters of all batches and campaigns are right")
 }
 
 async fn ticket_keys(settings: &Settings) -> Result<String> {

@@ -16,6 +16,7 @@ use stampede_api::{
 };
 use stampede_audit::{Audit, Retention};
 use stampede_broker::{Broker, JobList};
+use stampede_campaign::Campaigns;
 use stampede_checkin::CheckIn;
 use stampede_cluster::{LatencyMeter, Membership, Node, Supervisor, all_ended};
 use stampede_feed::{Hub, Relay, RelayConfig};
@@ -48,6 +49,7 @@ struct Ground {
     broker: Broker,
     ticketing: Ticketing,
     webhooks: Webhooks,
+    campaigns: Campaigns,
     jobs: JobList,
     membership: Membership,
 }
@@ -94,6 +96,8 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     parts.spawn(relay.run(stop.clone()));
     let dispatcher = Dispatcher::new(ground.webhooks.clone(), settings.webhook_log_days);
     parts.spawn(dispatcher.run(stop.clone()));
+    let campaigns = ground.campaigns.clone();
+    parts.spawn(stampede_campaign::Reconciler::new(campaigns.clone()).run(stop.clone()));
     let (ticketing, broker) = (ground.ticketing.clone(), ground.broker.clone());
     let me = || NodeData { node: settings.server_name.clone() };
     parts.spawn(told(broker.clone(), Change::NodeStarted(me())));
@@ -112,7 +116,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             };
             parts.spawn(stampede_api::run_health(listener, vitals, stop.clone()));
         }
-        parts.spawn(stop_ticketing(ticketing, stop.clone()));
+        parts.spawn(stop_rooms(ticketing, campaigns, stop.clone()));
         banner::greet_worker(&settings, health);
     } else if let Some(listener) = ground.listener {
         // Now that nothing can fail any more: a key that is shown once must not be lost on the way.
@@ -132,6 +136,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             audit: audit.clone(),
             identity,
             webhooks: ground.webhooks,
+            campaigns: ground.campaigns,
             store: store.clone(),
             storage: StorageCheck::default(),
             broker: ground.broker,
@@ -143,6 +148,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             answers: AnswerShares::default(),
             bodies: Budget::new(settings.max_body_bytes, settings.max_quantity as usize),
             links: LinkBase::new(settings.cdn_url.as_ref(), settings.public_url.as_ref()),
+            hooks: LinkBase::new(None, settings.public_url.as_ref()),
             uploads: Uploads::new(
                 Spool::new(settings.data_dir.join("uploads")),
                 settings.max_upload_bytes,
@@ -160,6 +166,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         parts.spawn(async move {
             serving.await;
             // Afterwards: the last requests may have started tasks.
+            campaigns.stop().await;
             ticketing.stop().await;
             checkin.stop().await;
             live.stop().await;
@@ -242,7 +249,13 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
     let ticketing = connect::step(settings, || Ticketing::start(parts.clone())).await?;
     let hooks = connect::webhook_parts(settings, &store, &broker, settings.job_concurrency);
     let webhooks = connect::step(settings, || Webhooks::open(hooks.clone())).await?;
-    let environment = Environment { ticketing: ticketing.clone(), webhooks: webhooks.clone() };
+    let messages = connect::campaign_parts(settings, &store, &broker, &ticketing);
+    let campaigns = connect::step(settings, || Campaigns::open(messages.clone())).await?;
+    let environment = Environment {
+        ticketing: ticketing.clone(),
+        webhooks: webhooks.clone(),
+        campaigns: campaigns.clone(),
+    };
     let jobs = stampede_worker::jobs(&environment);
     let config = cluster::node_config(settings, &jobs);
     let claim = || Membership::claim(config.clone(), broker.clone());
@@ -257,6 +270,7 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         broker,
         ticketing,
         webhooks,
+        campaigns,
         jobs,
         membership,
     })
@@ -282,9 +296,10 @@ fn rate_limits(settings: &Settings, broker: &Broker) -> RateLimits {
     RateLimits::new(broker, config)
 }
 
-/// On a node that only works, ticketing reconciles and has no requests to wait for.
-async fn stop_ticketing(ticketing: Ticketing, stop: CancellationToken) {
+/// On a node that only works, the rooms reconcile and have no requests to wait for.
+async fn stop_rooms(ticketing: Ticketing, campaigns: Campaigns, stop: CancellationToken) {
     stop.cancelled().await;
+    campaigns.stop().await;
     ticketing.stop().await;
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use stampede_broker::{ConsumerConfig, WorkerPresence};
+use stampede_campaign::Campaigns;
 use stampede_cluster::{ANNOUNCE_EVERY, ENTRY_LIVES, WorkerEnv};
 use stampede_feed::Nudger;
 use stampede_model::KeyId;
@@ -81,7 +82,9 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
     // Until the last job is recorded.
     let recorded = CancellationToken::new();
     let nudging = tokio::spawn(Nudger::new(store.clone(), broker.clone()).run(recorded.clone()));
-    let environment = Environment { ticketing, webhooks };
+    let messages = connect::campaign_parts(&settings, &store, &broker, &ticketing);
+    let campaigns = connect::step(&settings, || Campaigns::open(messages.clone())).await?;
+    let environment = Environment { ticketing, webhooks, campaigns };
     let (reports, reported) = watch::channel(None);
     if identity.supervised {
         tokio::spawn(tell_supervisor(reported));

@@ -110,7 +110,8 @@ settings! {
         public_url: Option<Url> = optional("PUBLIC_URL", "none: links are paths", parse_base_url)
             .flag("public-url", "URL")
             .means("Address of the server for people outside, at the beginning of links that are handed out")
-            .details("Such as `https://tickets.example.org`. A path in it is kept.");
+            .details("Such as `https://tickets.example.org`. A path in it is kept. Links to unsubscribe need it.")
+            .for_workers();
         cdn_url: Option<Url> = optional("CDN_URL", "PUBLIC_URL", parse_base_url)
             .flag("cdn-url", "URL")
             .means("Address of a CDN before the server, at the beginning of links instead of PUBLIC_URL");
@@ -273,13 +274,27 @@ settings! {
         webhook_allow_private: AllowedAddresses = computed(
             "WEBHOOK_ALLOW_PRIVATE", "none", AllowedAddresses::default, |text| text.parse(),
         )
-            .means("Addresses and networks that are not public and that webhooks may reach all the same; * means all")
+            .means("Addresses and networks that are not public and that webhooks and campaigns may reach all the same; * means all")
             .details(
-                "Such as `10.1.2.3,192.168.0.0/16`. Organisers choose the URLs of webhooks: what is named here answers to them.",
+                "Such as `10.1.2.3,192.168.0.0/16`. Organisers choose the URLs of webhooks, and marketers those of accounts: \
+                 what is named here answers to them.",
             )
             .for_workers();
         webhook_log_days: u32 = setting("WEBHOOK_LOG_DAYS", "30", |text| whole(text, 1..=3_650))
             .means("Days that the log of webhook deliveries is kept");
+    }
+    "Campaigns" {
+        telegram_api_url: Url = setting("TELEGRAM_API_URL", "https://api.telegram.org", parse_base_url)
+            .means("Telegram's Bot API, for accounts of the channel telegram")
+            .details(
+                "Such as a Bot API server of your own. The operator chooses it, so it may be an address that is not public, also \
+                 without WEBHOOK_ALLOW_PRIVATE.",
+            )
+            .for_workers();
+        whatsapp_api_url: Url = setting("WHATSAPP_API_URL", "https://graph.facebook.com", parse_base_url)
+            .means("WhatsApp's Cloud API, for accounts of the channel whatsapp")
+            .details("It may be an address that is not public, as that of TELEGRAM_API_URL.")
+            .for_workers();
     }
     "Scaling" {
         scale_up_pressure: f64 = setting("SCALE_UP_PRESSURE", "10", |text| fraction(text, 1e6))

@@ -24,7 +24,7 @@ use crate::{PATIENCE, start, text};
 const NOTICED: Duration = Duration::from_secs(30);
 
 /// What the nodes of a cluster share.
-struct Cluster {
+pub(crate) struct Cluster {
     redis: Redis,
     postgres: Postgres,
     database: String,
@@ -32,14 +32,14 @@ struct Cluster {
 }
 
 impl Cluster {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let (redis, postgres) = tokio::join!(Redis::start(), Postgres::start());
         let database = postgres.url();
         Self { redis, postgres, database, public: temp_dir() }
     }
 
     /// Starts a node that reaches everything directly.
-    async fn node(&self, name: &str, mode: &str, settings: &[(&str, &str)]) -> App {
+    pub(crate) async fn node(&self, name: &str, mode: &str, settings: &[(&str, &str)]) -> App {
         let redis = self.redis.url();
         self.node_through(name, mode, &redis, &self.database, settings).await
     }

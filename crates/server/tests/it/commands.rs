@@ -51,6 +51,22 @@ async fn the_doctor_finds_a_running_server_healthy() {
     assert_eq!(report.lines().filter(|line| line.contains("  ok  ")).count(), 6, "{report}");
 }
 
+#[tokio::test]
+async fn the_doctor_refuses_a_database_of_an_older_version_in_words() {
+    let mut app = start(&[("WORKER_MODE", "api")]).await;
+    app.stop().await;
+    let older = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript('DROP TABLE campaign_suppressions; \
+         DELETE FROM _sqlx_migrations WHERE version = 19')";
+    let database = app.data_dir().join("stampede.db");
+    let done = std::process::Command::new("python3").args(["-c", older]).arg(database).status();
+    assert!(done.unwrap().success());
+    let (well, report) = app.command(&["doctor"]);
+    assert!(!well, "{report}");
+    let line = report.lines().find(|line| line.contains("Database")).unwrap_or_default();
+    assert!(line.contains("WRONG") && line.contains("of an older version"), "{report}");
+    assert!(line.contains("that it lacks: 1") && !report.contains("statement"), "{report}");
+}
+
 #[test]
 fn the_benchmark_prints_its_figures_as_one_json_object() {
     let output = std::process::Command::new(STAMPEDE)
@@ -68,6 +84,20 @@ fn the_benchmark_prints_its_figures_as_one_json_object() {
     for step in ["load", "render", "put", "commit"] {
         assert!(report["step_us"][step].as_f64().is_some_and(|n| n > 0.0), "{step}: {report}");
     }
+}
+
+#[test]
+fn the_import_of_a_list_is_measured_in_one_json_object() {
+    let output = std::process::Command::new(STAMPEDE)
+        .args(["bench", "campaigns", "--only-import", "--recipients", "5000", "--json"])
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    assert!(output.status.success(), "{report}");
+    assert_eq!(report["recipients"], 5_000, "{report}");
+    assert!(report["recipientsPerSecond"].as_f64().is_some_and(|rate| rate > 0.0), "{report}");
+    assert!(report["serverMb"].as_f64().is_some_and(|mb| mb < 150.0), "{report}");
 }
 
 fn bench_engine(arguments: &[&str]) -> Value {

@@ -1,7 +1,8 @@
-//! docs/api.md: every line of its shell blocks runs against the real binary, and the answers have the documented fields.
+//! docs/api.md and docs/campaigns.md: every line of their shell blocks runs against the real binary, and the answers have the
+//! documented fields.
 //!
-//! A new section needs nothing here: all ```` ```sh ```` blocks run in order in one bash, with `BASE` and `KEY` in the
-//! environment. A ```` ```json ```` block after one is what that block prints.
+//! A new section needs nothing here: all ```` ```sh ```` blocks of a page run in order in one bash, with `BASE` and `KEY` in the
+//! environment, and the binary as `bin/stampede`. A ```` ```json ```` block after one is what that block prints.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::process::Command;
 use serde_json::Value;
 use stampede_testkit::temp_dir;
 
-use crate::start;
+use crate::{STAMPEDE, start};
 
 /// Fields whose words are compared too, not only their presence.
 const WORDS: [&str; 6] = ["result", "reason", "code", "status", "kind", "same"];
@@ -97,13 +98,25 @@ fn assert_same_shape(documented: &Value, answered: &Value, at: &str) {
 
 #[tokio::test]
 async fn every_example_of_the_guide_runs_and_answers_as_it_says() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/api.md");
-    let examples = examples(&fs::read_to_string(page).unwrap());
-    assert!(examples.len() > 15, "{}", examples.len());
+    walk("docs/api.md", 16).await;
+}
+
+#[tokio::test]
+async fn a_campaign_is_finished_by_the_lines_of_its_guide() {
+    walk("docs/campaigns.md", 8).await;
+}
+
+/// Runs all examples of a page, which has at least so many.
+async fn walk(page: &str, least: usize) {
+    let path = format!("{}/../../{page}", env!("CARGO_MANIFEST_DIR"));
+    let examples = examples(&fs::read_to_string(path).unwrap());
+    assert!(examples.len() >= least, "{}", examples.len());
     let app = start(&[]).await;
     let (made, key) = app.command(&["token", "create", "--role", "organiser", "--user", "ann"]);
     assert!(made, "{key}");
     let folder = temp_dir();
+    fs::create_dir(folder.path().join("bin")).unwrap();
+    std::os::unix::fs::symlink(STAMPEDE, folder.path().join("bin/stampede")).unwrap();
     let output = Command::new("bash")
         .args(["-c", &script(&examples)])
         .current_dir(folder.path())
@@ -116,7 +129,7 @@ async fn every_example_of_the_guide_runs_and_answers_as_it_says() {
     let current = read(folder.path(), "current").trim().to_owned();
     assert!(
         output.status.success(),
-        "the block after line {} of docs/api.md failed: {}{}{}",
+        "the block after line {} of {page} failed: {}{}{}",
         examples[current.parse::<usize>().unwrap_or_default()].line,
         read(folder.path(), &format!("{current}.out")),
         read(folder.path(), &format!("{current}.err")),
@@ -124,7 +137,7 @@ async fn every_example_of_the_guide_runs_and_answers_as_it_says() {
     );
     for (number, example) in examples.iter().enumerate() {
         let Some(documented) = &example.answer else { continue };
-        let at = format!("the answer of the block after line {} of docs/api.md", example.line);
+        let at = format!("the answer of the block after line {} of {page}", example.line);
         let said = read(folder.path(), &format!("{number}.out"));
         let parse = |text: &str| -> Value {
             serde_json::from_str(text).unwrap_or_else(|error| panic!("{at}: {error}: {text}"))

@@ -21,8 +21,8 @@ const WITHOUT_BODY: [&str; 5] = [
     "/api/webhooks/{id}/deliveries/{delivery}/redeliver",
 ];
 
-/// The route that looks for its record before it reads its body, which may be large.
-const UPLOAD: &str = "/api/events/{id}/batches";
+/// Routes that look for their record before they read their body, which may be large.
+const UPLOADS: [&str; 2] = ["/api/events/{id}/batches", "/api/contracts/{id}/recipients"];
 
 /// A hostile body.
 struct Hostile {
@@ -128,8 +128,9 @@ async fn try_all(app: &App, route: &Route, hostile: &[Hostile]) {
         let right = if reads_none { &[404] } else { hostile.right };
         let (method, path, name) = (&route.method, route.path, hostile.name);
         // A body without a mistake of its own reaches the record, which is not there.
-        let is_missing =
-            status == 404 && path.contains("{id}") && (right.contains(&422) || path == UPLOAD);
+        let is_missing = status == 404
+            && path.contains("{id}")
+            && (right.contains(&422) || UPLOADS.contains(&path));
         // Strangers may send few bytes.
         let is_missing = is_missing || (route.right == Right::Nothing && status == 413);
         assert!(is_missing || right.contains(&status), "{method} {path}, {name}: {status} {body}");
@@ -147,6 +148,8 @@ async fn every_hostile_body_is_answered_with_the_right_status_on_every_route() {
     let routes: Vec<Route> = stampede_api::routes()
         .into_iter()
         .filter(|route| ["POST", "PUT", "PATCH"].contains(&route.method.as_str()))
+        // The body of a click is not read, that of a provider not before its account is found: campaigns/hooks.rs.
+        .filter(|route| !["/u/", "/hooks/"].iter().any(|open| route.path.starts_with(open)))
         .collect();
     assert!(routes.len() > 25, "{}", routes.len());
     for route in &routes {

@@ -42,6 +42,9 @@ async fn cursors_show_each_record_once_though_others_come_and_go() {
         admin.put(&format!("/api/limits/l{n}"), &json!({ "max": 1, "perMs": 1 })).await.expect(200);
         let url = format!("https://example.com/{n}");
         admin.post("/api/webhooks", &json!({ "url": url })).await.expect(201);
+        let contract = json!({ "accountId": "console", "name": format!("News {n}") });
+        admin.post("/api/contracts", &contract).await.expect(201);
+        admin.post("/api/accounts", &json!({ "channel": "console" })).await.expect(201);
         let one = json!({ "target": event["id"], "name": "Guest" });
         admin.post("/api/tickets", &one).await.expect(200);
         let schedule = json!({ "name": "send", "everyMs": 3_600_000 + n });
@@ -61,6 +64,13 @@ async fn cursors_show_each_record_once_though_others_come_and_go() {
                 let limit = json!({ "max": 1, "perMs": 1 });
                 admin.put(&format!("/api/limits/a{}", rand_text()), &limit).await.expect(200);
             }
+            "/api/contracts" => {
+                let one = json!({ "accountId": "console", "name": "News" });
+                admin.post(path, &one).await.expect(201);
+            }
+            "/api/accounts" => {
+                admin.post(path, &json!({ "channel": "console" })).await.expect(201);
+            }
             path if path.ends_with("gates") => drop(admin.post(path, &name).await.expect(201)),
             _ => {}
         }
@@ -70,6 +80,8 @@ async fn cursors_show_each_record_once_though_others_come_and_go() {
         ("/api/tickets".to_owned(), "tickets", "id"),
         ("/api/batches".to_owned(), "batches", "id"),
         ("/api/webhooks".to_owned(), "webhooks", "id"),
+        ("/api/contracts".to_owned(), "contracts", "id"),
+        ("/api/accounts".to_owned(), "accounts", "id"),
         (of_event("batches"), "batches", "id"),
         ("/api/keys".to_owned(), "keys", "id"),
         ("/api/limits".to_owned(), "limits", "name"),

@@ -10,6 +10,7 @@ mod bad_input;
 mod batch_files;
 mod batch_verbs;
 mod bodies;
+mod campaigns;
 mod checkin;
 mod cluster;
 mod commands;

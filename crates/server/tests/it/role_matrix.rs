@@ -104,7 +104,10 @@ fn subject(route: &Route) -> Subject {
         "/api/openapi.json",
         "/api/docs",
         "/api/links",
+        "/hooks/",
+        "/u/",
     ];
+    let campaigns = ["/api/contracts/{id}", "/api/accounts/{id}"];
     match (route.method.as_str(), route.path) {
         ("POST", "/api/tickets") | ("POST", "/api/verify") => Subject::Record,
         ("GET", "/api/tickets" | "/api/batches" | "/api/events/stream") => Subject::Own,
@@ -115,6 +118,9 @@ fn subject(route: &Route) -> Subject {
         (_, "/api/checkin/enrol") => Subject::System,
         (_, path) if keys.contains(&path) => Subject::Record,
         (_, path) if path.starts_with("/api/webhooks/{id}") => Subject::Record,
+        (_, path) if campaigns.iter().any(|room| path.starts_with(room)) => Subject::Record,
+        // Without an address, nothing is looked up.
+        (_, "/api/contracts" | "/api/accounts" | "/api/suppressions") => Subject::Own,
         (_, "/api/keys" | "/api/webhooks") => Subject::Own,
         (_, path) if own.contains(&path) => Subject::Own,
         (_, path) if system.iter().chain(&open).any(|room| path.starts_with(room)) => {
@@ -127,8 +133,8 @@ fn subject(route: &Route) -> Subject {
 /// Whether strangers are not told that the record of a route exists (docs/decisions/0034-foreign-records.md).
 fn is_hidden(route: &Route) -> bool {
     let hidden = ["/api/lists/{id}", "/api/gates/{id}", "/api/devices/{id}", "/api/keys/{id}"];
-    let of_webhooks = route.path.starts_with("/api/webhooks/{id}");
-    of_webhooks
+    let whole = ["/api/webhooks/{id}", "/api/contracts/{id}", "/api/accounts/{id}"];
+    whole.iter().any(|room| route.path.starts_with(room))
         || hidden.iter().any(|room| route.path.starts_with(room))
         || route.path == "/api/tickets/{id}/block"
 }
@@ -182,6 +188,9 @@ pub(crate) struct Records {
     key: String,
     webhook: String,
     delivery: String,
+    contract: String,
+    recipient: String,
+    account: String,
 }
 
 /// A token of the event that nobody signed: only those who may read the event are told so.
@@ -208,6 +217,9 @@ impl Records {
             key: text(&key["id"]),
             webhook: String::new(),
             delivery: String::new(),
+            contract: String::new(),
+            recipient: String::new(),
+            account: String::new(),
             token: forged(&event),
             ticket,
             batch: text(&order["batchId"]),
@@ -225,6 +237,17 @@ impl Records {
         Self { webhook, delivery, ..self }
     }
 
+    /// These records with a campaign and an account.
+    pub(crate) async fn with_campaign(self, owner: &Client) -> Self {
+        let account = owner.post("/api/accounts", &json!({ "channel": "console" })).await;
+        let recipient = json!({ "phoneNumber": "+4915100000001", "message": "Hello" });
+        let contract = json!({ "accountId": "console", "name": "News", "recipients": [recipient] });
+        let contract = text(&owner.post("/api/contracts", &contract).await.expect(201)["id"]);
+        let rows = owner.get(&format!("/api/contracts/{contract}/recipients")).await.expect(200);
+        let recipient = text(&rows["recipients"][0]["id"]);
+        Self { contract, recipient, account: text(&account.expect(201)["id"]), ..self }
+    }
+
     /// The route's path with these records.
     fn path(&self, route: &Route) -> String {
         let id = match route.path {
@@ -235,12 +258,17 @@ impl Records {
             path if path.starts_with("/api/devices") => &self.device,
             path if path.starts_with("/api/keys") => &self.key,
             path if path.starts_with("/api/webhooks") => &self.webhook,
+            path if path.starts_with("/api/contracts") => &self.contract,
+            path if path.starts_with("/api/accounts") => &self.account,
             // The id of an event is that of its built-in list, too.
             _ => &self.event,
         };
         let path = route.path.replace("{id}", id).replace("{name}", "mails");
         let path = path
             .replace("{delivery}", &self.delivery)
+            .replace("{recipient}", &self.recipient)
+            .replace("{channel}", "webhook")
+            .replace("{account}", "nobodys")
             .replace("{kid}", "1")
             .replace("{number}", "1")
             .replace("{token}", "x")
@@ -259,6 +287,14 @@ impl Records {
             "/api/tickets" => json!({ "target": self.event, "name": "Guest" }),
             "/api/verify" => json!({ "token": self.token }),
             "/api/keys/{id}" => json!({ "name": "Renamed" }),
+            "/api/contracts" => json!({ "accountId": "console", "name": "News" }),
+            "/api/contracts/{id}" | "/api/accounts/{id}" => json!({ "name": "Renamed" }),
+            "/api/contracts/{id}/test" => json!({ "addresses": ["+4915100000001"] }),
+            "/api/contracts/{id}/unknown" => json!({ "action": "sent", "all": true }),
+            "/api/contracts/{id}/recipients" => json!([]),
+            "/api/contracts/{id}/guests" => json!({ "eventId": self.event }),
+            "/api/accounts" => json!({ "channel": "console" }),
+            "/api/suppressions" => json!({ "addresses": ["+4915100000001"] }),
             "/api/webhooks" => json!({ "url": "https://example.com/" }),
             "/api/webhooks/{id}" => json!({ "description": "Renamed" }),
             "/api/webhooks/{id}/redeliver" => json!({ "since": "2026-01-01T00:00:00Z" }),
@@ -334,6 +370,7 @@ async fn every_route_lets_in_whom_its_rule_lets_in_and_nobody_else() {
     let template = text(&owner.post("/api/templates", &template).await.expect(201)["id"]);
     app.admin().post("/api/queues/mails/jobs", &json!({ "name": "send" })).await.expect(200);
     let records = Records::new(&owner, &template).await.with_webhook(&owner).await;
+    let records = records.with_campaign(&owner).await;
     let seen = |records: &Records| {
         let paths = [
             format!("/api/events/{}", records.event),
@@ -369,6 +406,11 @@ async fn every_route_lets_in_whom_its_rule_lets_in_and_nobody_else() {
             };
             let own = match route.method == "DELETE" && route.path == "/api/webhooks/{id}" {
                 true => own.with_webhook(&owner).await,
+                false => own,
+            };
+            let gone = ["/api/contracts/{id}", "/api/accounts/{id}"];
+            let own = match route.method == "DELETE" && gone.contains(&route.path) {
+                true => own.with_campaign(&owner).await,
                 false => own,
             };
             let is_template = route.method == "DELETE" && route.path == "/api/templates/{id}";

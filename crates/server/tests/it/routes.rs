@@ -15,10 +15,15 @@ use crate::start;
 fn path(route: &Route) -> String {
     let id = "01890a5d-ac96-774b-bcce-b302099a8057";
     let mut path = route.path.replace("{id}", id).replace("{name}", "tickets");
-    path = path.replace("{delivery}", id);
-    for (parameter, value) in
-        [("{kid}", "1"), ("{number}", "1"), ("{action}", "explode"), ("{token}", "x")]
-    {
+    path = path.replace("{delivery}", id).replace("{recipient}", id);
+    for (parameter, value) in [
+        ("{kid}", "1"),
+        ("{number}", "1"),
+        ("{action}", "explode"),
+        ("{token}", "x"),
+        ("{channel}", "webhook"),
+        ("{account}", "nobodys"),
+    ] {
         path = path.replace(parameter, value);
     }
     assert!(!path.contains('{'), "give {path} a value for its parameter");

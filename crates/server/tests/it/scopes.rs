@@ -97,6 +97,7 @@ async fn a_limited_key_reaches_what_it_names_and_nothing_else() {
     let owner = client(&app, "organiser", "ann");
     let template = new_template(&owner).await;
     let records = Records::new(&owner, &template).await.with_webhook(&owner).await;
+    let records = records.with_campaign(&owner).await;
     let other = owner.post("/api/events", &json!({ "name": "Other" })).await.expect(201);
     let other = text(&other["id"]);
     for queue in ["mails", "slow"] {

@@ -27,7 +27,7 @@ fn ticket(status: TicketStatus) -> Ticket {
         serial: 1,
         generation: 1,
         signing_key: Some(1),
-        holder: Holder { name: "Zoe".into(), email: None, seat: Some("A-1".into()) },
+        holder: Holder { name: "Zoe".into(), seat: Some("A-1".into()), ..Holder::default() },
         price: None,
         status,
         error: (status == FAILED).then(|| "no font".into()),
@@ -109,6 +109,7 @@ fn another_name_or_seat_begins_a_generation_and_another_e_mail_or_price_does_not
     for (new, generation, key) in [
         (holder.clone(), 1, Some(1)),
         (Holder { email: Some("z@example.com".into()), ..holder.clone() }, 1, Some(1)),
+        (Holder { phone: Some("+7999".into()), ..holder.clone() }, 1, Some(1)),
         (Holder { name: "Max".into(), ..holder.clone() }, 2, Some(7)),
         (Holder { seat: None, ..holder.clone() }, 2, Some(7)),
     ] {

@@ -19,8 +19,9 @@ use super::error::{self, is_contention};
 use super::file::{make_file, make_folder};
 use super::last_write::LastWrite;
 use super::migrations::{POSTGRES_MIGRATIONS, SQLITE_MIGRATIONS};
+use super::rows::number;
 use crate::limits::Limits;
-use crate::{Backend, Durability, Error, Result};
+use crate::{Backend, Durability, Error, Result, Schema};
 
 /// How long an operation waits for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -93,6 +94,21 @@ impl Backend for Sql {
         let result = result.map_err(|_| Error::no_answer(MIGRATE_TIMEOUT))?;
         connection.close().await.ok();
         result.map_err(|error| error::migrating(&self.shown, error))
+    }
+
+    async fn schema(&self) -> Result<Schema> {
+        let query = sqlx::query("SELECT version FROM _sqlx_migrations WHERE success");
+        let applied: Vec<i64> = match self.fetch_all(query, |row| number(row, "version")).await {
+            // No such table: nothing was migrated yet.
+            Err(Error::Refused(_)) => return Ok(Schema::Empty),
+            applied => applied?,
+        };
+        let migrator = match self.dialect {
+            Dialect::Sqlite => &SQLITE_MIGRATIONS,
+            Dialect::Postgres => &POSTGRES_MIGRATIONS,
+        };
+        let known: Vec<i64> = migrator.iter().map(|migration| migration.version).collect();
+        Ok(Schema::compare(&applied, &known))
     }
 
     async fn ping(&self) -> Result<()> {

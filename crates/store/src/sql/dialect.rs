@@ -76,6 +76,14 @@ impl Dialect {
         }
     }
 
+    /// Whether a text contains another one, letter by letter.
+    pub(crate) fn contains(self, text: &str, part: &str) -> String {
+        match self {
+            Self::Sqlite => format!("INSTR({text}, {part}) > 0"),
+            Self::Postgres => format!("STRPOS({text}, {part}) > 0"),
+        }
+    }
+
     /// The next `updated_at` of a row: [`rules::later`](crate::rules::later) in SQL.
     pub(crate) fn later(self, now: &str, last: &str) -> String {
         format!(

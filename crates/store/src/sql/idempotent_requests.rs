@@ -9,11 +9,11 @@ use super::Sql;
 use super::rows::value;
 use super::transaction::in_transaction;
 use crate::Durability::{Relaxed, Synced};
-use crate::{Claimed, IdempotentRequests, RequestClaim, Result};
+use crate::{IdempotentRequests, RequestClaim, RequestClaimed, Result};
 
 #[async_trait]
 impl IdempotentRequests for Sql {
-    async fn claim(&self, claim: &RequestClaim<'_>, now: Timestamp) -> Result<Claimed> {
+    async fn claim(&self, claim: &RequestClaim<'_>, now: Timestamp) -> Result<RequestClaimed> {
         in_transaction!(self, Relaxed, async |db| {
             let claimed = sqlx::query(
                 "INSERT INTO idempotent_requests (owner, key, target, holder, held_until, expires_at) \
@@ -33,7 +33,7 @@ impl IdempotentRequests for Sql {
             .execute(&mut *db)
             .await?;
             if claimed.rows_affected() > 0 {
-                return Ok(Claimed::Yes);
+                return Ok(RequestClaimed::Yes);
             }
             let found = sqlx::query(
                 "SELECT target, body_hash, answer FROM idempotent_requests WHERE owner = $1 AND key = $2",
@@ -100,12 +100,12 @@ impl IdempotentRequests for Sql {
 }
 
 /// What a record that somebody else claimed says to a request with this target.
-fn known(row: &AnyRow, target: &str) -> sqlx::Result<Claimed> {
+fn known(row: &AnyRow, target: &str) -> sqlx::Result<RequestClaimed> {
     if value::<String>(row, "target")? != target {
-        return Ok(Claimed::OtherTarget);
+        return Ok(RequestClaimed::OtherTarget);
     }
     Ok(match value::<Option<String>>(row, "body_hash")? {
-        None => Claimed::InFlight,
-        Some(body_hash) => Claimed::Done { body_hash, answer: row.try_get("answer")? },
+        None => RequestClaimed::InFlight,
+        Some(body_hash) => RequestClaimed::Done { body_hash, answer: row.try_get("answer")? },
     })
 }

@@ -32,6 +32,8 @@ struct NewTicket<'a> {
     nth: usize,
     name: &'a str,
     email: Option<&'a str>,
+    phone: Option<&'a str>,
+    chat: Option<&'a str>,
     seat: Option<&'a str>,
     amount: Option<String>,
     currency: Option<&'static str>,
@@ -136,11 +138,11 @@ impl Sql {
         );
         let insert_tickets = format!(
             "INSERT INTO tickets (id, event_id, batch_id, owner, position, serial, signing_key, name, \
-             email, seat, price_amount, price_currency, status, created_at, updated_at) \
+             email, phone, chat, seat, price_amount, price_currency, status, created_at, updated_at) \
              SELECT value ->> 'id', $2, $3, $4, CAST(value ->> 'position' AS BIGINT), \
              $6 + CAST(value ->> 'nth' AS BIGINT), $7, \
-             value ->> 'name', value ->> 'email', value ->> 'seat', value ->> 'amount', \
-             value ->> 'currency', 'pending', $5, $5 FROM {}",
+             value ->> 'name', value ->> 'email', value ->> 'phone', value ->> 'chat', \
+             value ->> 'seat', value ->> 'amount', value ->> 'currency', 'pending', $5, $5 FROM {}",
             self.dialect.each_object("$1")
         );
         in_transaction!(self, Synced, [self.limits.order], async |db| {
@@ -230,6 +232,8 @@ fn new_tickets(tickets: &[Ticket]) -> String {
             nth,
             name: &ticket.holder.name,
             email: ticket.holder.email.as_deref(),
+            phone: ticket.holder.phone.as_deref(),
+            chat: ticket.holder.chat.as_deref(),
             seat: ticket.holder.seat.as_deref(),
             amount: ticket.price.map(|price| price.amount()),
             currency: ticket.price.map(|price| price.currency().code()),

@@ -31,6 +31,11 @@ impl Told {
         Self { owner: Some(owner.to_owned()), event: Some(event), batch: None, change }
     }
 
+    /// Tells of a campaign of this owner, whose recipients are the guests of an event if there is one.
+    pub(super) fn of_campaign(owner: &str, event: Option<EventId>, change: Change) -> Self {
+        Self { owner: Some(owner.to_owned()), event, batch: None, change }
+    }
+
     /// Tells of something that belongs to an event, whose owner is looked up.
     pub(super) fn within(event: EventId, batch: Option<BatchId>, change: Change) -> Self {
         Self { owner: None, event: Some(event), batch, change }

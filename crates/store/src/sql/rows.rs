@@ -29,7 +29,7 @@ pub(super) const TEMPLATE_REVISION: &str =
 
 /// The columns [`ticket`] reads.
 pub(super) const TICKET: &str = "id, event_id, batch_id, owner, position, serial, \
-     generation, signing_key, name, email, seat, price_amount, price_currency, status, error, pdf_fingerprint, pdf_size, pdf_checksum, \
+     generation, signing_key, name, email, phone, chat, seat, price_amount, price_currency, status, error, pdf_fingerprint, pdf_size, pdf_checksum, \
      processed_by, processed_at, created_at, updated_at";
 
 /// Reads the columns [`EVENT`].
@@ -110,6 +110,8 @@ pub(super) fn ticket(row: &AnyRow) -> sqlx::Result<Ticket> {
         holder: Holder {
             name: value(row, "name")?,
             email: value(row, "email")?,
+            phone: value(row, "phone")?,
+            chat: value(row, "chat")?,
             seat: value(row, "seat")?,
         },
         price: price(row)?,

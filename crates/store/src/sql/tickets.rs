@@ -105,7 +105,8 @@ impl Tickets for Sql {
     ) -> Result<Edited> {
         let sql = format!(
             "UPDATE tickets SET name = $3, email = $4, seat = $5, price_amount = $6, \
-             price_currency = $7, status = 'pending', error = NULL, updated_at = {}, \
+             price_currency = $7, phone = $9, chat = $10, status = 'pending', error = NULL, \
+             updated_at = {}, \
              generation = CASE WHEN {REPRINTED} THEN generation + 1 ELSE generation END, \
              signing_key = CASE WHEN {REPRINTED} THEN {NEWEST_KEY} ELSE signing_key END \
              WHERE id = $1 AND status <> 'void' AND updated_at = $8 RETURNING {}",
@@ -123,6 +124,8 @@ impl Tickets for Sql {
                 .bind(edit.price.map(|price| price.amount()))
                 .bind(edit.price.map(|price| price.currency().code()))
                 .bind(seen.as_millisecond())
+                .bind(edit.holder.phone.as_deref())
+                .bind(edit.holder.chat.as_deref())
                 .fetch_all(&mut *db)
                 .await?;
             if let Some((ticket, batch)) = with_batch(db, &changed).await? {

@@ -5,7 +5,7 @@ use stampede_model::Timestamp;
 
 use super::{Sql, rows};
 
-/// A table whose rows have versions, and the column of their ids.
+/// A table whose rows have versions, and the column of their ids, behind a condition if not all rows count.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Of {
     Event,
@@ -15,6 +15,8 @@ pub(super) enum Of {
     Gate,
     Block,
     Key,
+    Account,
+    Campaign,
 }
 
 impl Of {
@@ -27,6 +29,8 @@ impl Of {
             Self::Gate => ("check_in_gates", "id"),
             Self::Block => ("check_in_blocks", "ticket_id"),
             Self::Key => ("keys", "id"),
+            Self::Account => ("campaign_accounts", "deleted = 0 AND id"),
+            Self::Campaign => ("campaigns", "deleted = 0 AND id"),
         }
     }
 }

@@ -8,6 +8,7 @@
 mod api_keys;
 mod audit;
 mod batches;
+pub(crate) mod campaigns;
 mod check_ins;
 mod completions;
 mod counters;

@@ -57,7 +57,7 @@ impl GuestFile {
             serial: 0,
             generation: 1,
             signing_key: None,
-            holder: Holder { name: String::new(), email: None, seat: None },
+            holder: Holder::default(),
             price: None,
             status: TicketStatus::Pending,
             error: None,
@@ -119,6 +119,8 @@ impl GuestFile {
             holder: Holder {
                 name: guest.name,
                 email: guest.email.or_else(|| self.defaults.email.clone()),
+                phone: guest.phone.or_else(|| self.defaults.phone.clone()),
+                chat: guest.chat.or_else(|| self.defaults.chat.clone()),
                 seat: guest.seat.or_else(|| self.defaults.seat.clone()),
             },
             price: price.or(self.defaults.price),

@@ -203,7 +203,7 @@ impl Stage {
 }
 
 pub(crate) fn holder(name: &str, seat: Option<&str>) -> Holder {
-    Holder { name: name.to_owned(), email: None, seat: seat.map(str::to_owned) }
+    Holder { name: name.to_owned(), seat: seat.map(str::to_owned), ..Holder::default() }
 }
 
 pub(crate) fn accepted(placement: Placement) -> (BatchId, Vec<TicketId>) {

@@ -111,9 +111,9 @@ open_record! {
 open_record! {
     /// A message to operators: published on `cluster:alert`, kept in `cluster:alerts`.
     pub struct Alert {
-        /// The kind: `node-dead`, `queue-stuck` or `queue-moves`.
+        /// The kind: `node-dead`, `queue-stuck`, `queue-moves`, `campaign-paused` or `account-blocked`.
         kind: String = "kind",
-        /// The node or queue.
+        /// The node, queue, campaign or account.
         subject: String = "subject",
         /// The message, in a sentence.
         message: String = "message",

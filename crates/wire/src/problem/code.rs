@@ -66,6 +66,8 @@ codes! {
     TokenNotYet = "token_not_yet", 401;
     /// The token names no role, or one that does not exist.
     TokenRole = "token_role", 401;
+    /// The request is not signed by the provider that the hook is for.
+    WrongSignature = "wrong_signature", 401;
     /// The key has no right to this route or record; `needs` lists the roles that have.
     Forbidden = "forbidden", 403;
     /// The key is limited to an event or to queues, and this is outside of its limits.
@@ -90,7 +92,7 @@ codes! {
     Void = "void", 409;
     /// Others change the same record, or jobs of the queue run; try again.
     Busy = "busy", 409;
-    /// Every event has its built-in list: it can be changed, not deleted.
+    /// Every event has its built-in list, and every server the account `console`: they can be changed, not deleted.
     BuiltIn = "built_in", 409;
     /// The record is used by others, which have to go first.
     InUse = "in_use", 409;
@@ -98,6 +100,8 @@ codes! {
     TooMany = "too_many", 409;
     /// Another key of the user that is not revoked has this name.
     NameTaken = "name_taken", 409;
+    /// Another account has this id.
+    IdTaken = "id_taken", 409;
     /// The key comes from the setting `ADMIN_KEY` and is changed there.
     PresetKey = "preset_key", 409;
     /// A request with this `Idempotency-Key` is being carried out; ask again after `Retry-After`.
@@ -106,6 +110,12 @@ codes! {
     AnswerNotKept = "answer_not_kept", 409;
     /// The job is in a state that does not allow it.
     WrongState = "wrong_state", 409;
+    /// The campaign is in a state that does not allow it; `state` says in which.
+    CampaignState = "campaign_state", 409;
+    /// The campaign cannot start; `problems` lists why, each in a sentence.
+    CampaignNotReady = "campaign_not_ready", 409;
+    /// Recipients of the campaign are being imported; try again after `Retry-After`.
+    Importing = "importing", 409;
     /// Another device made the scan; the organiser can undo it.
     NotYours = "not_yours", 409;
     /// The scan is older than a device may undo; the organiser can undo it.

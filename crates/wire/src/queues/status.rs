@@ -95,4 +95,65 @@ mod tests {
         let clean = Clean { grace_ms: Some(5), ..Clean::default() };
         assert_eq!(serde_json::to_value(clean).unwrap(), json!({ "graceMs": 5 }));
     }
+
+    /// The answer in the manual of the former campaign software, word for word.
+    const FORMER: &str = r#"{
+  "contracts": {
+    "waiting": 2,
+    "active": 1,
+    "completed": 5,
+    "failed": 0,
+    "delayed": 0,
+    "activeJobs": [
+      {
+        "id": "contract-xxx",
+        "data": {"contractId": "xxx"},
+        "progress": 50,
+        "attemptsMade": 1
+      }
+    ]
+  }
+}"#;
+
+    /// Whether a value has everything that another one has.
+    fn has(ours: &Value, theirs: &Value) -> bool {
+        match (ours, theirs) {
+            (Value::Object(ours), Value::Object(theirs)) => theirs
+                .iter()
+                .all(|(name, theirs)| ours.get(name).is_some_and(|ours| has(ours, theirs))),
+            (Value::Array(ours), Value::Array(theirs)) => {
+                ours.len() == theirs.len()
+                    && ours.iter().zip(theirs).all(|(ours, theirs)| has(ours, theirs))
+            }
+            _ => ours == theirs,
+        }
+    }
+
+    #[test]
+    fn the_answer_of_the_former_campaign_software_is_a_part_of_ours() {
+        let job = ActiveJob {
+            id: "contract-xxx".into(),
+            name: "campaign".into(),
+            data: json!({ "contractId": "xxx" }),
+            progress: json!(50),
+            attempts_made: 1,
+            processed_by: None,
+        };
+        let contracts = QueueStatus {
+            waiting: 2,
+            prioritized: 0,
+            active: 1,
+            delayed: 0,
+            completed: 5,
+            failed: 0,
+            waiting_children: 0,
+            paused: false,
+            concurrency: None,
+            limit: None,
+            active_jobs: vec![job],
+        };
+        let status = Status::from([("contracts".to_owned(), contracts)]);
+        let former: Value = serde_json::from_str(FORMER).unwrap();
+        assert!(has(&serde_json::to_value(&status).unwrap(), &former));
+    }
 }

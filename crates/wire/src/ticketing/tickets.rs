@@ -28,6 +28,12 @@ pub struct Ticket {
     pub name: String,
     /// The holder's address for mail.
     pub email: Option<String>,
+    /// The holder's telephone number, as it was given; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone_number: Option<String>,
+    /// The holder's chat of Telegram, as it was given; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_id: Option<String>,
     /// Seat, row or class.
     pub seat: Option<String>,
     /// The amount, as a decimal text.
@@ -85,6 +91,8 @@ impl From<&stampede_model::Ticket> for Ticket {
             generation: ticket.generation,
             name: ticket.holder.name.clone(),
             email: ticket.holder.email.clone(),
+            phone_number: ticket.holder.phone.clone(),
+            chat_id: ticket.holder.chat.clone(),
             seat: ticket.holder.seat.clone(),
             price: ticket.price.map(|price| price.amount()),
             currency: ticket.price.map(|price| price.currency()),
@@ -120,7 +128,7 @@ mod tests {
             serial: 42,
             generation: 2,
             signing_key: Some(1),
-            holder: Holder { name: "Zoë".into(), email: None, seat: Some("VIP".into()) },
+            holder: Holder { name: "Zoë".into(), seat: Some("VIP".into()), ..Holder::default() },
             price: Money::parse("49.9", Currency::USD).ok(),
             status: TicketStatus::Completed,
             error: None,
@@ -158,5 +166,13 @@ mod tests {
         assert_golden(&EditedTicket { ticket, warnings: TicketWarnings::default() }, json);
         let pending = stampede_model::Ticket { status: TicketStatus::Pending, ..made };
         assert_eq!(Ticket::from(&pending).image, None);
+        let (phone, chat) = (Some("8 999 123-45-67".to_owned()), Some("42".to_owned()));
+        let holder = Holder { phone, chat, ..pending.holder.clone() };
+        let reachable = Ticket::from(&stampede_model::Ticket { holder, ..pending });
+        let told = serde_json::to_value(&reachable).unwrap();
+        assert_eq!(
+            (&told["phoneNumber"], &told["chatId"]),
+            (&json!("8 999 123-45-67"), &json!("42"))
+        );
     }
 }

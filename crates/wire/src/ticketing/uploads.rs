@@ -88,12 +88,13 @@ impl UploadFormat {
 pub struct UploadColumn {
     /// Its name in the header.
     pub name: String,
-    /// The field that it holds: `name`, `email`, `seat`, `price` or `currency`; `null`: it is ignored.
+    /// The field that it holds: `name`, `email`, `phoneNumber`, `chatId`, `seat`, `price` or `currency`; `null`: it is ignored.
     pub field: Option<String>,
 }
 
 /// A row, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct UploadRow {
     /// The line of the file where it begins; in JSON its place among the holders, from 1.
     pub line: u64,
@@ -101,6 +102,12 @@ pub struct UploadRow {
     pub name: String,
     /// The holder's address.
     pub email: Option<String>,
+    /// The holder's telephone number; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phone_number: Option<String>,
+    /// The holder's chat of Telegram; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_id: Option<String>,
     /// Seat, row or class.
     pub seat: Option<String>,
     /// The amount of its own price.
@@ -130,7 +137,15 @@ mod tests {
                 "ticketsUrl": "/api/tickets?batch=x",
             }),
         );
-        let row = UploadRow { line: 2, name: "Ann".into(), email: None, seat: None, price: None };
+        let row = UploadRow {
+            line: 2,
+            name: "Ann".into(),
+            email: None,
+            phone_number: Some("+79991234567".into()),
+            chat_id: None,
+            seat: None,
+            price: None,
+        };
         let dry_run = UploadDryRun {
             dry_run: true,
             accepted: false,
@@ -152,7 +167,9 @@ mod tests {
                 "dryRun": true, "accepted": false, "total": 1, "totalPrice": "5.00", "currency": "USD",
                 "format": "csv", "encoding": "UTF-8", "delimiter": "comma",
                 "columns": [{ "name": "Guest", "field": "name" }],
-                "rows": [{ "line": 2, "name": "Ann", "email": null, "seat": null, "price": null }],
+                "rows": [{
+                    "line": 2, "name": "Ann", "email": null, "phoneNumber": "+79991234567", "seat": null, "price": null,
+                }],
                 "errors": [{ "line": 3, "field": "name", "message": "is missing" }], "errorCount": 1,
             }),
         );

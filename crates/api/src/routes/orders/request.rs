@@ -9,8 +9,8 @@ use stampede_model::{EventId, Limit};
 
 use super::ignored::Ignored;
 use crate::forms::{
-    Amount, Email, Flag, Given, IdOf, Line, Mistakes, Part, Quantity, Reading, Seed, Skip, State,
-    form, skip_list,
+    Amount, Contact, Email, Flag, Given, IdOf, Line, Mistakes, Part, Quantity, Reading, Seed, Skip,
+    State, form, skip_list,
 };
 
 form! {
@@ -24,6 +24,10 @@ form! {
         name: Line<{ Limit::NAME.0 }> = "name",
         /// The holder's address.
         email: Email = "email",
+        /// The holder's telephone number.
+        phone: Contact = "phoneNumber",
+        /// The holder's chat of Telegram.
+        chat: Contact = "chatId",
         /// Seat, row or class.
         seat: Line<{ Limit::SEAT.0 }> = "seat",
         /// The price in the event's currency.
@@ -42,6 +46,10 @@ form! {
         name: Line<{ Limit::NAME.0 }> = "name" required,
         /// The holder's address.
         email: Email = "email",
+        /// The holder's telephone number.
+        phone: Contact = "phoneNumber",
+        /// The holder's chat of Telegram.
+        chat: Contact = "chatId",
         /// Seat, row or class.
         seat: Line<{ Limit::SEAT.0 }> = "seat",
         /// The price in the event's currency.
@@ -63,6 +71,8 @@ pub(crate) struct Holders {
 pub(super) struct HolderLine {
     pub(super) name: Option<Box<str>>,
     pub(super) email: Option<Box<str>>,
+    pub(super) phone: Option<Box<str>>,
+    pub(super) chat: Option<Box<str>>,
     pub(super) seat: Option<Box<str>>,
     pub(super) price: Option<Box<str>>,
 }
@@ -132,6 +142,8 @@ impl Holders {
         let line = HolderLine {
             name: self.take(index, form.name, |Line(name)| name),
             email: self.take(index, form.email, |Email(email)| email),
+            phone: self.take(index, form.phone, |Contact(phone)| phone),
+            chat: self.take(index, form.chat, |Contact(chat)| chat),
             seat: self.take(index, form.seat, |Line(seat)| seat),
             price: self.take(index, form.price, |Amount(price)| price),
         };

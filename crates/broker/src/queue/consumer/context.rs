@@ -109,6 +109,11 @@ impl JobContext {
         self.limits().take_as(&self.job_id, name, otherwise).await
     }
 
+    /// The id of the job.
+    pub fn job_id(&self) -> &str {
+        &self.job_id
+    }
+
     /// All rate limits.
     pub fn limits(&self) -> Limits {
         self.queue.broker().limits()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use stampede_testkit::{ADMIN_KEY, App};
 
 use super::{all, next, parsed, reader};
@@ -115,4 +115,45 @@ async fn mistakes_of_a_request_are_named() {
     app.stranger().get("/api/events/stream").await.expect(401);
     let unknown = "/api/batches/01890a5d-ac96-774b-bcce-b302099a8057/events";
     admin.get(unknown).await.expect(404);
+}
+
+#[tokio::test]
+async fn a_campaign_is_followed_by_its_owner_and_by_those_who_see_everything() {
+    let app = start(&[("WORKER_COUNT", "1")]).await;
+    let ann = client(&app, "organiser", "ann");
+    let recipients = json!([{ "phoneNumber": "+4915100000001", "message": "Hello" }]);
+    let news = json!({ "accountId": "console", "name": "News", "recipients": recipients });
+    let id = text(&ann.post("/api/contracts", &news).await.expect(201)["id"]);
+    ann.post(&format!("/api/contracts/{id}/start"), &json!({})).await.expect(200);
+    let kinds = "&kinds=campaign.created,campaign.changed,campaign.progressed";
+    let path = format!("/api/events/stream?after=0{kinds}");
+    let mut stream = reader(&app, ADMIN_KEY).stream(&path, None).await.unwrap();
+    assert_eq!(next(&mut stream).await.unwrap().name, "hello");
+    let mut told = Vec::new();
+    while told.last().is_none_or(|last: &Value| last["data"]["status"] != "completed") {
+        told.push(parsed(&next(&mut stream).await.unwrap()));
+    }
+    assert_eq!(told[0]["kind"], "campaign.created", "{told:?}");
+    assert!(told.iter().any(|event| event["data"]["status"] == "running"), "{told:?}");
+    assert_eq!(told.last().unwrap()["data"]["sent"], 1, "{told:?}");
+    let revision = |event: &Value| event["data"]["revision"].as_u64().unwrap();
+    assert!(told.iter().map(revision).is_sorted(), "{told:?}");
+    for event in &told {
+        assert_eq!((&event["userId"], &event["data"]["campaignId"]), (&json!("ann"), &json!(id)));
+        assert!(!event.to_string().contains("+49151"), "no address: {event}");
+    }
+
+    let event = ann.post("/api/events", &json!({ "name": "Night" })).await.expect(201);
+    let event = text(&event["id"]);
+    for (user, event, owners) in
+        [("ann", None, set(&["ann"])), ("bob", None, set(&[])), ("ann", Some(event), set(&[]))]
+    {
+        let mut key =
+            json!({ "name": format!("{user} {event:?}"), "role": "organiser", "user": user });
+        if let Some(event) = event {
+            key["event"] = json!(event);
+        }
+        let key = text(&app.admin().post("/api/keys", &key).await.expect(201)["secret"]);
+        assert_eq!(seen(&app, &key, kinds).await.1, owners, "{user}");
+    }
 }

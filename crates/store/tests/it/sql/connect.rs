@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use stampede_store::{Config, Error, Store};
+use stampede_store::{Config, Error, Schema, Store};
 use stampede_testkit::{Postgres, eventually, temp_dir};
 
 use crate::backends::{Database, secret};
@@ -23,6 +23,7 @@ async fn a_database_newer_than_the_program_is_refused(db: Database) {
         .execute(&newer)
         .await
         .unwrap();
+    assert!(matches!(store.schema().await.unwrap(), Schema::Newer(9_999..)));
     let error = store.migrate().await.unwrap_err();
     assert!(matches!(error, Error::Unusable(_)), "{error}");
     assert!(error.to_string().contains("newer than this program"), "{error}");

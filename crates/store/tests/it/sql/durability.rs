@@ -7,19 +7,24 @@
 use std::time::Duration;
 
 use sqlx::{AnyPool, AssertSqlSafe, Row};
+use stampede_model::campaign::{CampaignChange, SuppressionReason};
 use stampede_model::{
-    EventId, KeyHash, KeyId, Principal, Role, Template, TemplateFiles, TemplateId, TicketId,
+    EventId, KeyHash, KeyId, Principal, RecipientId, Role, Template, TemplateFiles, TemplateId,
+    TicketId,
 };
 use stampede_store::{Config, Durability, Durability::Relaxed, Durability::Synced};
-use stampede_store::{NewKey, NewRevision, Store, TicketEdit};
+use stampede_store::{
+    NewKey, NewRevision, Receipt, ReceiptStatus, Settlement, Store, Suppression, TicketEdit, Wishes,
+};
 use stampede_testkit::Postgres;
 
 use crate::backends::{Database, secret};
+use crate::suite::campaigns;
 use crate::suite::samples::{at, completion_of_current, event, failure, order, ordered};
 
 on_every_sql_backend!(every_operation_commits_with_the_durability_it_promises);
 
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 15] = [
     "outbox",
     "events",
     "batches",
@@ -30,6 +35,11 @@ const TABLES: [&str; 10] = [
     "templates",
     "template_revisions",
     "compiled_templates",
+    "campaigns",
+    "campaign_accounts",
+    "campaign_imports",
+    "campaign_recipients",
+    "campaign_suppressions",
 ];
 
 /// Records the durability of transactions.
@@ -112,6 +122,8 @@ async fn every_operation_commits_with_the_durability_it_promises(db: Database) {
     check_tickets(&store, &probe).await;
     check_keys(&store, &probe).await;
     check_templates(&store, &probe).await;
+    check_campaigns(&store, &probe).await;
+    check_runs(&store, &probe).await;
 }
 
 async fn check_tickets(store: &Store, probe: &Probe) {
@@ -184,6 +196,82 @@ async fn check_templates(store: &Store, probe: &Probe) {
     let revision = store.revise_template(template.id, "B", &two, at(0), at(1));
     probe.assert("revise_template", Synced, revision).await;
     probe.assert("delete_template", Synced, store.delete_template(template.id)).await;
+}
+
+async fn check_campaigns(store: &Store, probe: &Probe) {
+    let new = campaigns::campaign("ann");
+    probe.assert("insert_campaign", Synced, store.insert_campaign(&new)).await;
+    let update = store.update_campaign_as_seen(&new, None);
+    probe.assert("update_campaign", Synced, update).await;
+    let import = RecipientId::generate();
+    let begin = store.begin_import(new.id, import, at(1), at(0));
+    probe.assert("begin_import", Relaxed, begin).await;
+    let piece = campaigns::recipients(3);
+    let piece = store.import_recipients(new.id, import, &piece, at(1));
+    probe.assert("import_recipients", Relaxed, piece).await;
+    let note = store.note_guests(new.id, import, EventId::generate(), None);
+    probe.assert("note_guests", Relaxed, note).await;
+    let names = ["name".to_owned()].into();
+    probe.assert("end_import", Synced, store.end_import(new.id, import, &names)).await;
+    let test = campaigns::test_log::test(&new, 1);
+    probe.assert("note_test", Synced, store.note_test(&test)).await;
+    let start = campaigns::change(new.id, CampaignChange::Start, at(2));
+    probe.assert("move_campaign", Synced, store.move_campaign(&start)).await;
+    probe.assert("feed_campaign", Relaxed, store.feed_campaign(new.id, 9, at(3))).await;
+    let block = store.block_account(&new.account, "a wrong token", at(4));
+    probe.assert("block_account", Synced, block).await;
+    let cancel = campaigns::change(new.id, CampaignChange::Cancel, at(5));
+    store.move_campaign(&cancel).await.unwrap();
+    for _ in 0..2 {
+        let skip = store.skip_cancelled(new.id, 1, at(6));
+        assert_eq!(probe.assert("skip_cancelled", Relaxed, skip).await, 1);
+    }
+    // The second one was too early to be told.
+    assert!(probe.assert("tell_campaigns", Relaxed, store.tell_campaigns(9, at(9))).await > 0);
+    let delete = store.delete_campaign_as_seen(new.id, None);
+    probe.assert("delete_campaign", Synced, delete).await;
+    probe.assert("forget_campaigns", Relaxed, store.forget_campaigns(9)).await;
+}
+
+async fn check_runs(store: &Store, probe: &Probe) {
+    let (running, ids) = campaigns::queued(store, 3).await;
+    let claims = [ids[0], ids[1]].map(|id| campaigns::claim(&running, id));
+    // Right after a relaxed commit on the same connection.
+    let claiming = store.claim_recipients(&claims, at(4));
+    probe.assert("claim_recipients", Synced, claiming).await;
+    let results = [campaigns::sent(ids[0], claims[0].run, "m1")];
+    let recording = store.record_runs(&results, at(5));
+    probe.assert("record_runs", Synced, recording).await;
+    probe.assert("put_back_recipients", Synced, store.put_back_recipients(&ids, at(6))).await;
+    let receipt = Receipt {
+        account: running.account.clone(),
+        recipient: Some(ids[0]),
+        provider_id: None,
+        status: ReceiptStatus::Read,
+        code: None,
+        detail: None,
+        is_bounce: false,
+        suppress: None,
+        at: at(7),
+    };
+    probe.assert("apply_receipts", Synced, store.apply_receipts(&[receipt], at(7))).await;
+    let settling = store.settle_recipients(running.id, Settlement::Resend, None, at(8));
+    assert_eq!(probe.assert("settle_recipients", Synced, settling).await, 1);
+    let stop = Suppression {
+        owner: "ann".to_owned(),
+        account: None,
+        address: "+491".to_owned(),
+        reason: SuppressionReason::Stop,
+        since: at(8),
+        by: "ann".to_owned(),
+    };
+    let adding = store.add_suppressions(std::slice::from_ref(&stop));
+    probe.assert("add_suppressions", Synced, adding).await;
+    let removal = store.remove_suppression("ann", None, "+491");
+    assert!(probe.assert("remove_suppression", Synced, removal).await);
+    let wishes =
+        Wishes { account: running.account, update: Some(1), stops: vec![stop], starts: Vec::new() };
+    probe.assert("apply_wishes", Synced, store.apply_wishes(&wishes, at(8))).await;
 }
 
 /// Where PostgreSQL's log ends, in memory and on the disk, as numbers.

@@ -4,10 +4,12 @@ use std::path::Path;
 
 use sqlx::any::install_default_drivers;
 use sqlx::{AnyConnection, Connection};
+use stampede_model::campaign::{AccountId, Channel};
 use stampede_model::{Event, KeyHash, Role, TemplateChoice, TicketId, TicketStatus, Timestamp};
-use stampede_store::{Placed, TicketFilter, TicketSecret};
+use stampede_store::{Placed, Schema, TicketFilter, TicketSecret};
 
 use crate::backends::{Database, Sqlite};
+use crate::suite::campaigns;
 use crate::suite::samples::{assert_no_drift, at, order};
 
 on_every_sql_backend!(records_older_than_keys_are_numbered_and_get_a_key);
@@ -41,11 +43,15 @@ async fn records_older_than_keys_are_numbered_and_get_a_key(db: Database) {
         true => concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite"),
         false => concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres"),
     };
+    assert_eq!(store.schema().await.unwrap(), Schema::Empty);
     let first_only = sqlx::migrate::Migrator::new(Path::new(folder)).await.unwrap();
     first_only.run_direct(Some(1), &mut raw, false).await.unwrap();
     sqlx::raw_sql(OLD_RECORDS).execute(&mut raw).await.unwrap();
+    let missing = first_only.iter().count() - 1;
+    assert_eq!(store.schema().await.unwrap(), Schema::Older(missing));
 
     store.migrate().await.unwrap();
+    assert_eq!(store.schema().await.unwrap(), Schema::Current);
     store.prepare_ticket_keys(at(0)).await.unwrap();
     for (id, serial) in [("8006", 1), ("8007", 2), ("8008", 1)] {
         let id: TicketId = format!("01890a5d-ac96-774b-bcce-b302099a{id}").parse().unwrap();
@@ -101,4 +107,10 @@ async fn a_database_of_the_version_before_the_backends_were_split_is_opened() {
     let placed = store.ticket(next.tickets[0].id).await.unwrap().unwrap();
     assert_eq!((placed.serial, placed.signing_key), (4, Some(2)));
     assert_no_drift(&store).await;
+
+    let console = store.account(&AccountId::console()).await.unwrap().unwrap();
+    assert_eq!((console.channel, console.owner), (Channel::Console, None));
+    let (running, ids) = campaigns::queued(&store, 2).await;
+    campaigns::claimed(&store, &running, ids[0]).await;
+    campaigns::assert_counts(&store).await;
 }

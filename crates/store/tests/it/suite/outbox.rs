@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use stampede_model::campaign::CampaignChange;
 use stampede_model::feed::{Change, Kind};
 use stampede_model::{ScanId, ScanKind, TicketId};
 use stampede_store::{
-    Completion, MadeTickets, NewScan, OutboxRow, Recorded, Scanner, Shown, Store, TicketEdit,
+    Campaign, Completion, MadeTickets, NewScan, OutboxRow, Recorded, Scanner, Shown, Store,
+    TicketEdit,
 };
 
 use crate::backends::Database;
+use crate::suite::campaigns;
 use crate::suite::samples::{
     at, completion, completion_of_current, event, failure, order, ordered,
 };
@@ -75,6 +78,12 @@ async fn every_stored_kind_is_written_with_its_data(db: Database) {
     store.cancel_batch(cancelled.batch_id, MadeTickets::Keep, at(17)).await.unwrap();
     store.cancel_batch(cancelled.batch_id, MadeTickets::Keep, at(18)).await.unwrap();
     store.delete_event_with_tickets(mine.id).await.unwrap();
+    let news = Campaign { name: "News".into(), event: Some(mine.id), ..campaigns::campaign("ann") };
+    store.insert_campaign(&news).await.unwrap();
+    campaigns::import(&store, news.id, &campaigns::recipients(1)).await;
+    assert_eq!(store.tell_campaigns(9, at(19)).await.unwrap(), 1);
+    campaigns::moved(&store, news.id, CampaignChange::Cancel, at(20)).await;
+    store.delete_campaign_as_seen(news.id, None).await.unwrap();
 
     let rows = store.outbox(1_000).await.unwrap();
     let written: BTreeSet<Kind> = rows.iter().map(|row| row.kind.parse().unwrap()).collect();
@@ -87,7 +96,13 @@ async fn every_stored_kind_is_written_with_its_data(db: Database) {
         assert_eq!((row.owner.as_str(), row.event_id), ("ann", Some(mine.id)), "{change:?}");
         let is_of_order = !matches!(
             change,
-            Change::EventCreated(_) | Change::EventChanged(_) | Change::EventDeleted(_)
+            Change::EventCreated(_)
+                | Change::EventChanged(_)
+                | Change::EventDeleted(_)
+                | Change::CampaignCreated(_)
+                | Change::CampaignChanged(_)
+                | Change::CampaignProgressed(_)
+                | Change::CampaignDeleted(_)
         );
         assert_eq!(row.batch_id.is_some(), is_of_order, "{change:?}");
         assert_eq!(row.at.as_millisecond(), row.id.made_at_ms());

@@ -46,6 +46,8 @@ pub(crate) fn order(event: &Event, quantity: u32) -> Order {
         holder: Holder {
             name: format!("Zoë \\ \"{index}\""),
             email: Some("zoe@example.com".into()),
+            phone: (index % 2 == 1).then(|| format!("8 999 000-00-{index:02}")),
+            chat: (index % 3 == 0).then(|| format!("{index}")),
             seat: (index % 2 == 0).then(|| format!("A-{index}")),
         },
         price: Some(Money::parse("49.9", Currency::USD).unwrap()),

@@ -86,7 +86,13 @@ async fn many_tickets_come_with_their_events(db: Database) {
 
 fn edit() -> TicketEdit {
     TicketEdit {
-        holder: Holder { name: "Max".into(), email: None, seat: Some("VIP".into()) },
+        holder: Holder {
+            name: "Max".into(),
+            phone: Some("+79991234567".into()),
+            chat: Some("@max_news".into()),
+            seat: Some("VIP".into()),
+            ..Holder::default()
+        },
         price: Some(Money::parse("12", "JPY".parse::<Currency>().unwrap()).unwrap()),
     }
 }

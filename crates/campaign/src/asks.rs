@@ -1,0 +1,181 @@
+//! The permits that a message needs, in the order in which they are asked for.
+//!
+//! ```text
+//!   spacing → caps (day, warm-up) → [breaker] → pair → campaign → account → channel
+//! ```
+//!
+//! | limit in Redis | |
+//! |---|---|
+//! | `spacing:<account>` | a pause of random length after each message, and a longer one after so many |
+//! | `day:<account>` | most messages of 24 hours; WhatsApp counts different recipients |
+//! | `warmup:<account>:<day>` | most messages of a day while the account is new |
+//! | `pair:<account>:<address>` | how often one recipient gets a message |
+//! | `pair:<account>:<address>:<ms>` | another window for the same recipient: groups of Telegram |
+//! | `campaign:<id>`, `account:<id>` | the limits that people set |
+//! | `channel:<channel>:<account>` | what the provider allows |
+//!
+//! A campaign may have spacing and a daily cap of its own: `spacing:campaign:<id>`, `day:campaign:<id>`.
+
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use stampede_broker::{Ask, Pause, Rate, Rest};
+use stampede_channel as channel;
+use stampede_model::Timestamp;
+use stampede_model::campaign::{self as model, AccountId, Channel, Pacing};
+
+use crate::snapshot::Snapshot;
+use crate::{hours, pace};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The name of an account's limit.
+pub(crate) fn account_limit(account: &AccountId) -> String {
+    format!("account:{account}")
+}
+
+/// The name of the limit of one recipient.
+pub(crate) fn pair_limit(account: &AccountId, address: &str) -> String {
+    format!("pair:{account}:{}", hashed(address))
+}
+
+/// An address in the name of a limit: names are seen by operators, and have fewer letters than addresses.
+fn hashed(address: &str) -> String {
+    Sha256::digest(address).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Spacing and caps. `random` is from 0 until before 1.
+pub(crate) fn spacing_and_caps(
+    snapshot: &Snapshot,
+    address: &str,
+    now: Timestamp,
+    random: f64,
+) -> Vec<Ask> {
+    let Snapshot { account, campaign, .. } = snapshot;
+    let scopes = [
+        (account.id.to_string(), &account.pacing),
+        (format!("campaign:{}", campaign.id), &campaign.pacing),
+    ];
+    let mut asks = Vec::new();
+    for (scope, pacing) in &scopes {
+        asks.extend(pause(pacing, random).map(|pause| {
+            let limit = Ask::new(format!("spacing:{scope}"));
+            Ask { pause, ..limit }
+        }));
+    }
+    let counts_as = (account.channel == Channel::Whatsapp).then(|| hashed(address));
+    for (scope, pacing) in &scopes {
+        asks.extend(pacing.daily_cap.map(|cap| {
+            let limit = Ask::at(format!("day:{scope}"), Rate::new(cap, DAY));
+            Ask { counts_as: counts_as.clone(), ..limit }
+        }));
+    }
+    if let Some((day, most)) = hours::warm_up_of(account, now) {
+        // The name is the day's: the window only has to be longer than a day.
+        asks.push(Ask::at(format!("warmup:{}:{day}", account.id), Rate::new(most, 2 * DAY)));
+    }
+    asks
+}
+
+/// The pause after a message.
+fn pause(pacing: &Pacing, random: f64) -> Option<Pause> {
+    let (spacing, rest) = (pacing.spacing, pacing.rest);
+    if spacing.is_none() && rest.is_none() {
+        return None;
+    }
+    let length = spacing.map_or(0.0, |spacing| {
+        let (least, most) = (spacing.min_ms, spacing.max_ms.max(spacing.min_ms));
+        least as f64 + (most - least) as f64 * random
+    });
+    let rest = rest
+        .filter(|rest| rest.every > 0)
+        .map(|rest| Rest { every: rest.every, length: Duration::from_millis(rest.for_ms) });
+    Some(Pause { length: Duration::from_millis(length.round() as u64), rest })
+}
+
+/// The limits of pair, campaign, account and channel.
+pub(crate) fn rates(snapshot: &Snapshot, address: &str) -> Vec<Ask> {
+    let Snapshot { account, campaign, sender, .. } = snapshot;
+    let pair = pair_limit(&account.id, address);
+    let of_pair = channel::pair_limits(sender, address);
+    let mut asks: Vec<Ask> = named(&pair, &of_pair);
+    asks.extend(
+        campaign.pacing.limit.map(|rate| Ask::at(format!("campaign:{}", campaign.id), of(rate))),
+    );
+    asks.push(Ask::at(account_limit(&account.id), of(account_rate(&account.pacing))));
+    let name = format!("channel:{}:{}", account.channel.as_str(), account.id);
+    asks.extend(channel::limits(sender).channel.map(|rate| Ask::at(name, of(rate))));
+    asks
+}
+
+/// The limits of a pair: the first has its name, the others have their window behind it.
+fn named(pair: &str, rates: &[model::Rate]) -> Vec<Ask> {
+    let name = |number: usize, rate: &model::Rate| match number {
+        0 => pair.to_owned(),
+        _ => format!("{pair}:{}", rate.per_ms),
+    };
+    rates.iter().enumerate().map(|(n, rate)| Ask::at(name(n, rate), of(*rate))).collect()
+}
+
+/// The limit of an account.
+pub(crate) fn account_rate(pacing: &Pacing) -> model::Rate {
+    pacing.limit.unwrap_or(model::Rate::DEFAULT)
+}
+
+/// Most messages of the account that may be on their way at once, over all workers. A channel that has fewer connections takes no
+/// more: a message that waited for a connection with its permits would leave later than they say.
+pub(crate) fn most_in_flight(snapshot: &Snapshot) -> u32 {
+    let account = &snapshot.account;
+    let paced = pace::in_flight(Some(account_rate(&account.pacing)));
+    channel::most_at_once(account.channel).map_or(paced, |most| paced.min(most))
+}
+
+/// The slowest of the limits of account, campaign and provider.
+pub(crate) fn slowest_rate(snapshot: &Snapshot) -> Option<model::Rate> {
+    let Snapshot { account, campaign, sender, .. } = snapshot;
+    let allowed = channel::limits(sender).channel;
+    pace::slowest([Some(account_rate(&account.pacing)), campaign.pacing.limit, allowed])
+}
+
+fn of(rate: model::Rate) -> Rate {
+    Rate::new(rate.max, Duration::from_millis(rate.per_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use stampede_model::campaign as model;
+
+    use super::*;
+
+    #[test]
+    fn pauses_are_random_between_their_bounds() {
+        let spacing = Some(model::Spacing { min_ms: 1_000, max_ms: 3_000 });
+        let pacing = Pacing { spacing, ..Pacing::default() };
+        let length = |random| pause(&pacing, random).unwrap().length.as_millis();
+        assert_eq!([length(0.0), length(0.5), length(0.999_9)], [1_000, 2_000, 3_000]);
+        let rest = Some(model::Rest { every: 50, for_ms: 60_000 });
+        let resting = pause(&Pacing { rest, ..Pacing::default() }, 0.5).unwrap();
+        assert_eq!(resting.length, Duration::ZERO);
+        assert_eq!(resting.rest.unwrap().every, 50);
+        assert_eq!(pause(&Pacing::default(), 0.5), None);
+    }
+
+    #[test]
+    fn each_window_of_a_pair_is_a_limit_of_its_own() {
+        let rates = [(1, 1_000), (20, 60_000)].map(|(max, per_ms)| model::Rate { max, per_ms });
+        let asks = named("pair:bot:0a", &rates);
+        let names: Vec<&str> = asks.iter().map(|ask| ask.limit.as_str()).collect();
+        assert_eq!(names, ["pair:bot:0a", "pair:bot:0a:60000"]);
+        assert_eq!(asks[1].otherwise, Some(Rate::new(20, Duration::from_secs(60))));
+        assert!(named("pair:bot:0a", &[]).is_empty());
+    }
+
+    #[test]
+    fn names_of_limits_hold_no_address() {
+        let account = AccountId::console();
+        let name = pair_limit(&account, "ann@example.com");
+        assert_eq!(name, pair_limit(&account, "ann@example.com"));
+        assert_ne!(name, pair_limit(&account, "bob@example.com"));
+        assert!(!name.contains("ann"), "{name}");
+    }
+}

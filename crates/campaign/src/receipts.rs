@@ -1,0 +1,265 @@
+//! Receipts: requests of providers that tell what became of messages, verified and applied.
+//!
+//! ```text
+//!   request ──▶ channel: signature verified, body read ──▶ receipts ──▶ one transaction, synced ──▶ answered 200
+//!                                                      └─▶ wishes ────▶ another one, synced ────┘
+//! ```
+//! A process that dies before the answer gets the request again. A receipt that is applied twice changes nothing. Wishes could:
+//! stop, start, and stop once more, hours later. So an update that its provider numbers is remembered with what it changes.
+
+use std::collections::BTreeSet;
+
+use stampede_channel::{Incoming, Notice, Refused, Status};
+use stampede_model::CampaignId;
+use stampede_model::campaign::AccountId;
+use stampede_store::{Account, Receipt, ReceiptEffect, ReceiptStatus, Suppression, Wishes};
+
+use crate::{Campaigns, Error, now, snapshot, texts};
+
+/// The result of a request of a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Received {
+    /// It is genuine, and everything in it is committed.
+    Done {
+        /// Recipients that changed.
+        applied: u64,
+        /// Addresses that get nothing any more.
+        suppressed: u64,
+        /// The words of the receipts: `sent`, `delivered`, `read`, `failed`.
+        statuses: Vec<&'static str>,
+    },
+    /// It is not the provider's, for this reason.
+    Forged(String),
+    /// It is genuine but cannot be read.
+    Unreadable(String),
+    /// There is no such account, or its channel has no such requests.
+    NotFound,
+}
+
+impl Campaigns {
+    /// Applies the receipts of one request. A request that comes again, or in another order, changes nothing twice.
+    pub async fn receive(
+        &self,
+        account: &AccountId,
+        request: &Incoming<'_>,
+    ) -> Result<Received, Error> {
+        let store = &self.shared.store;
+        let Some(account) = store.account(account).await? else { return Ok(Received::NotFound) };
+        let sender = snapshot::sender(store, &account).await?;
+        let notices = match stampede_channel::receipts(&sender, request) {
+            Ok(notices) => notices,
+            Err(Refused::NotOffered) => return Ok(Received::NotFound),
+            Err(Refused::Malformed(why)) => return Ok(Received::Unreadable(why)),
+            Err(refused @ (Refused::NoSignature | Refused::WrongSignature)) => {
+                return Ok(Received::Forged(refused.to_string()));
+            }
+        };
+        let update = stampede_channel::update_id(&sender, request);
+        let (receipts, wishes) = sorted(&account, update, notices);
+        let effects = store.apply_receipts(&receipts, now()).await?;
+        let applied = effects.iter().filter(|it| matches!(it, ReceiptEffect::Applied(_))).count();
+        for campaign in failing(&receipts, &effects) {
+            self.look_at_failures(campaign);
+        }
+        let suppressed = store.apply_wishes(&wishes, now()).await?;
+        let statuses = receipts.iter().map(|receipt| word(receipt.status)).collect();
+        Ok(Received::Done { applied: applied as u64, suppressed, statuses })
+    }
+
+    /// Answers the question with which WhatsApp proves the address of a hook; `None`: the question is not the provider's.
+    pub async fn answer_challenge(
+        &self,
+        account: &AccountId,
+        query: &str,
+    ) -> Result<Option<String>, Error> {
+        let store = &self.shared.store;
+        let Some(account) = store.account(account).await? else { return Ok(None) };
+        let sender = snapshot::sender(store, &account).await?;
+        Ok(stampede_channel::challenge(&sender, query))
+    }
+}
+
+/// Campaigns of which recipients have failed.
+fn failing(receipts: &[Receipt], effects: &[ReceiptEffect]) -> BTreeSet<CampaignId> {
+    let failed = receipts.iter().zip(effects).filter(|(it, _)| it.status == ReceiptStatus::Failed);
+    let of = |effect: &ReceiptEffect| match effect {
+        ReceiptEffect::Applied(campaign) => Some(*campaign),
+        ReceiptEffect::Stale | ReceiptEffect::NotFound => None,
+    };
+    failed.filter_map(|(_, effect)| of(effect)).collect()
+}
+
+/// An address as the ledger writes it. What is none there stays as it is: short numbers, say.
+fn normal(account: &Account, address: String) -> String {
+    let kind = account.channel.address_kind();
+    texts::normalise(kind, None, &address).unwrap_or(address)
+}
+
+/// Receipts, and what people want. The last wish of an address counts.
+fn sorted(account: &Account, update: Option<i64>, notices: Vec<Notice>) -> (Vec<Receipt>, Wishes) {
+    let mut receipts = Vec::new();
+    let (stops, starts) = (Vec::new(), Vec::new());
+    let mut wishes = Wishes { account: account.id.clone(), update, stops, starts };
+    let owner = account.owner.as_deref().unwrap_or(Suppression::EVERYBODY);
+    for notice in notices {
+        match notice {
+            Notice::Receipt {
+                recipient,
+                provider_id,
+                status,
+                code,
+                detail,
+                is_bounce,
+                suppress,
+                at,
+            } => {
+                let (account, status) = (account.id.clone(), stored(status));
+                receipts.push(Receipt {
+                    account,
+                    recipient,
+                    provider_id,
+                    status,
+                    code,
+                    detail,
+                    is_bounce,
+                    suppress,
+                    at,
+                });
+            }
+            Notice::Stop { address, reason } => {
+                let address = normal(account, address);
+                wishes.starts.retain(|other| *other != address);
+                wishes.stops.retain(|other| other.address != address);
+                wishes.stops.push(Suppression {
+                    owner: owner.to_owned(),
+                    account: Some(account.id.clone()),
+                    address,
+                    reason,
+                    since: now(),
+                    by: format!("{} receipt", account.channel.as_str()),
+                });
+            }
+            Notice::Start { address } => {
+                let address = normal(account, address);
+                wishes.stops.retain(|stop| stop.address != address);
+                wishes.starts.retain(|other| *other != address);
+                wishes.starts.push(address);
+            }
+        }
+    }
+    (receipts, wishes)
+}
+
+fn stored(status: Status) -> ReceiptStatus {
+    match status {
+        Status::Sent => ReceiptStatus::Sent,
+        Status::Delivered => ReceiptStatus::Delivered,
+        Status::Read => ReceiptStatus::Read,
+        Status::Failed => ReceiptStatus::Failed,
+    }
+}
+
+fn word(status: ReceiptStatus) -> &'static str {
+    match status {
+        ReceiptStatus::Sent => "sent",
+        ReceiptStatus::Delivered => "delivered",
+        ReceiptStatus::Read => "read",
+        ReceiptStatus::Failed => "failed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stampede_model::campaign::{Channel, Pacing, SuppressionReason};
+
+    use super::*;
+
+    fn account(owner: Option<&str>) -> Account {
+        account_of(Channel::Telegram, owner)
+    }
+
+    fn account_of(channel: Channel, owner: Option<&str>) -> Account {
+        Account {
+            id: "bot".parse().unwrap(),
+            owner: owner.map(str::to_owned),
+            name: "Bot".to_owned(),
+            channel,
+            settings: "{}".to_owned(),
+            pacing: Pacing::default(),
+            country: None,
+            time_zone: None,
+            blocked: None,
+            first_sent_at: None,
+            created_at: now(),
+            updated_at: now(),
+        }
+    }
+
+    #[test]
+    fn the_last_wish_of_an_address_counts() {
+        let stop = |address: &str| Notice::Stop {
+            address: address.to_owned(),
+            reason: SuppressionReason::Stop,
+        };
+        let start = |address: &str| Notice::Start { address: address.to_owned() };
+        let notices = vec![stop("1"), start("1"), start("2"), stop("2"), stop("3")];
+        let (receipts, wishes) = sorted(&account(Some("ann")), Some(7), notices);
+        assert_eq!((receipts, wishes.update), (Vec::new(), Some(7)));
+        let stopped: Vec<&str> = wishes.stops.iter().map(|stop| stop.address.as_str()).collect();
+        assert_eq!(stopped, ["2", "3"]);
+        assert_eq!(wishes.starts, ["1"]);
+    }
+
+    #[test]
+    fn addresses_are_suppressed_as_the_ledger_writes_them() {
+        for (channel, told, wanted) in [
+            (Channel::Smtp, " Zoë@MÜNCHEN.de ", "Zoë@xn--mnchen-3ya.de"),
+            (Channel::Smtp, "зоя@почта.рф", "зоя@xn--80a1acny.xn--p1ai"),
+            (Channel::Whatsapp, "+491701234567", "+491701234567"),
+            (Channel::Whatsapp, "+525512345678", "+525512345678"),
+            (Channel::Sms, "+4930901820", "+4930901820"),
+            (Channel::Sms, "72345", "72345"),
+            (Channel::Telegram, "-100123", "-100123"),
+        ] {
+            let address = told.to_owned();
+            let stop = Notice::Stop { address, reason: SuppressionReason::Stop };
+            let (_, wishes) = sorted(&account_of(channel, Some("ann")), None, vec![stop]);
+            let stopped: Vec<&str> = wishes.stops.iter().map(|it| it.address.as_str()).collect();
+            assert_eq!(stopped, [wanted], "{told}");
+        }
+    }
+
+    #[test]
+    fn campaigns_are_looked_at_when_receipts_make_recipients_fail() {
+        let receipt = |status| Receipt {
+            account: "bot".parse().unwrap(),
+            recipient: None,
+            provider_id: Some("1".to_owned()),
+            status,
+            code: None,
+            detail: None,
+            is_bounce: false,
+            suppress: None,
+            at: now(),
+        };
+        let receipts =
+            [ReceiptStatus::Failed, ReceiptStatus::Failed, ReceiptStatus::Read].map(receipt);
+        let (one, two) = (CampaignId::generate(), CampaignId::generate());
+        let of = |ids: [ReceiptEffect; 3]| Vec::from_iter(failing(&receipts, &ids));
+        let (first, second) = (ReceiptEffect::Applied(one), ReceiptEffect::Applied(two));
+        assert_eq!(of([first, first, second]), [one]);
+        assert_eq!(of([ReceiptEffect::Stale, first, second]), [one]);
+        assert_eq!(of([ReceiptEffect::Stale, ReceiptEffect::NotFound, first]), []);
+    }
+
+    #[test]
+    fn who_stops_a_shared_account_stops_it_for_everybody() {
+        let stop = || Notice::Stop { address: "1".to_owned(), reason: SuppressionReason::Blocked };
+        for (owner, wanted) in [(Some("ann"), "ann"), (None, Suppression::EVERYBODY)] {
+            let (_, wishes) = sorted(&account(owner), None, vec![stop()]);
+            let [stopped] = wishes.stops.as_slice() else { panic!("{wishes:?}") };
+            assert_eq!(stopped.owner, wanted);
+            assert_eq!(stopped.account.as_ref().map(AccountId::as_str), Some("bot"));
+        }
+    }
+}

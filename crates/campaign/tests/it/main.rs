@@ -1,0 +1,13 @@
+//! Campaigns with a real store, a real Redis, and a receiver that records every message.
+#![allow(clippy::unwrap_used)]
+
+mod alerts;
+mod audience;
+mod compiler;
+mod guests;
+mod imports;
+mod killed;
+mod pacing;
+mod sending;
+mod stage;
+mod stopping;

@@ -1,0 +1,213 @@
+//! What providers say about messages.
+
+use stampede_model::campaign::{AccountId, CampaignChange, RecipientState, SuppressionReason};
+use stampede_model::{RecipientId, RunId, Timestamp};
+use stampede_store::{
+    AttemptEffect, BOUNCED_LATER, Campaign, FAILED_LATER, Receipt, ReceiptEffect, ReceiptStatus,
+    Store, SuppressionFilter,
+};
+
+use super::{assert_counts, claimed, moved, queued, read, result, sent};
+use crate::backends::Database;
+use crate::suite::samples::at;
+
+on_every_backend!(
+    receipts_move_a_recipient_up_in_any_order,
+    a_receipt_settles_what_is_unknown,
+    a_receipt_of_another_account_or_for_nobody_does_nothing,
+    a_receipt_that_comes_too_late_still_suppresses_the_address,
+    receipts_of_a_group_are_answered_in_their_order,
+    a_receipt_by_which_a_recipient_fails_is_logged_and_counts,
+);
+
+fn receipt(campaign: &Campaign, provider_id: &str, status: ReceiptStatus) -> Receipt {
+    Receipt {
+        account: campaign.account.clone(),
+        recipient: None,
+        provider_id: Some(provider_id.to_owned()),
+        status,
+        code: (status == ReceiptStatus::Failed).then(|| "131026".to_owned()),
+        detail: (status == ReceiptStatus::Failed).then(|| "undeliverable".to_owned()),
+        is_bounce: false,
+        suppress: None,
+        at: at(10),
+    }
+}
+
+async fn apply(store: &Store, receipt: Receipt) -> ReceiptEffect {
+    store.apply_receipts(&[receipt], at(11)).await.unwrap()[0]
+}
+
+/// A message that was sent under this id.
+async fn sent_as(store: &Store, campaign: &Campaign, id: RecipientId, provider_id: &str) -> RunId {
+    let run = claimed(store, campaign, id).await;
+    store.record_runs(&[sent(id, run, provider_id)], at(6)).await.unwrap();
+    run
+}
+
+async fn receipts_move_a_recipient_up_in_any_order(db: Database) {
+    use ReceiptEffect::Stale;
+    use ReceiptStatus::{Delivered, Failed, Read, Sent};
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 4).await;
+    let applied = ReceiptEffect::Applied(running.id);
+    let orders: [(&[_], &[_], RecipientState); 4] = [
+        (&[Sent, Delivered, Read], &[Stale, applied, applied], RecipientState::Read),
+        (&[Read, Delivered, Sent, Failed], &[applied, Stale, Stale, Stale], RecipientState::Read),
+        (&[Failed, Sent, Delivered], &[applied, Stale, applied], RecipientState::Delivered),
+        (&[Delivered, Delivered, Failed], &[applied, Stale, Stale], RecipientState::Delivered),
+    ];
+    for (number, (statuses, effects, state)) in orders.iter().enumerate() {
+        let name = format!("m{number}");
+        sent_as(&store, &running, ids[number], &name).await;
+        for (status, effect) in statuses.iter().zip(*effects) {
+            let found = apply(&store, receipt(&running, &name, *status)).await;
+            assert_eq!(found, *effect, "{number} {status:?}");
+        }
+        let found = read(&store, ids[number]).await;
+        assert_eq!(found.state, *state, "{number}");
+        assert_eq!(found.code, None, "what arrived has not failed");
+        assert_eq!(found.delivered_at, Some(at(10)), "also if it comes after the reading");
+        assert_eq!(found.read_at.is_some(), *state == RecipientState::Read);
+    }
+    assert_counts(&store).await;
+}
+
+async fn a_receipt_settles_what_is_unknown(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 2).await;
+    for id in &ids {
+        let run = claimed(&store, &running, *id).await;
+        let unknown = result(*id, run, AttemptEffect::Unknown);
+        store.record_runs(&[unknown], at(6)).await.unwrap();
+    }
+    let named = |id, status| Receipt { recipient: Some(id), ..receipt(&running, "m1", status) };
+    let effect = apply(&store, named(ids[0], ReceiptStatus::Sent)).await;
+    assert_eq!(effect, ReceiptEffect::Applied(running.id));
+    let found = read(&store, ids[0]).await;
+    assert_eq!((found.state, found.sent_at), (RecipientState::Sent, Some(at(10))));
+    assert_eq!(found.provider_id.as_deref(), Some("m1"), "later receipts may name only this");
+    let effect = apply(&store, named(ids[1], ReceiptStatus::Failed)).await;
+    assert_eq!(effect, ReceiptEffect::Applied(running.id));
+    let found = read(&store, ids[1]).await;
+    assert_eq!((found.state, found.code.as_deref()), (RecipientState::Failed, Some("131026")));
+    assert_eq!(found.detail.as_deref(), Some("undeliverable"));
+}
+
+async fn a_receipt_of_another_account_or_for_nobody_does_nothing(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 1).await;
+    sent_as(&store, &running, ids[0], "m1").await;
+    let forged: AccountId = "of-eve".parse().unwrap();
+    for recipient in [None, Some(ids[0])] {
+        let receipt = Receipt {
+            account: forged.clone(),
+            recipient,
+            suppress: Some(SuppressionReason::Stop),
+            ..receipt(&running, "m1", ReceiptStatus::Failed)
+        };
+        assert_eq!(apply(&store, receipt).await, ReceiptEffect::NotFound);
+    }
+    let unknown = receipt(&running, "m2", ReceiptStatus::Read);
+    assert_eq!(apply(&store, unknown).await, ReceiptEffect::NotFound);
+    let nameless = Receipt { provider_id: None, ..receipt(&running, "", ReceiptStatus::Read) };
+    assert_eq!(apply(&store, nameless).await, ReceiptEffect::NotFound);
+    let gone = Receipt {
+        recipient: Some(RecipientId::generate()),
+        provider_id: None,
+        ..receipt(&running, "", ReceiptStatus::Read)
+    };
+    assert_eq!(apply(&store, gone).await, ReceiptEffect::NotFound);
+    assert_eq!(read(&store, ids[0]).await.state, RecipientState::Sent);
+    assert_eq!(store.suppressions(&SuppressionFilter::default(), None, 9).await.unwrap(), []);
+
+    moved(&store, running.id, CampaignChange::Pause, at(12)).await;
+    store.delete_campaign_as_seen(running.id, None).await.unwrap();
+    let late = receipt(&running, "m1", ReceiptStatus::Read);
+    assert_eq!(apply(&store, late).await, ReceiptEffect::NotFound, "its campaign is deleted");
+}
+
+async fn a_receipt_that_comes_too_late_still_suppresses_the_address(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 1).await;
+    sent_as(&store, &running, ids[0], "m1").await;
+    apply(&store, receipt(&running, "m1", ReceiptStatus::Read)).await;
+    let complaint = Receipt {
+        suppress: Some(SuppressionReason::Complaint),
+        ..receipt(&running, "m1", ReceiptStatus::Failed)
+    };
+    assert_eq!(apply(&store, complaint.clone()).await, ReceiptEffect::Stale);
+    apply(&store, complaint).await;
+    let found = store.suppressions(&SuppressionFilter::default(), None, 9).await.unwrap();
+    assert_eq!(found.len(), 1, "twice is once");
+    assert_eq!((found[0].reason, found[0].since), (SuppressionReason::Complaint, at(10)));
+}
+
+async fn receipts_of_a_group_are_answered_in_their_order(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 2).await;
+    sent_as(&store, &running, ids[0], "m1").await;
+    sent_as(&store, &running, ids[1], "m2").await;
+    let group = [
+        receipt(&running, "m2", ReceiptStatus::Read),
+        receipt(&running, "nobody's", ReceiptStatus::Read),
+        receipt(&running, "m1", ReceiptStatus::Delivered),
+        receipt(&running, "m2", ReceiptStatus::Delivered),
+    ];
+    let effects = store.apply_receipts(&group, at(12)).await.unwrap();
+    use ReceiptEffect::{Applied, NotFound, Stale};
+    let applied = Applied(running.id);
+    assert_eq!(effects, [applied, NotFound, applied, Stale]);
+    assert_eq!(store.apply_receipts(&[], at(12)).await.unwrap(), []);
+    assert_counts(&store).await;
+}
+
+/// The words of the last outcomes since a moment, sorted.
+async fn words(store: &Store, campaign: &Campaign, since: Timestamp) -> Vec<String> {
+    let found = store.last_outcomes(campaign.id, since, 99).await.unwrap();
+    let mut words: Vec<String> = found.into_iter().map(|(word, _)| word).collect();
+    words.sort_unstable();
+    words
+}
+
+async fn a_receipt_by_which_a_recipient_fails_is_logged_and_counts(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 4).await;
+    for (number, id) in ids[..3].iter().enumerate() {
+        sent_as(&store, &running, *id, &format!("m{number}")).await;
+    }
+    let run = claimed(&store, &running, ids[3]).await;
+    let unknown = result(ids[3], run, AttemptEffect::Unknown);
+    store.record_runs(&[unknown], at(6)).await.unwrap();
+    let failed = |name: &str| receipt(&running, name, ReceiptStatus::Failed);
+    let bounce = Receipt { is_bounce: true, ..failed("m0") };
+    let of_unknown = Receipt { recipient: Some(ids[3]), ..failed("m3") };
+    let read_it = receipt(&running, "m2", ReceiptStatus::Read);
+    for one in [bounce.clone(), failed("m1"), of_unknown, read_it] {
+        assert_eq!(apply(&store, one).await, ReceiptEffect::Applied(running.id));
+    }
+    assert_eq!(apply(&store, bounce).await, ReceiptEffect::Stale, "twice is once");
+
+    let all = words(&store, &running, Timestamp::UNIX_EPOCH).await;
+    let expected = [BOUNCED_LATER, FAILED_LATER, "sent", "sent", "sent", "unknown"];
+    assert_eq!(all, expected, "an attempt of which nobody knew has failed already");
+    assert_eq!(words(&store, &running, at(5)).await, expected);
+    let none: [&str; 0] = [];
+    assert_eq!(words(&store, &running, at(6)).await, none, "of messages that were sent before");
+
+    let log = store.recipient_attempts(ids[0]).await.unwrap();
+    let told: Vec<_> = log.iter().map(|it| (it.number, it.outcome.as_str())).collect();
+    assert_eq!(told, [(1, "sent"), (2, BOUNCED_LATER)]);
+    assert_eq!((log[1].at, log[1].at - log[1].took), (at(11), at(5) + log[0].took));
+    assert_eq!(
+        (log[1].code.as_deref(), log[1].answer.as_deref()),
+        (Some("131026"), Some("undeliverable"))
+    );
+    let minutes = store.campaign_minutes(running.id, 60_000).await.unwrap();
+    let told: Vec<_> = minutes.iter().map(|minute| (minute.sent, minute.failed)).collect();
+    assert_eq!(told, [(3, 1)], "a receipt is no attempt");
+    let address = read(&store, ids[0]).await.address;
+    let to = store.last_outcomes_to(&running.account, &address, 9).await.unwrap();
+    assert_eq!(to, [("sent".to_owned(), None)]);
+    assert_counts(&store).await;
+}
