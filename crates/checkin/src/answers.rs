@@ -19,9 +19,12 @@ pub(crate) fn redeemed(answer: ScanAnswer, event: &str) -> Redeemed {
         scan: scan.id,
     });
     Redeemed {
-        detail: detail(scan.result, scan.kind, previous.as_ref()),
+        detail: match scan.undone_at {
+            Some(_) => "This scan was undone: scan the ticket again".to_owned(),
+            None => detail(scan.result, scan.kind, previous.as_ref()),
+        },
         result: scan.result,
-        ok: scan.result == ScanResult::Ok,
+        ok: scan.result == ScanResult::Ok && scan.undone_at.is_none(),
         kind: scan.kind,
         scan: (!simulated).then_some(scan.id),
         seq: (!simulated).then_some(scan.seq),
@@ -44,6 +47,7 @@ pub(crate) fn redeemed(answer: ScanAnswer, event: &str) -> Redeemed {
         previous,
         conflict: scan.conflict,
         replayed,
+        undone_at: scan.undone_at,
         simulated,
     }
 }
@@ -75,6 +79,7 @@ pub(crate) fn unrecorded(
         detail: detail(result, kind, None),
         conflict: false,
         replayed: false,
+        undone_at: None,
         simulated,
     }
 }

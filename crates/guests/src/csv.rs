@@ -120,7 +120,15 @@ fn price(cell: &Cell, delimiter: Delimiter) -> Value {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     match delimiter {
         Delimiter::Comma => Value::Is(text),
-        Delimiter::Semicolon | Delimiter::Tab => Value::Is(text.replacen(',', ".", 1)),
+        Delimiter::Semicolon | Delimiter::Tab => Value::Is(with_a_point(&text)),
+    }
+}
+
+/// An amount with a comma before its decimals, as one with a point: `1.049,90` as `1049.90`.
+fn with_a_point(text: &str) -> String {
+    match text.rsplit_once(',') {
+        Some((whole, decimals)) => format!("{}.{decimals}", whole.replace('.', "")),
+        None => text.to_owned(),
     }
 }
 
@@ -181,6 +189,12 @@ mod tests {
         };
         assert_eq!(guests[0], expected);
         assert_eq!((guests[1].line, guests[1].name.as_str()), (5, "О'Нил; Иван"));
+    }
+
+    #[test]
+    fn amounts_with_a_decimal_comma_may_have_points_between_thousands() {
+        let amounts = ["49,90", "1.049,90", "1.234.567,8", "49.90", "7"].map(with_a_point);
+        assert_eq!(amounts, ["49.90", "1049.90", "1234567.8", "49.90", "7"]);
     }
 
     #[test]

@@ -16,6 +16,9 @@ const LOOKED_AT: usize = 1 << 10;
 /// Most bytes from which an encoding is guessed.
 const GUESSED_FROM: u64 = 8 << 20;
 
+/// How files begin that spreadsheets write as workbooks: ZIP archives (XLSX, ODS), and the older compound files (XLS).
+const WORKBOOKS: [&[u8]; 2] = [b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"];
+
 /// The beginning of the message about text in another encoding.
 pub const NOT_TEXT: &str = "the file is not";
 
@@ -79,6 +82,11 @@ impl<R: Read> Utf8<R> {
         let mut raw = vec![0; CHUNK].into_boxed_slice();
         let filled = fill(&mut source, &mut raw)?;
         let head = &raw[..filled];
+        if is_workbook(head) {
+            return Err(crate::Error::Unreadable(format!(
+                "the file is a workbook such as XLSX, and not {kind}; save it as CSV in UTF-8"
+            )));
+        }
         let (encoding, skipped) = match (Encoding::for_bom(head), charset) {
             (Some((encoding, length)), _) => (encoding, length),
             (None, Some(Charset(encoding))) => (encoding, 0),
@@ -156,7 +164,9 @@ pub fn other_than_utf8<R: Read + Seek>(source: &mut R) -> io::Result<Option<Char
     let is_utf8 = loop {
         let read = fill(source, &mut buffer)?;
         if std::mem::take(&mut is_first)
-            && (Encoding::for_bom(&buffer[..read]).is_some() || wide(&buffer[..read]).is_some())
+            && (Encoding::for_bom(&buffer[..read]).is_some()
+                || wide(&buffer[..read]).is_some()
+                || is_workbook(&buffer[..read]))
         {
             break true;
         }
@@ -185,6 +195,10 @@ fn fill(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(filled)
+}
+
+fn is_workbook(head: &[u8]) -> bool {
+    WORKBOOKS.iter().any(|beginning| head.starts_with(beginning))
 }
 
 /// The encoding of text with two bytes a letter and without a byte order mark: nearly every other byte is zero.
@@ -293,6 +307,16 @@ mod tests {
         assert!(told.contains("application/json; charset=windows-1251"), "{told}");
         let told = decoded(&wide_bytes("name,seat\nAnn,1\n", u16::to_le_bytes), None).unwrap_err();
         assert!(told.contains("charset=utf-16le"), "{told}");
+    }
+
+    #[test]
+    fn a_workbook_is_called_by_its_name() {
+        for beginning in WORKBOOKS {
+            let bytes = [beginning, &[0x14, 0, 8, 8, 0xff, 0xfe, b'x'][..]].concat();
+            let told = decoded(&bytes, None).unwrap_err();
+            assert!(told.starts_with("the file is a workbook"), "{told}");
+            assert_eq!(other_than_utf8(&mut Cursor::new(&bytes)).unwrap(), None);
+        }
     }
 
     #[test]

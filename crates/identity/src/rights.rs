@@ -45,7 +45,7 @@ pub(crate) fn may_make(caller: &Principal, request: &KeyRequest) -> Result<Princ
     let scope = if scope.is_limited() { scope } else { caller.scope.clone() };
     within(caller, &scope)?;
     if scope.queues.is_some() && request.role != Role::Admin {
-        let rule = "only keys with the role admin can be limited to queues: others reach none";
+        let rule = "can only be given to keys with the role admin: others reach no queue";
         return Err(Refused::Field("queues", rule.to_owned()));
     }
     let expires_at = end_of_new(caller, request.expires_at)?;

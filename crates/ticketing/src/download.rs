@@ -171,7 +171,9 @@ impl Ticketing {
     ) -> Result<BatchDownload, Error> {
         if extent == Extent::Whole && batch.pending() > 0 {
             let left = batch.seconds_left(now()).unwrap_or(1.0);
-            let retry_after_s = left.clamp(1.0, LONGEST_RETRY_S).ceil() as u32;
+            // The rate of the first tickets says little: nobody is told to wait longer than the order is old.
+            let age = now().duration_since(batch.created_at).as_secs_f64();
+            let retry_after_s = left.clamp(1.0, age.clamp(1.0, LONGEST_RETRY_S)).ceil() as u32;
             let (missing, total) = (batch.pending(), batch.total);
             return Ok(BatchDownload::NotReady { missing, total, retry_after_s });
         }

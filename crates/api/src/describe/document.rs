@@ -17,7 +17,7 @@ use crate::rate_limits::is_free;
 use crate::room::{Room, Route};
 
 /// What a client reads before it reads the operations.
-const ABOUT: &str = "Events, tickets, templates, queues and nodes of a Stampede server.\n\n\
+const ABOUT: &str = "Events, tickets, check-in, campaigns, webhooks, queues and nodes of a Stampede server.\n\n\
     Send an API key as `Authorization: Bearer <key>` or as `X-API-Key: <key>`. \
     Errors are problems (RFC 9457); programs tell them apart by `code`. \
     A field that may be absent may also be `null`.";

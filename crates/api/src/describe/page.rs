@@ -34,7 +34,8 @@ pub(super) fn written(document: &Value) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <title>{title} API {version}</title><style>{STYLE}</style></head><body>\
          <header><h1>{title} API</h1><p>Version {version}. The same as \
-         <a href=\"/api/openapi.json\">OpenAPI 3.1</a>, for programs.</p>{}</header><nav>",
+         <a href=\"/api/openapi.json\">OpenAPI 3.1</a>, for programs. \
+         In lines for the shell, <code>BASE</code> is the address of this server, and <code>KEY</code> an API key.</p>{}</header><nav>",
         paragraphs(&info["description"]),
     );
     let tags: Vec<&str> = document["tags"]
@@ -159,7 +160,7 @@ fn curl(path: &str, method: &str, operation: &Value, body: Option<&Value>) -> St
     if method != "get" {
         let _ = write!(line, " -X {}", method.to_uppercase());
     }
-    let _ = write!(line, " \"$STAMPEDE{}\"", path.replace('{', "$").replace('}', ""));
+    let _ = write!(line, " \"$BASE{}\"", path.replace('{', "$").replace('}', ""));
     if operation["security"].as_array().is_none_or(|ways| !ways.is_empty()) {
         line.push_str(" \\\n  -H \"Authorization: Bearer $KEY\"");
     }

@@ -189,6 +189,9 @@ impl<const MIN: u64, const MAX: u64> Part for Whole<MIN, MAX> {
     const EXPECTED: &'static str = "must be a whole number";
 
     fn number(number: Number) -> Result<Self, String> {
+        if number.as_i64().is_some_and(i64::is_negative) {
+            return Err(format!("must be at least {MIN}"));
+        }
         let number = number.as_u64().ok_or_else(|| Self::EXPECTED.to_owned())?;
         match number {
             _ if number < MIN => Err(format!("must be at least {MIN}")),

@@ -69,6 +69,11 @@ impl Session {
         }
     }
 
+    /// Whether its key belongs to nobody and ends with the command: what it makes has an owner without records.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
+    }
+
     /// Revokes the temporary key.
     pub(crate) async fn close(self) -> Result<()> {
         if let Some((store, hash)) = self.temporary {

@@ -2,7 +2,7 @@
 
 mod print;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 use stampede_client::{Client, DeliveryQuery, NewWebhook};
 use stampede_model::{Role, Timestamp};
@@ -12,9 +12,17 @@ use crate::cli::{WebhookCreate, Webhooks, WebhooksCommand};
 use crate::commands::session::Session;
 use crate::settings::Settings;
 
+/// Why no webhook is made for a temporary key: its messages are those of its owner.
+const NOBODYS: &str = "whose messages should the webhook get? Give --key with an API key of the user who makes the orders, or --event";
+
 pub(crate) async fn run(settings: Settings, options: Webhooks) -> Result<()> {
     let session = Session::open(&settings, &options.server, Role::Admin).await?;
-    let done = carry_out(&session.client, &options).await;
+    let done = match &options.command {
+        WebhooksCommand::Create(create) if session.is_temporary() && create.event.is_none() => {
+            Err(anyhow!(NOBODYS))
+        }
+        _ => carry_out(&session.client, &options).await,
+    };
     session.close().await?;
     done
 }

@@ -91,6 +91,8 @@ pub struct Redeemed {
     pub conflict: bool,
     /// Whether this nonce was answered before.
     pub replayed: bool,
+    /// When the scan was undone, if this nonce was answered before: the guest may not pass with it.
+    pub undone_at: Option<Timestamp>,
     /// Whether nothing was recorded.
     pub simulated: bool,
 }
@@ -245,6 +247,7 @@ mod tests {
             detail: "…".into(),
             conflict: false,
             replayed: false,
+            undone_at: None,
             simulated: false,
         };
         let json = json!({
@@ -258,7 +261,7 @@ mod tests {
                 "at": "2027-01-15T08:00:00Z", "gate": null, "gateName": null, "device": key,
                 "deviceName": "Phone", "scan": scan,
             },
-            "detail": "…", "conflict": false, "replayed": false, "simulated": false,
+            "detail": "…", "conflict": false, "replayed": false, "undoneAt": null, "simulated": false,
         });
         assert_golden(&redeemed, json.clone());
         let mut uploaded = json;

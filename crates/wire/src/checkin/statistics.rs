@@ -14,7 +14,7 @@ use super::devices::Device;
 pub struct Statistics {
     /// Tickets that are not void.
     pub sold: u64,
-    /// Guests inside.
+    /// Guests inside: the entries without exits of each ticket, on the list where they are most.
     pub inside: u64,
     /// Guests who came in.
     pub entries: u64,

@@ -175,6 +175,9 @@ async fn a_scan_can_be_undone_by_its_device_and_by_the_organiser() {
             (&json!(true), &json!("wrong ticket"))
         );
     }
+    let late = redeem(&north, &hall.tokens[0], "n").await;
+    assert_eq!((&late["result"], &late["ok"]), (&json!("ok"), &json!(false)), "undone since");
+    assert!(late["undoneAt"].is_string(), "{late}");
     let back = redeem(&south, &hall.tokens[0], "s").await;
     assert_eq!((&back["result"], &back["entries"]), (&json!("ok"), &json!(1)));
     let refused = redeem(&north, &hall.tokens[0], "x").await;

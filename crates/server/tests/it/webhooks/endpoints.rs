@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use stampede_testkit::{Receiver, eventually, send};
+use stampede_testkit::{ADMIN_KEY, Receiver, eventually, send};
 
 use super::{sent_test, start_here, webhook, webhook_to};
 use crate::access::client;
@@ -148,9 +148,13 @@ async fn the_command_line_looks_after_webhooks() {
         assert!(done, "{arguments:?}: {output}");
         output
     };
+    let (done, refused) = app.command(&["webhooks", "create", &receiver.url("/hook")]);
+    assert!(!done && refused.contains("whose messages"), "{refused}");
     let made = run(&[
         "create",
         &receiver.url("/hook"),
+        "--key",
+        ADMIN_KEY,
         "--kind",
         "batch.completed",
         "--description",
