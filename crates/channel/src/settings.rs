@@ -344,6 +344,9 @@ pub(crate) fn word(text: &str, others: &str, fewest: usize) -> Result<String, St
     let fits = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
     match text.len() >= fewest && text.chars().all(fits) {
         true => Ok(text.to_owned()),
+        false if others.is_empty() => {
+            Err(format!("must be at least {fewest} letters (a to z) or digits"))
+        }
         false => {
             Err(format!("must be at least {fewest} letters (a to z), digits or any of {others:?}"))
         }

@@ -154,12 +154,13 @@ pub(crate) struct CampaignCreate {
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// The text in Liquid, such as "Hello {{ name }}" [default: the column `message`]
-    #[arg(long, conflicts_with = "template")]
+    #[arg(long)]
     pub(crate) text: Option<String>,
     /// The subject of a mail, in Liquid
-    #[arg(long, conflicts_with = "template")]
+    #[arg(long)]
     pub(crate) subject: Option<String>,
-    /// A file with the message: a text in Liquid (*.txt, *.liquid), HTML (*.html), or a `content` as JSON (*.json)
+    /// A file with the message: a text in Liquid (*.txt, *.liquid), HTML (*.html), or a `content` as JSON (*.json). A mail of HTML
+    /// takes its subject from --subject and the text for simple mail programs from --text
     #[arg(long, value_name = "FILE")]
     pub(crate) template: Option<PathBuf>,
     /// Most messages in any window …
@@ -177,7 +178,7 @@ pub(crate) struct CampaignCreate {
     /// The delimiter of a CSV file: comma, semicolon or tab [default: found by looking]
     #[arg(long)]
     pub(crate) delimiter: Option<String>,
-    /// The encoding of the file, such as windows-1251 [default: UTF-8, or what its byte order mark says]
+    /// The encoding of the file, such as windows-1251 [default: found by looking]
     #[arg(long)]
     pub(crate) charset: Option<String>,
     /// Start it at once and watch it

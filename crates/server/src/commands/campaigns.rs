@@ -99,12 +99,14 @@ async fn carry_out(
             let ids = (!recipients.is_empty()).then_some(recipients.as_slice());
             let word = action.as_str();
             let settled = client.settle_unknown_recipients(which.campaign, word, ids).await?;
-            show(json, &settled, print::settled)
+            show(json, &settled, print::settled)?;
+            say_state(client, json, which.campaign).await
         }
         CampaignsCommand::RetryFailed { which, recipients } => {
             let ids = (!recipients.is_empty()).then_some(recipients.as_slice());
             let settled = client.retry_failed_recipients(which.campaign, ids).await?;
-            show(json, &settled, print::settled)
+            show(json, &settled, print::settled)?;
+            say_state(client, json, which.campaign).await
         }
         CampaignsCommand::Delete(which) => {
             client.delete_contract(which.campaign).await?;
@@ -112,6 +114,14 @@ async fn carry_out(
             Ok(())
         }
     }
+}
+
+/// Prints the state of a campaign whose recipients were settled: one that was completed is paused now, and wants to be resumed.
+async fn say_state(client: &Client, json: bool, campaign: CampaignId) -> Result<()> {
+    if !json {
+        print::state(&client.contract(campaign).await?);
+    }
+    Ok(())
 }
 
 /// Makes a campaign and adds the recipients of a file. A campaign without a single recipient is deleted again.
@@ -148,6 +158,9 @@ async fn create(
             println!("{id}");
         }
         return watch::until_it_ends(client, id).await;
+    }
+    if !json {
+        print::doubts(&client.validate_contract(id).await?);
     }
     // The last line, so that a script can keep it.
     show(json, &client.contract(id).await?, |contract| println!("{}", contract.id))
@@ -200,19 +213,34 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
 /// The message: a text, or what a file says; `None`: the recipients bring their own.
 fn content(options: &CampaignCreate) -> Result<Option<Content>> {
     let (text, subject) = (options.text.clone(), options.subject.clone());
+    let is_given = text.is_some() || subject.is_some();
+    let given = Template { text, subject, ..Template::default() };
     let Some(path) = &options.template else {
-        let is_given = text.is_some() || subject.is_some();
-        let template = Template { text, subject, ..Template::default() };
-        return Ok(is_given.then_some(Content::Template(template)));
+        return Ok(is_given.then_some(Content::Template(given)));
     };
     let what = || format!("the template {}", path.display());
-    let text = String::from_utf8(read(path)?).with_context(what)?;
+    let file = String::from_utf8(read(path)?).with_context(what)?;
     let template = match path.extension().and_then(|end| end.to_str()).unwrap_or_default() {
-        "json" => return serde_json::from_str(&text).map(Some).with_context(what),
-        "html" | "htm" => Template { html: Some(text), ..Template::default() },
-        _ => Template { text: Some(text), ..Template::default() },
+        "json" if is_given => {
+            bail!("a content as JSON has its own text and subject: leave out --text and --subject")
+        }
+        "json" => return content_of(&file).map(Some).with_context(what),
+        "html" | "htm" => Template { html: Some(file), ..given },
+        _ if given.text.is_some() => {
+            bail!("the message has two texts: --text and {}", path.display())
+        }
+        _ => Template { text: Some(file), ..given },
     };
     Ok(Some(Content::Template(template)))
+}
+
+/// A `content` as JSON; one without a `kind` is a template, as in the API.
+fn content_of(json: &str) -> serde_json::Result<Content> {
+    let mut content: serde_json::Value = serde_json::from_str(json)?;
+    if let Some(fields) = content.as_object_mut() {
+        fields.entry("kind").or_insert_with(|| "template".into());
+    }
+    serde_json::from_value(content)
 }
 
 /// All campaigns, newest first.

@@ -1,5 +1,6 @@
 //! Campaigns, recipients and reports as tables.
 
+use stampede_model::campaign::CampaignState;
 use stampede_model::{Printable, Timestamp};
 use stampede_wire::campaigns::{
     Contract, ContractCounts, ImportReport, PausedContract, Preview, Recipient, Report,
@@ -55,8 +56,12 @@ pub(super) fn one(contract: &Contract) {
 
 /// The state alone, after a verb.
 pub(super) fn state(contract: &Contract) {
-    let eta = contract.eta_at.map(|_| format!(", until {}", time(contract.eta_at)));
-    println!("{}{}", contract.status.as_str(), eta.unwrap_or_default());
+    let when = match (contract.status, contract.start_at, contract.eta_at) {
+        (CampaignState::Scheduled, start @ Some(_), _) => format!(", starts {}", time(start)),
+        (CampaignState::Running, _, eta @ Some(_)) => format!(", until {}", time(eta)),
+        _ => String::new(),
+    };
+    println!("{}{when}", contract.status.as_str());
 }
 
 pub(super) fn paused(paused: &PausedContract) {
@@ -113,27 +118,35 @@ pub(super) fn validation(told: &Validation) {
     for (reason, count) in &told.skipped {
         println!("{count} get none: {}", Printable::line(reason));
     }
+    doubts(told);
+    if let Some(segments) = &told.segments {
+        println!("{} parts, at most {} a message", segments.total, segments.most);
+    }
+    println!("ends {}", time(told.eta_at));
+}
+
+/// What is wrong with a campaign, or may be.
+pub(super) fn doubts(told: &Validation) {
     for mistake in &told.template_mistakes {
         let place = mistake.line.map(|line| format!(" in line {line}")).unwrap_or_default();
         println!("  {}{place}: {}", mistake.part, Printable::line(&mistake.message));
     }
     for field in &told.empty_fields {
         let name = Printable::line(&field.field);
-        println!("  {} have no {name}, such as {:?}", field.recipients, field.positions);
+        println!(
+            "  {} have no {name}, such as at position {:?}",
+            field.recipients, field.positions
+        );
     }
     if let Some(long) = &told.too_long {
         println!(
-            "  {} messages are too long: {} of {}, such as {:?}",
+            "  {} messages are too long: {} of {}, such as at position {:?}",
             long.recipients, long.longest, long.most, long.positions
         );
-    }
-    if let Some(segments) = &told.segments {
-        println!("{} parts, at most {} a message", segments.total, segments.most);
     }
     for problem in told.problems.iter().take(PRINTED) {
         println!("  {}", Printable::line(problem));
     }
-    println!("ends {}", time(told.eta_at));
 }
 
 pub(super) fn preview(preview: &Preview) {
@@ -229,5 +242,5 @@ fn none() -> String {
 }
 
 fn time(time: Option<Timestamp>) -> String {
-    time.map_or_else(none, |time| time.strftime("%Y-%m-%d %H:%M:%S").to_string())
+    time.map_or_else(none, |time| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }

@@ -41,6 +41,17 @@ async fn the_command_line_leads_from_a_file_to_a_report() {
     let id = made.lines().last().unwrap().to_owned();
     assert!(run(&["campaigns", "validate", &id]).contains("2 get a message"));
     assert!(run(&["campaigns", "preview", &id, "2"]).contains("Hello Bob"));
+    let html = app.data_dir().join("mail.html").display().to_string();
+    std::fs::write(&html, "<p>Hello {{ nam }}</p>").unwrap();
+    let mail = ["--template", &html, "--subject", "Doors", "--text", "Hello {{ name }}"];
+    let doubted = run(&[&create[..], &mail].concat());
+    assert!(doubted.contains("html") && doubted.contains("did you mean name?"), "{doubted}");
+    let content = app.data_dir().join("mail.json").display().to_string();
+    std::fs::write(&content, r#"{"subject": "Doors", "text": "Hello {{ name }}"}"#).unwrap();
+    run(&[&create[..], &["--template", &content]].concat());
+    let (done, told) =
+        app.command(&[&create[..], &["--template", &content, "--text", "x"]].concat());
+    assert!(!done && told.contains("leave out --text"), "{told}");
     let watched = run(&["campaigns", "start", &id, "--watch"]);
     assert!(watched.contains("completed: 2 sent"), "{watched}");
     let report: Value =
