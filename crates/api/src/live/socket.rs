@@ -42,6 +42,9 @@ const AUTH_PATIENCE: Duration = Duration::from_secs(10);
 /// A client that is silent for this long is gone: every ping is answered.
 const SILENCE: Duration = Duration::from_secs(50);
 
+/// How long a client has to close its side after it was told why the node closes.
+const LINGER: Duration = Duration::from_secs(2);
+
 /// Close codes (RFC 6455, 7.4): the server goes away; a rule was broken; try again later.
 const GOING_AWAY: u16 = 1001;
 const POLICY: u16 = 1008;
@@ -69,7 +72,12 @@ pub(crate) async fn serve(mut socket: WebSocket, app: &App, connection: Connecti
     };
     if let Some((code, reason)) = closing {
         let frame = CloseFrame { code, reason: reason.into() };
-        let _ = timeout(WRITE_PATIENCE, socket.send(Message::Close(Some(frame)))).await;
+        let told = timeout(WRITE_PATIENCE, socket.send(Message::Close(Some(frame)))).await;
+        if matches!(told, Ok(Ok(()))) {
+            // A connection that is closed while something of the client is unread is reset, and the reason may be lost.
+            let rest = async { while let Some(Ok(_)) = socket.recv().await {} };
+            let _ = timeout(LINGER, rest).await;
+        }
     }
 }
 

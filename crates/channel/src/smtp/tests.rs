@@ -92,7 +92,7 @@ fn no_text_adds_a_header() {
     ] {
         let message = Message { address: address.to_owned(), ..mail_message() };
         let refused = mail::Mail::of(&settings("a@b.example"), &message).unwrap_err();
-        assert_eq!(refused.as_str(), "never", "{address}");
+        assert_eq!(refused.as_str(), "bounced", "{address}");
     }
 }
 

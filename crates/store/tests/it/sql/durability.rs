@@ -24,7 +24,7 @@ use crate::suite::samples::{at, completion_of_current, event, failure, order, or
 
 on_every_sql_backend!(every_operation_commits_with_the_durability_it_promises);
 
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 16] = [
     "outbox",
     "events",
     "batches",
@@ -40,6 +40,7 @@ const TABLES: [&str; 15] = [
     "campaign_imports",
     "campaign_recipients",
     "campaign_suppressions",
+    "campaign_tests",
 ];
 
 /// Records the durability of transactions.
