@@ -86,6 +86,8 @@ if limited then
     since = math.max(since or 0, now - longest)
     complete = not has_history or since <= now - window
     text, keep_text = text .. ' ' .. whole(since), 3600000
+    -- Some of it may be left, and would count twice when it is added again.
+    if has_history and is_longer then redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', whole(since)) end
   end
   longest = math.max(longest, window)
   keep = math.ceil((longest + 2 * longest_slack) / 1000)
