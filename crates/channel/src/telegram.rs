@@ -259,7 +259,9 @@ pub(crate) async fn check(
     let failed = |outcome: Outcome| {
         outcome.failure().cloned().unwrap_or_else(|| Failure::new("no_answer", "no answer"))
     };
-    let answer = call(base, credentials, client, ("getMe", String::new()), &mut AtOnce).await.map_err(failed)?;
+    let answer = call(base, credentials, client, ("getMe", String::new()), &mut AtOnce)
+        .await
+        .map_err(failed)?;
     match answers::json::<Told>(&answer) {
         Some(told) if answer.status == 200 => Ok(format!("the bot @{}", told.result.username)),
         _ => Err(answers::failure(&answer)),

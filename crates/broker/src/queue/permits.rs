@@ -151,9 +151,7 @@ impl Permits {
             permits = Self { taken: fresh };
             let mut refused = None;
             for (ask, renewed) in join_all(
-                stale
-                    .into_iter()
-                    .map(|taken| async { (taken.ask().clone(), taken.renew().await) }),
+                stale.into_iter().map(|taken| async { (taken.ask().clone(), taken.renew().await) }),
             )
             .await
             {
@@ -176,9 +174,7 @@ impl Permits {
 fn granted(answer: Answer, ask: &Ask) -> Result<Taken, Taking> {
     match answer {
         Answer::Permit(Permit::Granted(taken)) => Ok(*taken),
-        Answer::Permit(Permit::Wait(wait)) => {
-            Err(Taking::Wait { limit: ask.limit.clone(), wait })
-        }
+        Answer::Permit(Permit::Wait(wait)) => Err(Taking::Wait { limit: ask.limit.clone(), wait }),
         Answer::Forgotten(rate) => Err(Taking::Forgotten { ask: Box::new(ask.clone()), rate }),
     }
 }

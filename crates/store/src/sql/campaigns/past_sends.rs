@@ -7,9 +7,7 @@ use stampede_model::Timestamp;
 
 use crate::sql::Sql;
 use crate::sql::rows::{time, value};
-use crate::{
-    BOUNCED_LATER, FAILED_LATER, PastSend, PastSends, Result, SendFilter, SendScope,
-};
+use crate::{BOUNCED_LATER, FAILED_LATER, PastSend, PastSends, Result, SendFilter, SendScope};
 
 /// The word of an attempt of which not a byte left, and of one without a message.
 const NOT_SENT: [&str; 2] = ["not_sent", "withheld"];
@@ -23,10 +21,9 @@ impl PastSends for Sql {
         limit: u32,
     ) -> Result<Vec<PastSend>> {
         let (of_scope, scope) = match &filter.scope {
-            SendScope::Account(id) => (
-                "campaign_id IN (SELECT id FROM campaigns WHERE account_id = $1)",
-                id.to_string(),
-            ),
+            SendScope::Account(id) => {
+                ("campaign_id IN (SELECT id FROM campaigns WHERE account_id = $1)", id.to_string())
+            }
             SendScope::Campaign(id) => ("campaign_id = $1", id.to_string()),
         };
         // An attempt has no address of its own. The next attempt of a recipient has the number after those that were logged.

@@ -56,7 +56,8 @@ async fn attempts_that_count_are_listed_the_latest_first(db: Database) {
         let run = claimed(&store, &running, *id).await;
         record(&store, &[began(sent(*id, run, "m"), 10 + number as u64)]).await;
     }
-    let wanted = [exactly(ids[2], 1, at(12)), exactly(ids[1], 1, at(11)), exactly(ids[0], 1, at(10))];
+    let wanted =
+        [exactly(ids[2], 1, at(12)), exactly(ids[1], 1, at(11)), exactly(ids[0], 1, at(10))];
     assert_eq!(listed(&store, &of_campaign(&running)).await, wanted);
     let newest = store.past_sends(&of_campaign(&running), at(100), 2).await.unwrap();
     assert_eq!(newest, wanted[..2]);
