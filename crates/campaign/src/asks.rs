@@ -199,6 +199,36 @@ mod tests {
     }
 
     #[test]
+    fn limits_that_people_set_have_a_history_of_their_own() {
+        let warm_up = Some(model::WarmUp { start: 3, factor: 2.0, max: 9 });
+        let limit = Some(model::Rate { max: 5, per_ms: 1_000 });
+        let pacing = Pacing { limit, daily_cap: Some(7), ..Pacing::default() };
+        let mut snapshot = crate::snapshot::tests::snapshot(pacing.clone());
+        snapshot.account.pacing = Pacing { warm_up, ..pacing };
+        let (account, campaign) = (snapshot.account.id.clone(), snapshot.campaign.id);
+        let now: Timestamp = "2026-11-18T12:00:00Z".parse().unwrap();
+        let mut asks = spacing_and_caps(&snapshot, "ann", now, 0.5);
+        asks.extend(rates(&snapshot, "ann"));
+        let of_account = || SendScope::Account(account.clone());
+        let of_campaign = SendScope::Campaign(campaign);
+        let histories = asks.iter().filter(|ask| ask.has_history).map(|ask| {
+            let window = Duration::from_millis(ask.otherwise.unwrap().per_ms);
+            let filter = sends_of(&snapshot, ask, window, now);
+            assert!(!filter.once_per_address);
+            (ask.limit.clone(), filter.scope, filter.since.to_string())
+        });
+        let wanted = [
+            ("day:console".to_owned(), of_account(), "2026-11-17T12:00:00Z"),
+            (format!("day:campaign:{campaign}"), of_campaign.clone(), "2026-11-17T12:00:00Z"),
+            ("warmup:console:2026-11-18".to_owned(), of_account(), "2026-11-18T00:00:00Z"),
+            (format!("campaign:{campaign}"), of_campaign, "2026-11-18T11:59:59Z"),
+            ("account:console".to_owned(), of_account(), "2026-11-18T11:59:59Z"),
+        ];
+        let wanted = wanted.map(|(name, scope, since)| (name, scope, since.to_owned()));
+        assert_eq!(histories.collect::<Vec<_>>(), wanted);
+    }
+
+    #[test]
     fn each_window_of_a_pair_is_a_limit_of_its_own() {
         let rates = [(1, 1_000), (20, 60_000)].map(|(max, per_ms)| model::Rate { max, per_ms });
         let asks = named("pair:bot:0a", &rates);

@@ -61,3 +61,58 @@ impl BeforeWrite for LastCheck<'_> {
         Box::pin(self.ask())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use stampede_model::campaign::{Pacing, QuietHours, RecipientState};
+    use stampede_model::{CampaignId, RecipientId};
+
+    use super::*;
+    use crate::snapshot::tests::snapshot;
+
+    fn recipient() -> Recipient {
+        Recipient {
+            id: RecipientId::generate(),
+            campaign: CampaignId::generate(),
+            position: 1,
+            address: "ann".to_owned(),
+            fields: BTreeMap::new(),
+            message: None,
+            time_zone: None,
+            ticket: None,
+            line: None,
+            state: RecipientState::Sending,
+            skipped: None,
+            code: None,
+            detail: None,
+            attempts: 1,
+            next_at: None,
+            provider_id: None,
+            updated_at: now(),
+            sent_at: None,
+            delivered_at: None,
+            read_at: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_whose_quiet_hours_have_begun_meanwhile_does_not_leave() {
+        let midnight = || "00:00".parse().unwrap();
+        let always = QuietHours { from: midnight(), to: midnight(), days: None, time_zone: None };
+        let quiet = snapshot(Pacing { quiet_hours: Some(always), ..Pacing::default() });
+        let to = recipient();
+        let mut check = LastCheck::new(&quiet, Some(&to), Permits::default());
+        assert!(!check.has_refused(), "nobody has asked");
+        assert!(!check.allows().await);
+        assert!(check.has_refused() && check.allowed().is_none());
+        assert!(!check.allows().await, "its permits are gone");
+        // Test messages ignore quiet hours.
+        assert!(LastCheck::new(&quiet, None, Permits::default()).allows().await);
+        let day = snapshot(Pacing::default());
+        let mut check = LastCheck::new(&day, Some(&to), Permits::default());
+        assert!(check.allows().await && check.allows().await);
+        assert!(!check.has_refused() && check.allowed().is_some());
+    }
+}

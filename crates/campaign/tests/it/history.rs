@@ -129,10 +129,9 @@ async fn a_limit_holds_through_the_loss_of_everything_in_redis() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daily_cap_and_a_warm_up_hold_through_the_loss_of_everything_in_redis() {
     let warm_up = WarmUp { start: 3, factor: 2.0, max: 1_000 };
-    for pacing in [
-        Pacing { daily_cap: Some(3), ..fast() },
-        Pacing { warm_up: Some(warm_up), ..fast() },
-    ] {
+    for pacing in
+        [Pacing { daily_cap: Some(3), ..fast() }, Pacing { warm_up: Some(warm_up), ..fast() }]
+    {
         let stage = Stage::start().await;
         let account = stage.account(json!({}), pacing).await;
         let id = stage.campaign_with(campaign(&account), rows(5)).await;

@@ -70,8 +70,7 @@ async fn a_mail_that_waited_for_its_connection_counts_from_when_it_leaves() {
     let url = format!("smtp://127.0.0.1:{port}?tls=none");
     let settings = json!({ "url": url, "from": "ann@example.com" });
     let per = Duration::from_secs(2);
-    let account =
-        stage.account_of(Channel::Smtp, settings, json!({}), limited(3, 2_000)).await;
+    let account = stage.account_of(Channel::Smtp, settings, json!({}), limited(3, 2_000)).await;
     let mut mails = rows(8);
     for (number, mail) in mails.iter_mut().enumerate() {
         mail.address = format!("person-{number}@example.net");
