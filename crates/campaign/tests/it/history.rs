@@ -79,6 +79,7 @@ async fn a_daily_cap_that_is_added_counts_the_messages_of_the_day() {
     let id = stage.campaign(&account, 8).await;
     stage.started(id).await;
     // Three of them leave.
+    stage.receiver.has(10).await;
     wait(&stage, 5).await;
     assert_eq!(stage.receiver.received().len(), 10);
     // Below what has left already.
@@ -88,6 +89,7 @@ async fn a_daily_cap_that_is_added_counts_the_messages_of_the_day() {
     assert_eq!(stage.receiver.received().len(), 10);
     pace(&stage, &account, capped(11)).await;
     ask_again(&stage, id).await;
+    stage.receiver.has(11).await;
     wait(&stage, 4).await;
     assert_eq!(stage.receiver.received().len(), 11);
 }
@@ -95,14 +97,15 @@ async fn a_daily_cap_that_is_added_counts_the_messages_of_the_day() {
 /// Looks until the campaign is as wanted, and puts back what a Redis that lost its jobs has left.
 async fn reconciled(stage: &Stage, id: CampaignId, is_done: impl Fn(u64, u64) -> bool) {
     let reconciler = Reconciler::new(stage.campaigns.clone());
-    let is_done = &is_done;
-    let reconciler = &reconciler;
+    let messages = stage.broker.queue("messages").await.unwrap();
+    let (is_done, reconciler, messages) = (&is_done, &reconciler, &messages);
     eventually(PATIENCE, || async move {
         reconciler.pass(now() - Duration::from_secs(1)).await.unwrap();
         let counts = stage.contract(id).await.counts;
-        match is_done(counts.sent + counts.unknown, counts.queued) {
+        let waiting = messages.counts().await.unwrap().delayed;
+        match is_done(counts.sent + counts.unknown, waiting) {
             true => Ok(()),
-            false => Err(format!("{counts:?}")),
+            false => Err(format!("{counts:?}, {waiting} wait")),
         }
     })
     .await;
@@ -137,11 +140,11 @@ async fn a_daily_cap_and_a_warm_up_hold_through_the_loss_of_everything_in_redis(
         let id = stage.campaign_with(campaign(&account), rows(5)).await;
         let _worker = stage.work();
         stage.started(id).await;
+        stage.receiver.has(3).await;
         wait(&stage, 2).await;
         stage.redis.cli(&["FLUSHALL"]);
         // The jobs come back, ask, and wait.
-        reconciled(&stage, id, |left, queued| left == 3 && queued == 2).await;
-        wait(&stage, 2).await;
+        reconciled(&stage, id, |left, waiting| left == 3 && waiting == 2).await;
         assert_eq!(stage.receiver.received().len(), 3);
     }
 }
