@@ -8,7 +8,7 @@
 //! | `job.rs`, `backoff.rs` | a job taken from a queue, its outcome, the pause before its next attempt |
 //! | `dead_letters.rs` | jobs that failed permanently: list, search, replay, purge |
 //! | `flows.rs`, `schedules.rs` | trees of jobs; jobs that come again and again |
-//! | `limits.rs`, `permits.rs`, `breaker.rs` | rate limits and circuit breakers that all processes share |
+//! | `limits.rs`, `permits.rs`, `history.rs`, `breaker.rs` | rate limits and circuit breakers that all processes share |
 //! | `suspects.rs` | things that bring down the processes that work with them |
 //! | `inspect.rs`, `operate.rs` | what an operator sees, and does |
 //! | `events.rs` | events of a queue, and waiting for the end of a job |
@@ -31,6 +31,7 @@ mod dead_letters;
 mod edits;
 mod events;
 mod flows;
+mod history;
 mod inspect;
 mod job;
 mod limits;
@@ -66,6 +67,7 @@ pub use self::dead_letters::{
 pub use self::edits::Edit;
 pub use self::events::{JobResult, QueueEvent, QueueEvents};
 pub use self::flows::{Flow, OnFailure};
+pub use self::history::{History, PastOperation};
 pub use self::inspect::{Found, JobView, State};
 pub use self::job::{Job, Outcome};
 pub use self::limits::{Limits, Permit, Rate, Taken};

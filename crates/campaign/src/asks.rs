@@ -15,6 +15,9 @@
 //! | `channel:<channel>:<account>` | what the provider allows |
 //!
 //! A campaign may have spacing and a daily cap of its own: `spacing:campaign:<id>`, `day:campaign:<id>`.
+//!
+//! The limits that people set (`day`, `warmup`, `campaign`, `account`) have a history: the ledger knows which messages have left.
+//! Spacing, pairs and providers' limits have none: they begin anew in a Redis that has lost its data.
 
 use std::time::Duration;
 
@@ -23,6 +26,7 @@ use stampede_broker::{Ask, Pause, Rate, Rest};
 use stampede_channel as channel;
 use stampede_model::Timestamp;
 use stampede_model::campaign::{self as model, AccountId, Channel, Pacing};
+use stampede_store::{SendFilter, SendScope};
 
 use crate::snapshot::Snapshot;
 use crate::{hours, pace};
@@ -66,15 +70,45 @@ pub(crate) fn spacing_and_caps(
     let counts_as = (account.channel == Channel::Whatsapp).then(|| hashed(address));
     for (scope, pacing) in &scopes {
         asks.extend(pacing.daily_cap.map(|cap| {
-            let limit = Ask::at(format!("day:{scope}"), Rate::new(cap, DAY));
+            let limit = with_history(Ask::at(format!("day:{scope}"), Rate::new(cap, DAY)));
             Ask { counts_as: counts_as.clone(), ..limit }
         }));
     }
     if let Some((day, most)) = hours::warm_up_of(account, now) {
         // The name is the day's: the window only has to be longer than a day.
-        asks.push(Ask::at(format!("warmup:{}:{day}", account.id), Rate::new(most, 2 * DAY)));
+        let limit = format!("{}{day}", warm_up_prefix(&account.id));
+        asks.push(with_history(Ask::at(limit, Rate::new(most, 2 * DAY))));
     }
     asks
+}
+
+fn with_history(ask: Ask) -> Ask {
+    Ask { has_history: true, ..ask }
+}
+
+fn warm_up_prefix(account: &AccountId) -> String {
+    format!("warmup:{account}:")
+}
+
+/// The messages that a limit with a history counts.
+pub(crate) fn sends_of(
+    snapshot: &Snapshot,
+    ask: &Ask,
+    window: Duration,
+    now: Timestamp,
+) -> SendFilter {
+    let Snapshot { account, campaign, .. } = snapshot;
+    let of_campaign = format!("campaign:{}", campaign.id);
+    let is_of_campaign = ask.limit.strip_prefix("day:").unwrap_or(&ask.limit) == of_campaign;
+    let scope = match is_of_campaign {
+        true => SendScope::Campaign(campaign.id),
+        false => SendScope::Account(account.id.clone()),
+    };
+    let since = match ask.limit.starts_with(&warm_up_prefix(&account.id)) {
+        true => hours::day_began(account, now),
+        false => now.checked_sub(window).unwrap_or(Timestamp::UNIX_EPOCH),
+    };
+    SendFilter { scope, since, once_per_address: ask.counts_as.is_some() }
 }
 
 /// The pause after a message.
@@ -100,9 +134,13 @@ pub(crate) fn rates(snapshot: &Snapshot, address: &str) -> Vec<Ask> {
     let of_pair = channel::pair_limits(sender, address);
     let mut asks: Vec<Ask> = named(&pair, &of_pair);
     asks.extend(
-        campaign.pacing.limit.map(|rate| Ask::at(format!("campaign:{}", campaign.id), of(rate))),
+        campaign
+            .pacing
+            .limit
+            .map(|rate| with_history(Ask::at(format!("campaign:{}", campaign.id), of(rate)))),
     );
-    asks.push(Ask::at(account_limit(&account.id), of(account_rate(&account.pacing))));
+    let of_account = Ask::at(account_limit(&account.id), of(account_rate(&account.pacing)));
+    asks.push(with_history(of_account));
     let name = format!("channel:{}:{}", account.channel.as_str(), account.id);
     asks.extend(channel::limits(sender).channel.map(|rate| Ask::at(name, of(rate))));
     asks
@@ -158,6 +196,36 @@ mod tests {
         assert_eq!(resting.length, Duration::ZERO);
         assert_eq!(resting.rest.unwrap().every, 50);
         assert_eq!(pause(&Pacing::default(), 0.5), None);
+    }
+
+    #[test]
+    fn limits_that_people_set_have_a_history_of_their_own() {
+        let warm_up = Some(model::WarmUp { start: 3, factor: 2.0, max: 9 });
+        let limit = Some(model::Rate { max: 5, per_ms: 1_000 });
+        let pacing = Pacing { limit, daily_cap: Some(7), ..Pacing::default() };
+        let mut snapshot = crate::snapshot::tests::snapshot(pacing.clone());
+        snapshot.account.pacing = Pacing { warm_up, ..pacing };
+        let (account, campaign) = (snapshot.account.id.clone(), snapshot.campaign.id);
+        let now: Timestamp = "2026-11-18T12:00:00Z".parse().unwrap();
+        let mut asks = spacing_and_caps(&snapshot, "ann", now, 0.5);
+        asks.extend(rates(&snapshot, "ann"));
+        let of_account = || SendScope::Account(account.clone());
+        let of_campaign = SendScope::Campaign(campaign);
+        let histories = asks.iter().filter(|ask| ask.has_history).map(|ask| {
+            let window = Duration::from_millis(ask.otherwise.unwrap().per_ms);
+            let filter = sends_of(&snapshot, ask, window, now);
+            assert!(!filter.once_per_address);
+            (ask.limit.clone(), filter.scope, filter.since.to_string())
+        });
+        let wanted = [
+            ("day:console".to_owned(), of_account(), "2026-11-17T12:00:00Z"),
+            (format!("day:campaign:{campaign}"), of_campaign.clone(), "2026-11-17T12:00:00Z"),
+            ("warmup:console:2026-11-18".to_owned(), of_account(), "2026-11-18T00:00:00Z"),
+            (format!("campaign:{campaign}"), of_campaign, "2026-11-18T11:59:59Z"),
+            ("account:console".to_owned(), of_account(), "2026-11-18T11:59:59Z"),
+        ];
+        let wanted = wanted.map(|(name, scope, since)| (name, scope, since.to_owned()));
+        assert_eq!(histories.collect::<Vec<_>>(), wanted);
     }
 
     #[test]

@@ -59,6 +59,12 @@ pub(crate) fn warm_up_of(account: &Account, now: Timestamp) -> Option<(String, u
     Some((pace::day_name(now, &zone), pace::cap_of_day(warm_up, day)))
 }
 
+/// When the present day of an account that is warmed up began.
+pub(crate) fn day_began(account: &Account, now: Timestamp) -> Timestamp {
+    let zones = Zones { account: account.time_zone.as_deref(), ..Zones::default() };
+    pace::day_began(now, &zones.for_days())
+}
+
 /// When the last of `count` messages leaves if the first leaves at `start`; `None`: nobody can say. `allowed` is the provider's
 /// limit.
 pub(crate) fn done_at(

@@ -17,6 +17,7 @@
 //! | `jobs/`, `feed.rs`, `send.rs` | the two jobs: feeding a campaign, sending one message |
 //! | `snapshot.rs`, `commits.rs` | campaigns as jobs read them; many claims and records in one transaction |
 //! | `asks.rs`, `hours.rs`, `pace/` | the permits of a message; quiet hours, warm-up and estimates: pure |
+//! | `history.rs`, `last_check.rs` | the ledger as the history of limits; the check before the first byte leaves |
 //! | `content.rs`, `content/`, `texts.rs` | the message of one recipient, and the ticket in it |
 //! | `aftermath.rs`, `rules.rs` | what follows from an outcome; campaigns that pause by themselves |
 //! | `reconcile.rs` | what processes that died have left behind |
@@ -34,9 +35,11 @@ mod content;
 mod create;
 mod error;
 mod feed;
+mod history;
 mod hours;
 mod import;
 mod jobs;
+mod last_check;
 mod moves;
 pub mod pace;
 mod provider;
@@ -124,6 +127,8 @@ struct Shared {
     runs: TaskTracker,
     /// Campaigns whose failures are being looked at, and whether another look is asked for.
     looks: Mutex<HashMap<CampaignId, bool>>,
+    /// Limits that were told which messages have left.
+    told: history::Told,
     /// This process ends.
     stop: CancellationToken,
 }
@@ -157,6 +162,7 @@ impl Campaigns {
             results,
             runs: TaskTracker::new(),
             looks: Mutex::default(),
+            told: history::Told::default(),
             stop: CancellationToken::new(),
         };
         Ok(Self { shared: Arc::new(shared) })

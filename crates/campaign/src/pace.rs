@@ -27,4 +27,4 @@ pub use self::in_flight::{in_flight, slowest};
 pub use self::quiet::{Quiet, Zones, never_opens, opens_at};
 pub use self::retry::back_off;
 pub use self::spans::span_of_report;
-pub use self::warm_up::{cap_of_day, day_name, day_of, next_day};
+pub use self::warm_up::{cap_of_day, day_began, day_name, day_of, next_day};

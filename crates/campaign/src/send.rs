@@ -9,12 +9,16 @@
 //!      campaign, account, channel                   too fast; and the job
 //!    4 fill in the message                          the same
 //!    5 CLAIM  queued ─▶ sending, synced             `sending` with a run that nobody has: the next run, or the reconciler,
-//!    6 permits still fresh, or exchanged            makes it `unknown`, and so it is never sent twice. A channel that
-//!    7 CALL the provider                            promises idempotence sends again with the same key.
+//!    6 connect to the provider                      makes it `unknown`, and so it is never sent twice. A channel that
+//!    7 no quiet hours, permits fresh or exchanged;  promises idempotence sends again with the same key.
+//!      CALL the provider
 //!    8 RECORD sending ─▶ sent, pending, failed …    the job: its next run finds nothing to claim
 //!    9 consequences for others                      a hold or pause that comes with the next such answer
 //!   10 the job is done
 //! ```
+//!
+//! The claim skips a recipient whose address is suppressed. Before a message waits for quiet hours or permits, its address is looked
+//! up, so that the claim comes at once. A limit that may have forgotten messages is told of them, and asked again (`history.rs`).
 //!
 //! Steps 5 to 9 run in a task of their own: a job that is taken away from this worker ends, its run does not. A claim or a
 //! record that gets no answer is asked for again until the database is back; asking twice for the same run changes nothing.
@@ -30,6 +34,7 @@ use stampede_store::{Attempt, AttemptEffect, Claim, Claimed, Recipient, RunResul
 
 use crate::aftermath::{self, Attempted, Consequence, Health};
 use crate::content::Filled;
+use crate::last_check::LastCheck;
 use crate::snapshot::Snapshot;
 use crate::{Campaigns, Error, asks, hours, now};
 
@@ -39,6 +44,10 @@ const OUTAGE: Duration = Duration::from_secs(5);
 const BUSY: Duration = Duration::from_millis(100);
 /// How often a campaign that is changed meanwhile is read again before the job waits.
 const CHANGES: usize = 3;
+/// How often limits are told of messages that they have forgotten before the job waits; a message needs up to five such limits.
+const RECALLS: usize = 8;
+/// A message that waits for a shorter time is not looked up among suppressed addresses.
+const SHORT: Duration = Duration::from_secs(1);
 /// The longest pause between two tries to tell the database.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -52,6 +61,9 @@ pub(crate) enum Ran {
     /// A defect; trying again may help.
     Defect(String),
 }
+
+/// All permits of a message, and the call that the breaker has let through.
+pub(crate) type Granted = (Permits, Box<Call>);
 
 /// A message that may be sent as soon as it is claimed.
 struct Run {
@@ -94,29 +106,34 @@ impl Campaigns {
             let Some(snapshot) = shared.snapshots.running(recipient.campaign).await? else {
                 return Ok(Ran::Ended("not_running"));
             };
-            if let Some(wait) = hours::quiet_for(&snapshot, &recipient, now()) {
-                return Ok(Ran::Later(wait));
-            }
-            let (permits, call) = match self.permits(id, &snapshot, &recipient.address).await? {
-                Ok(granted) => granted,
+            let campaign = snapshot.campaign.id;
+            let granted = match hours::quiet_for(&snapshot, &recipient, now()) {
+                Some(wait) => Err(wait),
+                None => self.permits(id, &snapshot, &recipient.address).await?,
+            };
+            let running = match granted {
+                Ok((permits, call)) => {
+                    let filled = match self.fill(&snapshot, &recipient).await {
+                        Ok(filled) => filled,
+                        Err(error) => {
+                            give_back(permits).await;
+                            return Err(error);
+                        }
+                    };
+                    let Some(filled) = filled else {
+                        give_back(permits).await;
+                        return Ok(Ran::Later(OUTAGE));
+                    };
+                    let (run, address) = (RunId::generate(), recipient.address.clone());
+                    let run =
+                        Run { id: run, snapshot, recipient: id, address, filled, permits, call };
+                    shared.runs.spawn(self.clone().claim_and_send(run))
+                }
+                Err(wait) if wait > SHORT && self.is_suppressed(&snapshot, &recipient).await? => {
+                    shared.runs.spawn(self.clone().claim_to_skip(snapshot, id))
+                }
                 Err(wait) => return Ok(Ran::Later(wait)),
             };
-            let filled = match self.fill(&snapshot, &recipient).await {
-                Ok(filled) => filled,
-                Err(error) => {
-                    give_back(permits).await;
-                    return Err(error);
-                }
-            };
-            let Some(filled) = filled else {
-                give_back(permits).await;
-                return Ok(Ran::Later(OUTAGE));
-            };
-            let address = recipient.address.clone();
-            let campaign = snapshot.campaign.id;
-            let run = RunId::generate();
-            let run = Run { id: run, snapshot, recipient: id, address, filled, permits, call };
-            let running = shared.runs.spawn(self.clone().claim_and_send(run));
             match running.await.map_err(Error::internal)? {
                 Next::Ended(word) => return Ok(Ran::Ended(word)),
                 Next::Later(wait) => return Ok(Ran::Later(wait)),
@@ -132,26 +149,49 @@ impl Campaigns {
         id: RecipientId,
         snapshot: &Snapshot,
         address: &str,
-    ) -> Result<Result<(Permits, Box<Call>), Duration>, Error> {
+    ) -> Result<Result<Granted, Duration>, Error> {
+        for _ in 0..RECALLS {
+            match self.try_permits(id, snapshot, address).await? {
+                Ok(granted) => return Ok(Ok(granted)),
+                Err(Taking::Forgotten { ask, rate }) => self.recall(snapshot, &ask, rate).await?,
+                Err(Taking::Wait { wait, .. }) => return Ok(Err(wait)),
+                Err(Taking::Granted(_)) => break,
+            }
+        }
+        Ok(Err(BUSY))
+    }
+
+    /// All permits in their order, or the answer that is none.
+    async fn try_permits(
+        &self,
+        id: RecipientId,
+        snapshot: &Snapshot,
+        address: &str,
+    ) -> Result<Result<Granted, Taking>, Error> {
         let (limits, who) = (self.shared.broker.limits(), id.to_string());
         let caps = asks::spacing_and_caps(snapshot, address, now(), rand::random());
         let first = match limits.take_all(&who, &caps).await? {
             Taking::Granted(permits) => permits,
-            Taking::Wait { wait, .. } => return Ok(Err(wait)),
+            refused => return Ok(Err(refused)),
         };
-        let call = match self.breaker(snapshot).ask().await? {
-            BreakerDecision::Allowed(call) => call,
-            BreakerDecision::Refused(wait) => {
+        let breaker = self.breaker(snapshot);
+        let call = match breaker.ask().await {
+            Ok(BreakerDecision::Allowed(call)) => call,
+            Ok(BreakerDecision::Refused(wait)) => {
                 give_back(first).await;
-                return Ok(Err(wait));
+                return Ok(Err(Taking::Wait { limit: String::new(), wait }));
+            }
+            Err(error) => {
+                give_back(first).await;
+                return Err(error.into());
             }
         };
         let rates = asks::rates(snapshot, address);
         match limits.take_all(&who, &rates).await {
             Ok(Taking::Granted(permits)) => Ok(Ok((first.and(permits), call))),
-            Ok(Taking::Wait { wait, .. }) => {
+            Ok(refused) => {
                 give_back(first).await;
-                Ok(Err(wait))
+                Ok(Err(refused))
             }
             Err(error) => {
                 give_back(first).await;
@@ -160,37 +200,72 @@ impl Campaigns {
         }
     }
 
+    /// Whether the claim would skip a recipient because of its address.
+    async fn is_suppressed(&self, snapshot: &Snapshot, to: &Recipient) -> Result<bool, Error> {
+        let Snapshot { account, campaign, .. } = snapshot;
+        let owner = account.owner.as_ref().unwrap_or(&campaign.owner);
+        let addresses = [to.address.clone()];
+        let found = self.shared.store.suppressed_addresses(owner, &account.id, &addresses).await?;
+        Ok(!found.is_empty())
+    }
+
     fn breaker(&self, snapshot: &Snapshot) -> Breaker {
         let name = format!("campaign:{}", snapshot.account.id);
         self.shared.broker.breaker(&name, BreakerConfig::default())
     }
 
-    async fn claim_and_send(self, run: Run) -> Next {
-        let Run { id, snapshot, recipient, address, filled, permits, call } = run;
-        let is_idempotent = channel::is_idempotent(&snapshot.sender);
+    /// Claims a recipient; `Err`: it is not to be sent to now.
+    async fn claim(
+        &self,
+        snapshot: &Snapshot,
+        recipient: RecipientId,
+        run: RunId,
+    ) -> Result<Box<Recipient>, Next> {
         let claim = Claim {
             recipient,
-            run: id,
-            most_in_flight: asks::most_in_flight(&snapshot),
-            is_idempotent,
+            run,
+            most_in_flight: asks::most_in_flight(snapshot),
+            is_idempotent: channel::is_idempotent(&snapshot.sender),
             campaign_seen: snapshot.campaign.updated_at,
             account_seen: Some(snapshot.account.updated_at),
         };
-        let claimed = self.until_told(|| self.shared.claims.commit(claim)).await;
-        let row = match claimed {
-            Some(Claimed::Send(row)) => row,
-            other => {
+        Err(match self.until_told(|| self.shared.claims.commit(claim)).await {
+            Some(Claimed::Send(row)) => return Ok(row),
+            Some(Claimed::Busy) => Next::Later(BUSY.mul_f64(0.5 + rand::random::<f64>())),
+            Some(Claimed::Changed) => Next::Changed,
+            Some(Claimed::Unknown) => Next::Ended("unknown"),
+            Some(Claimed::OptedOut) => Next::Ended("opted_out"),
+            Some(Claimed::Expired) => Next::Ended("expired"),
+            Some(Claimed::Nothing) => Next::Ended("not_queued"),
+            None => Next::Later(OUTAGE),
+        })
+    }
+
+    /// Claims a recipient whose address was suppressed a moment ago: the claim skips it.
+    async fn claim_to_skip(self, snapshot: Arc<Snapshot>, recipient: RecipientId) -> Next {
+        let run = RunId::generate();
+        match self.claim(&snapshot, recipient, run).await {
+            Err(next) => next,
+            // It is not suppressed any more, and has no permits.
+            Ok(row) => self.release(&row, run).await,
+        }
+    }
+
+    /// Gives back a claim: nothing was sent, and the feeder comes back.
+    async fn release(&self, row: &Recipient, run: RunId) -> Next {
+        self.note(row, run, Begun::now(), None, AttemptEffect::Released).await;
+        Next::Ended("released")
+    }
+
+    async fn claim_and_send(self, run: Run) -> Next {
+        let Run { id, snapshot, recipient, address, filled, permits, call } = run;
+        let is_idempotent = channel::is_idempotent(&snapshot.sender);
+        let row = match self.claim(&snapshot, recipient, id).await {
+            Ok(row) => row,
+            Err(next) => {
                 drop(call);
                 give_back(permits).await;
-                return match other {
-                    Some(Claimed::Busy) => Next::Later(BUSY.mul_f64(0.5 + rand::random::<f64>())),
-                    Some(Claimed::Changed) => Next::Changed,
-                    Some(Claimed::Unknown) => Next::Ended("unknown"),
-                    Some(Claimed::OptedOut) => Next::Ended("opted_out"),
-                    Some(Claimed::Expired) => Next::Ended("expired"),
-                    Some(Claimed::Send(_) | Claimed::Nothing) => Next::Ended("not_queued"),
-                    None => Next::Later(OUTAGE),
-                };
+                return next;
             }
         };
         let message = match filled {
@@ -205,23 +280,15 @@ impl Campaigns {
                 return Next::Ended(outcome.as_str());
             }
         };
-        // What is granted is fresh: the first byte leaves within the limits.
-        if !matches!(permits.refreshed().await, Ok(Taking::Granted(_))) {
-            // The claim took too long, and others have got the places; or Redis is too far away. The feeder comes back.
+        let connecting = Begun::now();
+        let mut check = LastCheck::new(&snapshot, Some(&row), permits);
+        let outcome = self.shared.channels.send_when(&snapshot.sender, &message, &mut check).await;
+        if check.has_refused() {
             drop(call);
-            self.note(&row, id, Begun::now(), None, AttemptEffect::Released).await;
-            return Next::Ended("released");
+            return self.release(&row, id).await;
         }
-        let attempt = Begun::now();
-        let outcome = self.shared.channels.send(&snapshot.sender, &message).await;
-        let reported = match Attempted::health(&outcome) {
-            Health::Worked => call.worked().await,
-            Health::Failed => call.failed().await,
-            Health::Unclear => Ok(()),
-        };
-        if let Err(error) = reported {
-            tracing::debug!(%error, "cannot report to the circuit breaker of an account");
-        }
+        let attempt = check.allowed().unwrap_or(connecting);
+        report_health(call, &outcome).await;
         self.record(&snapshot, &row, id, attempt, &outcome, is_idempotent, &address).await;
         Next::Ended(outcome.as_str())
     }
@@ -363,20 +430,32 @@ impl Campaigns {
     }
 }
 
-/// When a run began.
+/// When an attempt began.
 #[derive(Clone, Copy)]
-struct Begun {
+pub(crate) struct Begun {
     at: Timestamp,
-    begun: Instant,
+    pub(crate) begun: Instant,
 }
 
 impl Begun {
-    fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self { at: now(), begun: Instant::now() }
     }
 }
 
-async fn give_back(permits: Permits) {
+/// Tells the circuit breaker of the account what the provider did.
+pub(crate) async fn report_health(call: Box<Call>, outcome: &Outcome) {
+    let reported = match Attempted::health(outcome) {
+        Health::Worked => call.worked().await,
+        Health::Failed => call.failed().await,
+        Health::Unclear => Ok(()),
+    };
+    if let Err(error) = reported {
+        tracing::debug!(%error, "cannot report to the circuit breaker of an account");
+    }
+}
+
+pub(crate) async fn give_back(permits: Permits) {
     if let Err(error) = permits.give_back().await {
         tracing::debug!(%error, "permits that could not be given back count as used");
     }

@@ -93,3 +93,63 @@ pub(crate) async fn sender(store: &Store, account: &Account) -> Result<channel::
         version: account.updated_at,
     })
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use stampede_model::campaign::{AccountId, AutoPause, Channel, Content, Pacing};
+    use stampede_store::CampaignCounts;
+
+    use super::*;
+
+    /// A running campaign that writes to the console.
+    pub(crate) fn snapshot(pacing: Pacing) -> Snapshot {
+        let at = crate::now();
+        let campaign = Campaign {
+            id: CampaignId::generate(),
+            owner: "ann".to_owned(),
+            name: "News".to_owned(),
+            account: AccountId::console(),
+            state: CampaignState::Running,
+            reason: None,
+            content: Content::Own,
+            pacing,
+            auto_pause: AutoPause::default(),
+            max_attempts: 3,
+            time_zone: None,
+            country: None,
+            start_at: None,
+            end_at: None,
+            event: None,
+            batch: None,
+            counts: CampaignCounts::default(),
+            importing: None,
+            created_at: at,
+            updated_at: at,
+            started_at: Some(at),
+            ended_at: None,
+        };
+        let account = Account {
+            id: AccountId::console(),
+            owner: None,
+            name: "Console".to_owned(),
+            channel: Channel::Console,
+            settings: "{}".to_owned(),
+            pacing: Pacing::default(),
+            country: None,
+            time_zone: None,
+            blocked: None,
+            first_sent_at: None,
+            created_at: at,
+            updated_at: at,
+        };
+        let sender = channel::Account {
+            id: account.id.clone(),
+            channel: account.channel,
+            settings: account.settings.clone(),
+            credentials: Vec::new(),
+            version: at,
+        };
+        let ready = texts::ready(&campaign, account.channel);
+        Snapshot { campaign, account, sender, ready, read: Instant::now() }
+    }
+}

@@ -18,6 +18,12 @@ const LONGEST_ID: usize = 256;
 /// Most letters of a provider's code that are kept.
 pub(crate) const LONGEST_CODE: usize = 64;
 
+/// A message that the caller did not let leave.
+pub(crate) fn not_allowed() -> Outcome {
+    let stage = Stage::NotAllowed.as_str();
+    Outcome::NotSent(Failure::new(stage, "the caller does not let it leave now"))
+}
+
 /// A request without an answer.
 pub(crate) fn unanswered(error: &Error) -> Outcome {
     match error {

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use stampede_model::Timestamp;
 use stampede_model::campaign::{AccountId, Channel, Failure, Outcome};
-use stampede_outbound::{AllowedAddresses, Client, Dialer, Limits};
+use stampede_outbound::{AllowedAddresses, AtOnce, BeforeWrite, Client, Dialer, Limits};
 
 use crate::account::{Account, Config};
 use crate::message::Message;
@@ -100,32 +100,50 @@ impl Channels {
 
     /// Sends one message once. What came of it is always known to be one of the outcomes; nothing is tried again.
     pub async fn send(&self, account: &Account, message: &Message) -> Outcome {
+        self.send_when(account, message, &mut AtOnce).await
+    }
+
+    /// Sends one message once, as soon as the caller allows it, who is asked when the connection to the provider is there: connecting
+    /// may take long. A message that is not allowed is not sent.
+    pub async fn send_when(
+        &self,
+        account: &Account,
+        message: &Message,
+        before: &mut dyn BeforeWrite,
+    ) -> Outcome {
         let sender = match self.sender(account) {
             Ok(sender) => sender,
             Err(failure) => return Outcome::Account(failure),
         };
-        let outcome = self.send_with(&sender.provider, &sender.id, message).await;
+        let outcome = self.send_with(&sender.provider, &sender.id, message, before).await;
         sender.secrets.outcome(outcome)
     }
 
-    async fn send_with(&self, provider: &Provider, id: &AccountId, message: &Message) -> Outcome {
+    async fn send_with(
+        &self,
+        provider: &Provider,
+        id: &AccountId,
+        message: &Message,
+        before: &mut dyn BeforeWrite,
+    ) -> Outcome {
         let Shared { config, guarded, trusted, .. } = &*self.shared;
         match provider {
-            Provider::Console(settings) => console::send(settings, id, message).await,
+            Provider::Console(settings) => console::send(settings, id, message, before).await,
             Provider::Webhook(settings, credentials) => {
-                webhook::send(settings, credentials, guarded, message).await
+                webhook::send(settings, credentials, guarded, message, before).await
             }
-            Provider::Smtp(sender) => sender.send(message).await,
+            Provider::Smtp(sender) => sender.send(message, before).await,
             Provider::Telegram(settings, credentials) => {
                 let api = (trusted, &config.telegram_api_url);
-                telegram::send(settings, credentials, api, message).await
+                telegram::send(settings, credentials, api, message, before).await
             }
             Provider::Whatsapp(settings, credentials, state) => {
                 let api = (trusted, &config.whatsapp_api_url);
-                whatsapp::send(settings, credentials, state, api, message).await
+                whatsapp::send(settings, credentials, state, api, message, before).await
             }
             Provider::Sms(sender) => {
-                sender.send(guarded, config.receipts_base.as_ref(), id, message).await
+                let receipts = config.receipts_base.as_ref();
+                sender.send(guarded, receipts, id, message, before).await
             }
         }
     }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stampede_model::campaign::{AccountId, Failure, Outcome};
+use stampede_outbound::BeforeWrite;
 
+use crate::answers;
 use crate::message::Message;
 use crate::settings::Reader;
 
@@ -39,7 +41,15 @@ pub(crate) fn read(reader: &mut Reader) -> Option<(Settings, Credentials)> {
     Some((Settings { fail, unknown, ms }, Credentials {}))
 }
 
-pub(crate) async fn send(settings: &Settings, account: &AccountId, message: &Message) -> Outcome {
+pub(crate) async fn send(
+    settings: &Settings,
+    account: &AccountId,
+    message: &Message,
+    before: &mut dyn BeforeWrite,
+) -> Outcome {
+    if !before.allows().await {
+        return answers::not_allowed();
+    }
     let outcome = outcome(settings, message, rand::random(), rand::random());
     let Message { recipient, address, text, attempt, .. } = message;
     tracing::info!(%account, %recipient, address, text, attempt, outcome = outcome.as_str(), "message");

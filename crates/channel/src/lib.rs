@@ -54,3 +54,4 @@ pub use self::notice::{Incoming, Notice, Refused, Status};
 pub use self::receipts::{challenge, receipts, update_id};
 pub use self::settings::{Mistake, read_settings};
 pub use self::smtp::is_mailbox_full;
+pub use stampede_outbound::{Allowed, AtOnce, BeforeWrite};

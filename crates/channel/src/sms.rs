@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use stampede_model::campaign::{AccountId, Failure, Outcome};
-use stampede_outbound::Client;
+use stampede_outbound::{BeforeWrite, Client};
 use url::Url;
 
 use self::request::Custom;
@@ -202,12 +202,13 @@ impl Sender {
         receipts: Option<&Url>,
         account: &AccountId,
         message: &Message,
+        before: &mut dyn BeforeWrite,
     ) -> Outcome {
         let request = match self {
             Self::Twilio(twilio) => twilio.request(receipts, account, message),
             Self::Http(custom) => custom.request(message),
         };
-        let answer = match client.send(request).await {
+        let answer = match client.send_when(request, before).await {
             Ok(answer) => answer,
             Err(error) => return answers::unanswered(&error),
         };

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use stampede_model::campaign::{Failure, Outcome};
-use stampede_outbound::Dialer;
+use stampede_outbound::{BeforeWrite, Dialer};
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -34,6 +34,7 @@ pub(crate) use self::bounces::receipts;
 use self::idle::Idle;
 pub use self::replies::is_mailbox_full;
 use self::session::{Session, Trouble};
+use crate::answers;
 use crate::message::Message;
 use crate::settings::{Part, Reader};
 use crate::webhook;
@@ -187,7 +188,7 @@ impl Sender {
     }
 
     /// Sends one message to one recipient.
-    pub(crate) async fn send(&self, message: &Message) -> Outcome {
+    pub(crate) async fn send(&self, message: &Message, before: &mut dyn BeforeWrite) -> Outcome {
         let mail = match mail::Mail::of(&self.settings, message) {
             Ok(mail) => mail,
             Err(outcome) => return outcome,
@@ -198,6 +199,10 @@ impl Sender {
             Ok(session) => session,
             Err(trouble) => return replies::outcome(&trouble),
         };
+        if !before.allows().await {
+            self.idle.put(session);
+            return answers::not_allowed();
+        }
         match session.deliver(&mail, &self.limits).await {
             Ok(()) => {
                 self.idle.put(session);

@@ -8,7 +8,7 @@ use http::header::{CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
 use stampede_model::campaign::{Failure, Outcome, SuppressionReason};
-use stampede_outbound::{Answer, Client, Request};
+use stampede_outbound::{Answer, AtOnce, BeforeWrite, Client, Request};
 use url::Url;
 
 use crate::answers;
@@ -69,8 +69,8 @@ async fn call(
     base: &Url,
     credentials: &Credentials,
     client: &Client,
-    method: &str,
-    body: String,
+    (method, body): (&str, String),
+    before: &mut dyn BeforeWrite,
 ) -> Result<Answer, Outcome> {
     let base = base.as_str().trim_end_matches('/');
     let wrong =
@@ -80,7 +80,7 @@ async fn call(
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
     let request = Request { method: Method::POST, url, headers, body: body.into() };
-    client.send(request).await.map_err(|error| answers::unanswered(&error))
+    client.send_when(request, before).await.map_err(|error| answers::unanswered(&error))
 }
 
 /// The body of `sendMessage`.
@@ -113,14 +113,15 @@ pub(crate) async fn send(
     credentials: &Credentials,
     (client, base): (&Client, &Url),
     message: &Message,
+    before: &mut dyn BeforeWrite,
 ) -> Outcome {
-    let body_for = |chat: &str| body(settings, chat, message);
-    let first = call(base, credentials, client, "sendMessage", body_for(&message.address)).await;
+    let send_to = |chat: &str| ("sendMessage", body(settings, chat, message));
+    let first = call(base, credentials, client, send_to(&message.address), before).await;
     match first {
         Ok(answer) => match outcome(&answer) {
             Next::Done(outcome) => outcome,
             Next::MovedTo(chat) => {
-                match call(base, credentials, client, "sendMessage", body_for(&chat)).await {
+                match call(base, credentials, client, send_to(&chat), before).await {
                     Ok(answer) => moved(outcome(&answer), chat),
                     Err(outcome) => outcome,
                 }
@@ -258,7 +259,9 @@ pub(crate) async fn check(
     let failed = |outcome: Outcome| {
         outcome.failure().cloned().unwrap_or_else(|| Failure::new("no_answer", "no answer"))
     };
-    let answer = call(base, credentials, client, "getMe", String::new()).await.map_err(failed)?;
+    let answer = call(base, credentials, client, ("getMe", String::new()), &mut AtOnce)
+        .await
+        .map_err(failed)?;
     match answers::json::<Told>(&answer) {
         Some(told) if answer.status == 200 => Ok(format!("the bot @{}", told.result.username)),
         _ => Err(answers::failure(&answer)),

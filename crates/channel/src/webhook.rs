@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use stampede_model::campaign::{Failure, Outcome};
 use stampede_model::{CampaignId, RecipientId, Timestamp};
 use stampede_outbound::signature::{self, Unproven};
-use stampede_outbound::{Answer, Client, Request};
+use stampede_outbound::{Answer, BeforeWrite, Client, Request};
 use url::Url;
 
 use crate::answers::{self, PAUSE};
@@ -137,8 +137,10 @@ pub(crate) async fn send(
     credentials: &Credentials,
     client: &Client,
     message: &Message,
+    before: &mut dyn BeforeWrite,
 ) -> Outcome {
-    match client.send(request(settings, credentials, message, Timestamp::now())).await {
+    let request = request(settings, credentials, message, Timestamp::now());
+    match client.send_when(request, before).await {
         Ok(answer) => outcome(&answer, settings.idempotent),
         Err(error) => answers::unanswered(&error),
     }

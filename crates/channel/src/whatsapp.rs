@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stampede_model::campaign::{Failure, Outcome};
-use stampede_outbound::{Answer, Client, Request};
+use stampede_outbound::{Answer, BeforeWrite, Client, Request};
 use url::Url;
 
 pub(crate) use self::codes::State;
@@ -151,13 +151,14 @@ pub(crate) async fn send(
     state: &State,
     (client, base): (&Client, &Url),
     message: &Message,
+    before: &mut dyn BeforeWrite,
 ) -> Outcome {
     let what = ("/messages", body(message).to_string());
     let request = match request(settings, credentials, base, Method::POST, what) {
         Ok(request) => request,
         Err(failure) => return Outcome::Account(failure),
     };
-    match client.send(request).await {
+    match client.send_when(request, before).await {
         Ok(answer) => outcome(&answer, message, state, Instant::now()),
         Err(error) => answers::unanswered(&error),
     }

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
 use crate::answer::Answer;
+use crate::before_write::{AtOnce, BeforeWrite};
 use crate::connection::{Connection, Failed};
 use crate::dial::Dialer;
 use crate::error::{Error, Stage};
@@ -92,11 +93,21 @@ impl Client {
     /// Sends one request. A request that certainly was not written, because its connection had been closed, is sent once more
     /// on a new connection.
     pub async fn send(&self, request: Request) -> Result<Answer, Error> {
+        self.send_when(request, &mut AtOnce).await
+    }
+
+    /// Sends one request as soon as the caller allows it, who is asked when the connection is there.
+    pub async fn send_when(
+        &self,
+        request: Request,
+        before: &mut dyn BeforeWrite,
+    ) -> Result<Answer, Error> {
         let Shared { limits, pool, .. } = &*self.shared;
         let until = Instant::now() + limits.whole;
         let origin = origin(&request.url)?;
         let mut http = http_request(request)?;
         if let Some(connection) = pool.take(&origin) {
+            let connection = self.allowed_on(connection, &origin, before).await?;
             match self.exchange(connection, http, &origin, until).await {
                 Ok(answer) => return Ok(answer),
                 Err(Failed::Unwritten(request)) => http = *request,
@@ -104,6 +115,7 @@ impl Client {
             }
         }
         let connection = self.open(&origin, until).await?;
+        let connection = self.allowed_on(connection, &origin, before).await?;
         match self.exchange(connection, http, &origin, until).await {
             Ok(answer) => Ok(answer),
             Err(Failed::Unwritten(_)) => {
@@ -120,6 +132,22 @@ impl Client {
             false => Connection::open(stream).await,
             true => Connection::open(dialer.secure(stream, &origin.host, until).await?).await,
         }
+    }
+
+    /// Asks the caller whether the request may leave on a connection, which waits for another one if not.
+    async fn allowed_on(
+        &self,
+        connection: Connection,
+        origin: &Origin,
+        before: &mut dyn BeforeWrite,
+    ) -> Result<Connection, Error> {
+        if before.allows().await {
+            return Ok(connection);
+        }
+        if self.shared.limits.idle > 0 {
+            self.shared.pool.put(origin.clone(), connection);
+        }
+        Err(Error::not_sent(Stage::NotAllowed, "the caller does not let it leave now"))
     }
 
     /// Sends a request on a connection, which waits for another one afterwards.

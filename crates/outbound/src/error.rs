@@ -34,6 +34,8 @@ pub enum Stage {
     Tls,
     /// The connection broke before the request was written.
     Write,
+    /// The caller did not let it leave: see [`crate::BeforeWrite`].
+    NotAllowed,
 }
 
 impl Stage {
@@ -46,6 +48,7 @@ impl Stage {
             Self::Connect => "connect",
             Self::Tls => "tls",
             Self::Write => "write",
+            Self::NotAllowed => "not_allowed",
         }
     }
 }

@@ -8,6 +8,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `client.rs` | one request within limits, and its answer |
+//! | `before_write.rs` | the caller's last word before a request leaves |
 //! | `pool.rs` | connections that wait for the next request to the same origin |
 //! | `connection.rs` | one connection, and whether a byte of the request left |
 //! | `dial.rs` | a connection to an address that may be reached, for other protocols, too |
@@ -22,6 +23,7 @@
 
 pub mod address;
 mod answer;
+mod before_write;
 mod client;
 mod connection;
 mod dial;
@@ -32,6 +34,7 @@ pub mod signature;
 mod tls;
 
 pub use self::answer::{Answer, retry_after};
+pub use self::before_write::{Allowed, AtOnce, BeforeWrite};
 pub use self::client::{Client, Limits, Request};
 pub use self::dial::Dialer;
 pub use self::error::{Error, Stage};

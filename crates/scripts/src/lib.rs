@@ -205,12 +205,20 @@ pub mod queue {
         /// KEYS: holds of the limit. ARGV: milliseconds.
         HOLD_LIMIT = include_str!("../lua/queue/hold_limit.lua");
 
+        /// Adds operations to the log of a rate limit that it does not know.
+        ///
+        /// KEYS: grants of the limit, the longest window that callers ask with. ARGV: window in microseconds, for how many
+        /// microseconds the grants are complete afterwards or empty; of each operation: the key under which it counts, its age in
+        /// microseconds at most, and at least.
+        REMEMBER = include_str!("../lua/queue/remember.lua");
+
         /// Takes one permit of a rate limit; a former permit can be given back before.
         ///
         /// KEYS: settings of the limit, its grants, its waiting callers, its holds, the longest window that callers ask with.
         /// ARGV: max and window in ms or empty, id of the permit or empty, caller, ms for which the grant holds the limit or
         /// empty, every how many grants one holds it longer and for how many ms or empty, key under which the grant counts or
-        /// empty; of the permit to be given back: id or empty, member, round, score, former score.
+        /// empty; of the permit to be given back: id or empty, member, round, score, former score; `1` if the caller has a
+        /// history of its operations, or empty.
         TAKE_PERMIT = include_str!("../lua/queue/take_permit.lua");
 
         /// Ends the turn of an editor. KEYS: the turn. ARGV: its token.

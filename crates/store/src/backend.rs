@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use crate::{
     Accounts, ApiKeys, Audiences, AuditLog, Batches, Blocks, Campaigns, CheckInReports,
     CheckInSetup, CompiledTemplates, Completions, Events, IdempotentRequests, Ledger, Orders,
-    Outbox, Reports, Result, Scans, Suppressions, Templates, TestLog, TicketKeys, Tickets,
-    WebhookDeliveries, Webhooks,
+    Outbox, PastSends, Reports, Result, Scans, Suppressions, Templates, TestLog, TicketKeys,
+    Tickets, WebhookDeliveries, Webhooks,
 };
 
 /// How the tables of a database compare with what this program needs.
@@ -77,6 +77,7 @@ pub trait Backend:
     + Ledger
     + Reports
     + TestLog
+    + PastSends
     + Suppressions
     + Debug
     + Send

@@ -7,6 +7,7 @@
 //!   Ledger         one row a recipient: fed, claimed, settled
 //!   Reports        questions about many recipients at once
 //!   TestLog        test messages, which the ledger does not know of
+//!   PastSends      messages that left, for limits
 //!   Suppressions   addresses that get nothing any more
 //! ```
 //!
@@ -21,6 +22,7 @@ mod accounts;
 mod audiences;
 mod decisions;
 mod ledger;
+mod past_sends;
 mod reports;
 mod suppressions;
 mod test_log;
@@ -41,6 +43,7 @@ pub use self::ledger::{
     Attempt, AttemptEffect, BOUNCED_LATER, Claim, Claimed, FAILED_LATER, Fed, Ledger, Receipt,
     ReceiptEffect, ReceiptStatus, Recipient, RecipientFilter, RunResult, Settlement,
 };
+pub use self::past_sends::{PastSend, PastSends, SendFilter, SendScope};
 pub use self::reports::{CampaignMinute, CodeCount, Reports};
 pub use self::suppressions::{Suppression, SuppressionFilter, Suppressions, Wishes};
 pub use self::test_log::{TESTS_KEPT, TestAttempt, TestEnd, TestLog};

@@ -11,8 +11,11 @@
 //!
 //! A limit may be changed while it is in use, and for a moment callers ask with its former and its present window. Grants
 //! are remembered for the longest window that callers ask with, and that long after the last of those calls: a caller
-//! with a shorter window forgets nothing. A limit whose window becomes longer does not know the grants that had left the
-//! former one.
+//! with a shorter window forgets nothing.
+//!
+//! A limit whose window becomes longer does not know the grants that had left the former one, and a Redis that has lost its
+//! data knows none. A caller that has a history of its operations says so ([`Ask::has_history`]). Then no permit is granted
+//! while the log may lack a part of the window: the caller reads its history, tells it ([`Limits::remember`]), and asks again.
 //!
 //! A caller that gets no permit is told how long to wait; each caller gets another time, so that they do not all
 //! come back at once. The time is no promise: the permit is asked for again.
@@ -67,6 +70,13 @@ pub enum Permit {
     Wait(Duration),
 }
 
+/// The answer to an [`Ask`].
+pub(crate) enum Answer {
+    Permit(Permit),
+    /// The log may lack a part of this rate's window: see [`Limits::remember`].
+    Forgotten(Rate),
+}
+
 /// A granted permit; it counts unless it is given back.
 pub struct Taken {
     limits: Limits,
@@ -119,15 +129,15 @@ impl Taken {
     }
 
     /// Gives the permit back and asks for another in the same step: nobody else gets the place in between.
-    pub(crate) async fn renew(self) -> Result<Permit, Error> {
+    pub(crate) async fn renew(self) -> Result<Answer, Error> {
         let limits = self.limits.clone();
         let (ask, who) = (self.ask.clone(), self.who.clone());
         limits.take_as_asked(&who, &ask, Some(&self)).await
     }
 
-    /// The name of its limit.
-    pub(crate) fn limit(&self) -> &str {
-        &self.ask.limit
+    /// What was asked for.
+    pub(crate) fn ask(&self) -> &Ask {
+        &self.ask
     }
 
     fn name_in(&self, call: &mut redis::ScriptInvocation<'_>) {
@@ -145,7 +155,7 @@ pub(crate) fn queue_limit(queue: &str) -> String {
 /// All rate limits of one Redis. Cheap to clone.
 #[derive(Clone)]
 pub struct Limits {
-    broker: Broker,
+    pub(super) broker: Broker,
 }
 
 impl Broker {
@@ -169,7 +179,11 @@ impl Limits {
         name: &str,
         otherwise: Option<Rate>,
     ) -> Result<Permit, Error> {
-        self.take_as_asked(who, &Ask { otherwise, ..Ask::new(name) }, None).await
+        match self.take_as_asked(who, &Ask { otherwise, ..Ask::new(name) }, None).await? {
+            Answer::Permit(permit) => Ok(permit),
+            // Only for an ask with a history.
+            Answer::Forgotten(rate) => Ok(Permit::Wait(Duration::from_millis(rate.per_ms))),
+        }
     }
 
     /// Asks for a permit, after giving back a former one of the same limit.
@@ -178,17 +192,17 @@ impl Limits {
         who: &str,
         ask: &Ask,
         former: Option<&Taken>,
-    ) -> Result<Permit, Error> {
-        let mut permit = self.take_once(who, ask, former).await?;
+    ) -> Result<Answer, Error> {
+        let mut answer = self.take_once(who, ask, former).await?;
         for _ in 0..EXCHANGES {
-            match permit {
-                Permit::Granted(stale) if !stale.is_fresh() => {
-                    permit = self.take_once(who, ask, Some(&stale)).await?;
+            match answer {
+                Answer::Permit(Permit::Granted(stale)) if !stale.is_fresh() => {
+                    answer = self.take_once(who, ask, Some(&stale)).await?;
                 }
-                permit => return Ok(permit),
+                answer => return Ok(answer),
             }
         }
-        if matches!(&permit, Permit::Granted(taken) if !taken.is_fresh()) {
+        if matches!(&answer, Answer::Permit(Permit::Granted(taken)) if !taken.is_fresh()) {
             self.broker.once_a_minute("stale permits", || {
                 tracing::warn!(
                     limit = ask.limit,
@@ -197,7 +211,7 @@ impl Limits {
                 );
             });
         }
-        Ok(permit)
+        Ok(answer)
     }
 
     async fn take_once(
@@ -205,7 +219,7 @@ impl Limits {
         who: &str,
         ask: &Ask,
         former: Option<&Taken>,
-    ) -> Result<Permit, Error> {
+    ) -> Result<Answer, Error> {
         let mut call = TAKE_PERMIT.prepare_invoke();
         for key in keys(&ask.limit)? {
             call.key(key);
@@ -235,14 +249,20 @@ impl Limits {
                 }
             }
         }
+        call.arg(if ask.has_history { "1" } else { "" });
         // Before Redis reads its clock: a permit that is fresh by our clock is fresh by that one, too.
         let asked = Instant::now();
-        let (wait_ms, slack_us, round, score, former): (u64, u64, String, String, String) =
+        let (wait_ms, number, text, score, former): (i64, u64, String, String, String) =
             call.invoke_async(&mut self.broker.redis()).await?;
-        if wait_ms > 0 {
-            return Ok(Permit::Wait(Duration::from_millis(wait_ms)));
+        if wait_ms < 0 {
+            let (per_ms, max) = (number, text.parse().unwrap_or(u32::MAX));
+            return Ok(Answer::Forgotten(Rate { max, per_ms }));
         }
-        Ok(Permit::Granted(Box::new(Taken {
+        if wait_ms > 0 {
+            return Ok(Answer::Permit(Permit::Wait(Duration::from_millis(wait_ms.unsigned_abs()))));
+        }
+        let (slack_us, round) = (number, text);
+        Ok(Answer::Permit(Permit::Granted(Box::new(Taken {
             limits: self.clone(),
             ask: ask.clone(),
             who: who.to_owned(),
@@ -250,7 +270,7 @@ impl Limits {
             grant: Grant { round, score, former },
             asked,
             slack: Duration::from_micros(slack_us),
-        })))
+        }))))
     }
 
     /// Holds a limit: nobody gets a permit for so long, in any process, whether the limit is set or not. A longer hold that is in
@@ -314,7 +334,7 @@ impl Limits {
 }
 
 /// Settings, grants, waiting callers, holds and longest window of a limit; the braces keep them together in a Redis Cluster.
-fn keys(name: &str) -> Result<[String; 5], Error> {
+pub(super) fn keys(name: &str) -> Result<[String; 5], Error> {
     check_shared_name("limit", name)?;
     let parts = ["", ":granted", ":waiting", ":held", ":window"];
     Ok(parts.map(|part| format!("stampede:limit:{{{name}}}{part}")))

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use crate::queue::limits::{Limits, Permit, Rate, Taken};
+use crate::queue::limits::{Answer, Limits, Permit, Rate, Taken};
 use crate::{Error, JobContext};
 
 /// How often stale permits are exchanged; see [`Taken::is_fresh`]. More do not help: then Redis is so far away that every permit
@@ -36,12 +36,21 @@ pub struct Ask {
     /// The key under which the grant counts. Grants with the same key in one window count once, as the latest of them: a limit
     /// of different recipients, say. `None`: every grant counts.
     pub counts_as: Option<String>,
+    /// The caller has a history of its operations. No permit is granted while the log of the limit may lack a part of the window:
+    /// the answer is [`Taking::Forgotten`].
+    pub has_history: bool,
 }
 
 impl Ask {
     /// A permit of a limit, without a pause.
     pub fn new(limit: impl Into<String>) -> Self {
-        Self { limit: limit.into(), otherwise: None, pause: Pause::default(), counts_as: None }
+        Self {
+            limit: limit.into(),
+            otherwise: None,
+            pause: Pause::default(),
+            counts_as: None,
+            has_history: false,
+        }
     }
 
     /// A permit of a limit that has this rate while it is not set.
@@ -80,6 +89,13 @@ pub enum Taking {
         /// How long.
         wait: Duration,
     },
+    /// None is granted: the log of a limit may lack a part of the window. To be asked for again after [`Limits::remember`].
+    Forgotten {
+        /// What was asked for.
+        ask: Box<Ask>,
+        /// The rate that the limit has now.
+        rate: Rate,
+    },
 }
 
 /// Granted permits; they count unless they are given back.
@@ -112,10 +128,10 @@ impl Permits {
     pub async fn refreshed(self) -> Result<Taking, Error> {
         let permits = match self.exchanged().await? {
             Taking::Granted(permits) => permits,
-            wait => return Ok(wait),
+            refused => return Ok(refused),
         };
         let stale = permits.taken.iter().find(|taken| !taken.is_fresh());
-        let Some(limit) = stale.map(|taken| taken.limit().to_owned()) else {
+        let Some(limit) = stale.map(|taken| taken.ask().limit.clone()) else {
             return Ok(Taking::Granted(permits));
         };
         permits.give_back().await?;
@@ -134,16 +150,14 @@ impl Permits {
                 permits.taken.into_iter().partition(Taken::is_fresh);
             permits = Self { taken: fresh };
             let mut refused = None;
-            for (limit, renewed) in join_all(
-                stale
-                    .into_iter()
-                    .map(|taken| async { (taken.limit().to_owned(), taken.renew().await) }),
+            for (ask, renewed) in join_all(
+                stale.into_iter().map(|taken| async { (taken.ask().clone(), taken.renew().await) }),
             )
             .await
             {
-                match renewed {
-                    Ok(Permit::Granted(taken)) => permits.taken.push(*taken),
-                    Ok(Permit::Wait(wait)) => refused = Some(Ok(Taking::Wait { limit, wait })),
+                match renewed.map(|answer| granted(answer, &ask)) {
+                    Ok(Ok(taken)) => permits.taken.push(taken),
+                    Ok(Err(no)) => refused = Some(Ok(no)),
                     Err(error) => refused = Some(Err(error)),
                 }
             }
@@ -156,17 +170,27 @@ impl Permits {
     }
 }
 
+/// The permit, or why there is none.
+fn granted(answer: Answer, ask: &Ask) -> Result<Taken, Taking> {
+    match answer {
+        Answer::Permit(Permit::Granted(taken)) => Ok(*taken),
+        Answer::Permit(Permit::Wait(wait)) => Err(Taking::Wait { limit: ask.limit.clone(), wait }),
+        Answer::Forgotten(rate) => Err(Taking::Forgotten { ask: Box::new(ask.clone()), rate }),
+    }
+}
+
 impl Limits {
     /// Asks for permits of several limits in their order, as the caller `who`: all, or none. An operation that must keep to the
     /// limits however slow Redis is asks [`Permits::refreshed`] before it begins.
     pub async fn take_all(&self, who: &str, asks: &[Ask]) -> Result<Taking, Error> {
         let mut permits = Permits::default();
         for ask in asks {
-            match self.take_as_asked(who, ask, None).await {
-                Ok(Permit::Granted(taken)) => permits.taken.push(*taken),
-                Ok(Permit::Wait(wait)) => {
+            let answer = self.take_as_asked(who, ask, None).await;
+            match answer.map(|answer| granted(answer, ask)) {
+                Ok(Ok(taken)) => permits.taken.push(taken),
+                Ok(Err(refused)) => {
                     permits.give_back().await?;
-                    return Ok(Taking::Wait { limit: ask.limit.clone(), wait });
+                    return Ok(refused);
                 }
                 Err(error) => {
                     // The first error says what is wrong.

@@ -18,6 +18,7 @@ mod facts;
 mod fleet;
 mod flows;
 mod forgotten;
+mod history;
 mod interop;
 mod job;
 mod limits;

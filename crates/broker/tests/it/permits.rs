@@ -21,7 +21,7 @@ fn ms(length: u64) -> Duration {
 async fn takes(limits: &Limits, asks: &[Ask]) -> Permits {
     match limits.take_all("test", asks).await.unwrap() {
         Taking::Granted(permits) => permits,
-        Taking::Wait { limit, wait } => panic!("{limit} waits for {wait:?}"),
+        refused => panic!("{refused:?}"),
     }
 }
 
@@ -29,7 +29,7 @@ async fn takes(limits: &Limits, asks: &[Ask]) -> Permits {
 async fn waits(limits: &Limits, asks: &[Ask]) -> (String, Duration) {
     match limits.take_all("test", asks).await.unwrap() {
         Taking::Wait { limit, wait } => (limit, wait),
-        Taking::Granted(_) => panic!("granted"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -57,6 +57,7 @@ impl Handler for Begun {
         match context.permits(&self.asks).await {
             Ok(Taking::Granted(permits)) => assert!(permits.are_fresh(), "as told by Redis"),
             Ok(Taking::Wait { wait, .. }) => return Outcome::Snooze(wait),
+            Ok(Taking::Forgotten { ask, .. }) => panic!("{ask:?}"),
             Err(error) => return Outcome::Retry(error.to_string()),
         }
         self.times.lock().unwrap().push(Instant::now());
@@ -276,7 +277,7 @@ async fn permits_that_are_always_stale_are_given_back_and_not_used() {
             assert!(asks.iter().any(|ask| ask.limit == limit), "{limit}");
             assert!(wait > ms(0));
         }
-        Taking::Granted(permits) => panic!("fresh: {}", permits.are_fresh()),
+        other => panic!("{other:?}"),
     }
     // Both places are free again.
     let near = stage.broker.limits();

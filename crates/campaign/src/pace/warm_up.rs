@@ -28,6 +28,13 @@ pub fn day_name(now: Timestamp, zone: &TimeZone) -> String {
     date(now, zone).to_string()
 }
 
+/// The beginning of the day on which `now` is.
+pub fn day_began(now: Timestamp, zone: &TimeZone) -> Timestamp {
+    let midnight = date(now, zone).to_zoned(zone.clone());
+    // Only the first day of the calendar has no beginning.
+    midnight.map_or(Timestamp::MIN, |midnight| midnight.timestamp())
+}
+
 /// The beginning of the day after `now`.
 pub fn next_day(now: Timestamp, zone: &TimeZone) -> Timestamp {
     let begins = date(now, zone)
@@ -89,6 +96,14 @@ mod tests {
         assert_eq!(day_of(None, at("2026-03-29T22:00:00Z"), &berlin), 0);
         assert_eq!(day_of(first, at("2020-01-01T00:00:00Z"), &berlin), 0);
         assert_eq!(day_name(at("2026-03-27T23:30:00Z"), &berlin), "2026-03-28");
+    }
+
+    #[test]
+    fn a_day_began_at_the_first_moment_that_has_its_date() {
+        let began = |now, name| day_began(at(now), &zone(name)).to_string();
+        assert_eq!(began("2026-03-29T12:00:00Z", "Europe/Berlin"), "2026-03-28T23:00:00Z");
+        assert_eq!(began("2026-03-28T23:00:00Z", "Europe/Berlin"), "2026-03-28T23:00:00Z");
+        assert_eq!(began("2026-03-29T12:00:00Z", "Asia/Beirut"), "2026-03-28T22:00:00Z");
     }
 
     #[test]

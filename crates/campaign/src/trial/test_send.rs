@@ -9,15 +9,17 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use stampede_broker::{Call, Taking, kept};
+use stampede_broker::kept;
 use stampede_channel as channel;
 use stampede_model::campaign::Outcome;
 use stampede_model::{CampaignId, RecipientId};
 use stampede_store::{Recipient, TestAttempt, TestEnd};
 use stampede_wire::campaigns::{TemplateMistake, TestMessage};
 
-use crate::aftermath::{self, Attempted, Consequence, Health};
+use crate::aftermath::{self, Attempted, Consequence};
 use crate::content::Filled;
+use crate::last_check::LastCheck;
+use crate::send::report_health;
 use crate::snapshot::Snapshot;
 use crate::{Campaigns, Error, now, texts};
 
@@ -127,18 +129,16 @@ impl Campaigns {
             return Err(error.into());
         }
         let begun = Instant::now();
-        let is_granted = matches!(permits.refreshed().await, Ok(Taking::Granted(_)));
-        let outcome = match is_granted {
-            true => self.shared.channels.send(&snapshot.sender, &message).await,
-            false => {
-                // Writing took too long, and others have got the place.
-                drop(call);
-                let end = TestEnd { code: Some("limit".to_owned()), ..end_of(begun, "not_sent") };
-                self.note_end(test, end).await;
-                return Ok(waiting(address, 0));
-            }
-        };
-        self.report_health(call, &outcome).await;
+        let mut check = LastCheck::new(&snapshot, None, permits);
+        let outcome = self.shared.channels.send_when(&snapshot.sender, &message, &mut check).await;
+        if check.has_refused() {
+            // Writing or connecting took too long, and others have got the place.
+            drop(call);
+            let end = TestEnd { code: Some("limit".to_owned()), ..end_of(begun, "not_sent") };
+            self.note_end(test, end).await;
+            return Ok(waiting(address, 0));
+        }
+        report_health(call, &outcome).await;
         let consequence = follow(&snapshot, &outcome);
         self.hold(&snapshot, &address, &consequence).await;
         let failure = outcome.failure();
@@ -156,18 +156,6 @@ impl Campaigns {
         }
         tracing::info!(campaign = %campaign.id, outcome = outcome.as_str(), "test message sent");
         Ok(told)
-    }
-
-    /// Tells the circuit breaker of the account what the provider did.
-    async fn report_health(&self, call: Box<Call>, outcome: &Outcome) {
-        let reported = match Attempted::health(outcome) {
-            Health::Worked => call.worked().await,
-            Health::Failed => call.failed().await,
-            Health::Unclear => Ok(()),
-        };
-        if let Err(error) = reported {
-            tracing::debug!(%error, "cannot report to the circuit breaker of an account");
-        }
     }
 
     /// Writes how a test message ended; told until the database is back.

@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use serde_json::json;
 use stampede_campaign::{AccountChange, AccountChanged, CampaignEdit, Moved, Paused};
-use stampede_model::campaign::{AccountId, Channel, Pacing, QuietHours, Rate, Spacing, WarmUp};
+use stampede_model::campaign::{
+    AccountId, Channel, Pacing, QuietHours, Rate, Spacing, SuppressionReason, WarmUp,
+};
 use stampede_model::{CampaignId, Timestamp};
-use stampede_store::Account;
+use stampede_store::{Account, Suppression};
 use stampede_testkit::{MailServer, eventually};
 
 use crate::stage::{PATIENCE, Stage, campaign, fast, limited, now, rows};
 
 /// When the calls of a campaign began, in order.
-async fn begun(stage: &Stage, id: CampaignId) -> Vec<Timestamp> {
+pub(crate) async fn begun(stage: &Stage, id: CampaignId) -> Vec<Timestamp> {
     let mut times = Vec::new();
     for recipient in stage.ledger(id).await {
         let attempts = stage.store.recipient_attempts(recipient.id).await.unwrap();
@@ -22,7 +24,7 @@ async fn begun(stage: &Stage, id: CampaignId) -> Vec<Timestamp> {
     times
 }
 
-fn assert_keeps(times: &[Timestamp], rate: Rate) {
+pub(crate) fn assert_keeps(times: &[Timestamp], rate: Rate) {
     for pair in times.windows(rate.max as usize + 1) {
         let took = pair[rate.max as usize].duration_since(pair[0]).as_millis();
         // Times are kept in whole milliseconds.
@@ -63,7 +65,7 @@ async fn the_campaigns_own_limit_and_spacing_hold_and_can_be_changed_while_it_ru
 }
 
 /// Waits until so many messages wait in the queue.
-async fn wait(stage: &Stage, count: u64) {
+pub(crate) async fn wait(stage: &Stage, count: u64) {
     let messages = stage.broker.queue("messages").await.unwrap();
     eventually(PATIENCE, || async {
         let counts = messages.counts().await.unwrap();
@@ -73,7 +75,7 @@ async fn wait(stage: &Stage, count: u64) {
 }
 
 /// Changes how fast an account sends.
-async fn pace(stage: &Stage, account: &AccountId, pacing: Pacing) {
+pub(crate) async fn pace(stage: &Stage, account: &AccountId, pacing: Pacing) {
     let change = AccountChange { pacing: Some(pacing), ..AccountChange::default() };
     let changed = stage.campaigns.change_account(account, None, &change).await.unwrap();
     assert!(matches!(changed, AccountChanged::Done(_)), "{changed:?}");
@@ -213,11 +215,22 @@ async fn nothing_is_sent_in_quiet_hours() {
         time_zone: None,
     };
     new.pacing.quiet_hours = Some(hours);
-    let id = stage.campaign_with(new, rows(3)).await;
+    let id = stage.campaign_with(new, rows(4)).await;
+    let stopped = Suppression {
+        owner: "ann".to_owned(),
+        account: None,
+        address: "person-2".to_owned(),
+        reason: SuppressionReason::Manual,
+        since: now(),
+        by: "ann".to_owned(),
+    };
+    stage.store.add_suppressions(&[stopped]).await.unwrap();
     let _worker = stage.work();
     stage.started(id).await;
     wait(&stage, 3).await;
     assert!(stage.receiver.received().is_empty());
+    // Who is suppressed does not wait for the morning.
+    stage.until(id, |contract| contract.counts.skipped == 1).await;
     let edit = CampaignEdit { pacing: Some(Pacing::default()), ..CampaignEdit::default() };
     stage.campaigns.edit(id, None, &edit).await.unwrap();
     assert!(now() > stage.contract(id).await.created_at);

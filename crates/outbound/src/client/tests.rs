@@ -393,3 +393,45 @@ async fn method_headers_and_body_arrive() {
     }
     assert!(!text.contains("other.example"));
 }
+
+/// A caller that answers as it is told, and notes how often it was asked.
+struct Answers(Vec<bool>);
+
+impl BeforeWrite for Answers {
+    fn allows(&mut self) -> crate::Allowed<'_> {
+        let answer = self.0.remove(0);
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_the_caller_does_not_allow_does_not_leave_and_its_connection_waits() {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = connections.clone();
+    let url = server(move |_, mut stream| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            while request(&mut stream).await {
+                if stream.write_all(EMPTY.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        }
+    })
+    .await;
+    let client = client("127.0.0.1");
+    let mut caller = Answers(vec![false, true]);
+    let refused = client.send_when(to(&url), &mut caller).await.unwrap_err();
+    assert!(matches!(refused, Error::NotSent { stage: Stage::NotAllowed, .. }), "{refused:?}");
+    assert_eq!(client.send_when(to(&url), &mut caller).await.unwrap().status, 200);
+    assert!(caller.0.is_empty(), "asked once for each");
+    assert_eq!(connections.load(Ordering::SeqCst), 1, "the connection had not been written to");
+}
+
+#[tokio::test]
+async fn a_caller_is_not_asked_without_a_connection() {
+    let mut caller = Answers(Vec::new());
+    let nowhere: Url = "http://127.0.0.1:1/".parse().unwrap();
+    let refused = client("127.0.0.1").send_when(to(&nowhere), &mut caller).await.unwrap_err();
+    assert!(matches!(refused, Error::NotSent { stage: Stage::Connect, .. }), "{refused:?}");
+}

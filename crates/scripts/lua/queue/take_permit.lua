@@ -1,14 +1,16 @@
 -- Takes one permit of a rate limit, or returns how long to wait for one. A former permit can be given back before.
 -- KEYS[1] settings of the limit; KEYS[2] grants, by the last moment at which their operations may begin;
 -- KEYS[3] callers that wait, by their time; KEYS[4] holds: until when nobody gets a permit;
--- KEYS[5] the longest window in microseconds that callers ask with: it expires that long after the last of them.
+-- KEYS[5] the longest window in microseconds that callers ask with: it expires that long after the last of them. With a history
+-- (ARGV[14]) a space follows, and the moment since which KEYS[2] has every grant; then it expires an hour later.
 -- ARGV[1] max, ARGV[2] window in ms (both used when the settings say nothing);
 -- ARGV[3] a unique id for this permit, or empty: only the former one is given back; ARGV[4] the caller;
 -- ARGV[5] for how many ms this grant holds the limit, or empty; ARGV[6], ARGV[7] every how many grants one holds it longer,
 -- and for how many ms, or empty; ARGV[8] the key under which the grant counts, once however often it is taken, or empty;
--- ARGV[9] … ARGV[13] of the permit to be given back: id or empty, member, round, score, former score.
--- Returns {0, microseconds within which the permit is to be used, round, score, former score}, or {milliseconds to wait, …};
--- 0 if it only gives back.
+-- ARGV[9] … ARGV[13] of the permit to be given back: id or empty, member, round, score, former score;
+-- ARGV[14] 1: the caller has a history of its operations, so no permit is granted while KEYS[2] may lack a part of the window.
+-- Returns {0, microseconds within which the permit is to be used, round, score, former score}, or {milliseconds to wait, …},
+-- or {-1, window in ms, max, …}: operations are missing that `remember.lua` adds; 0 if it only gives back.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local function whole(number) return string.format('%.0f', number) end
@@ -63,9 +65,10 @@ for i = 1, 3, 2 do
   end
 end
 local hold, every, rest = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local has_history = ARGV[14] == '1'
 if not limited and not hold and not every and till <= now then return {0, 3600000000, '', '0', ''} end
 
-local window, known, free, former, counted, keep = 0, 0, true, false, false, 0
+local window, known, free, former, counted, keep, complete = 0, 0, true, false, false, 0, true
 local member = ARGV[3]
 if ARGV[8] ~= '' then member = ARGV[8] end
 -- A caller that has not come by then does not come any more.
@@ -74,11 +77,21 @@ if limited then
   window = per * 1000
   -- Callers may ask with different windows for a moment, because the limit has changed since some of them read it. So the
   -- longest window says which grants are forgotten: a shorter one must not forget what a longer one counts.
-  local longest = tonumber(redis.call('GET', KEYS[5]) or 0)
+  local longest, since = string.match(redis.call('GET', KEYS[5]) or '', '^(%d+) ?(%d*)$')
+  longest, since = tonumber(longest or 0), tonumber(since or '')
   local is_longer = window > longest
+  local text, keep_text = whole(window), 0
+  if has_history or since then
+    -- What has left the longest window so far was forgotten. Without KEYS[5], that is everything.
+    since = math.max(since or 0, now - longest)
+    complete = not has_history or since <= now - window
+    text, keep_text = text .. ' ' .. whole(since), 3600000
+    -- Some of it may be left, and would count twice when it is added again.
+    if has_history and is_longer then redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', whole(since)) end
+  end
   longest = math.max(longest, window)
   keep = math.ceil((longest + 2 * longest_slack) / 1000)
-  if window == longest then redis.call('SET', KEYS[5], whole(window), 'PX', keep) end
+  if window == longest then redis.call('SET', KEYS[5], text, 'PX', keep + keep_text) end
   if is_longer and redis.call('PTTL', KEYS[2]) < keep then redis.call('PEXPIRE', KEYS[2], keep) end
   redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - longest - longest_slack)
   -- Grants from before the clock was set back would block all callers until that time comes again. They were
@@ -98,6 +111,7 @@ if limited then
   end
   free = counted or redis.call('ZCOUNT', KEYS[2], '(' .. whole(now - window), '+inf') < max
 end
+if free and till <= now and not complete and not counted then return {-1, per, whole(max), '', ''} end
 if free and till <= now then
   -- Counted from when it became possible, if that was a moment ago: otherwise a caller that asks a little late
   -- each time would slow down all. It is to be used within the slack from then on.

@@ -12,6 +12,7 @@
 //! | `known.rs`, `new_rows.rs` | which recipients are known before they come; the rows that are written |
 //! | `ledger.rs` | lists |
 //! | `reports.rs` | questions about many recipients at once |
+//! | `past_sends.rs` | messages that left |
 //! | `test_log.rs` | test messages |
 //! | `suppressions.rs` | suppressed addresses |
 //! | `told.rs` | what outsiders are told of campaigns |
@@ -29,6 +30,7 @@ mod known;
 mod ledger;
 mod moves;
 mod new_rows;
+mod past_sends;
 mod reports;
 mod rows;
 mod runs;

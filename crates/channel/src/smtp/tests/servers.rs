@@ -66,7 +66,7 @@ async fn played_within(
 ) -> (Outcome, Vec<String>) {
     let (port, server) = scripted(script).await;
     let sender = sender(&format!("smtp://127.0.0.1:{port}{tls}"), patience);
-    let outcome = sender.send(&mail_message()).await;
+    let outcome = sender.send(&mail_message(), &mut stampede_outbound::AtOnce).await;
     drop(sender);
     (outcome, server.await.unwrap())
 }

@@ -4,6 +4,7 @@ mod accounts;
 mod claims;
 mod feeding;
 mod imports;
+mod past_sends;
 mod receipts;
 mod reports;
 mod rules;
