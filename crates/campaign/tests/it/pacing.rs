@@ -238,7 +238,7 @@ fn time(moment: Timestamp) -> Time {
 async fn messages_leave_after_the_opening_of_quiet_hours_and_not_before() {
     let stage = Stage::start().await;
     let account = stage.account(json!({}), fast()).await;
-    let opening = Timestamp::from_second(now().as_second() + 8).unwrap();
+    let opening = Timestamp::from_second(now().as_second() + 12).unwrap();
     let mut new = campaign(&account);
     new.pacing.quiet_hours = Some(QuietHours {
         from: time(opening + Duration::from_secs(3_600)),
