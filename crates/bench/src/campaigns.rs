@@ -4,8 +4,10 @@
 //! limit that matters. At the end every recipient must have got exactly one message. Every message is claimed with a sync of the
 //! disk before it leaves, and its outcome recorded with another.
 //!
+//! With `--least` it fails below that many messages a second.
+//!
 //! With `--only-import` nothing is sent: the list is uploaded to a server without workers, whose memory is watched. Fails if it
-//! grows by [`MOST_MB`].
+//! grows by [`MOST_MB`], or if a list of [`LARGE`] recipients or more takes [`MOST_TIME`] or more for each [`LARGE`] of them.
 
 mod recorder;
 
@@ -29,6 +31,10 @@ use crate::server::{Server, Size};
 const WARM_UP: u32 = 500;
 /// A server must grow by less during an import, in MB, whatever the number of recipients.
 const MOST_MB: f64 = 150.0;
+/// Recipients of a list whose import has a limit of time.
+const LARGE: u32 = 200_000;
+/// The import of so many must take less.
+const MOST_TIME: Duration = Duration::from_secs(60);
 /// Pause between two looks at a campaign.
 const POLL: Duration = Duration::from_millis(100);
 /// More than any machine sends.
@@ -49,8 +55,11 @@ pub struct BenchCampaigns {
     /// Messages that a worker sends at a time; the server's default if not given
     #[arg(long)]
     slots: Option<u32>,
+    /// Fails if fewer messages a second are sent
+    #[arg(long, value_name = "RATE", value_parser = clap::value_parser!(u32).range(1..))]
+    least: Option<u32>,
     /// Ends after the recipients were imported: the time, and the memory of the server
-    #[arg(long, conflicts_with_all = ["latency_ms", "workers", "slots"])]
+    #[arg(long, conflicts_with_all = ["latency_ms", "workers", "slots", "least"])]
     only_import: bool,
     /// Print one JSON object instead of a report
     #[arg(long)]
@@ -80,7 +89,17 @@ pub(crate) async fn run(options: BenchCampaigns) -> Result<()> {
     server.stop().await;
     check(&arrived, options.recipients)?;
     tell(&options, import_s, seconds, cores, &arrived);
-    Ok(())
+    is_fast(options.recipients, seconds, options.least)
+}
+
+fn is_fast(recipients: u32, seconds: f64, least: Option<u32>) -> Result<()> {
+    let rate = f64::from(recipients) / seconds;
+    match least {
+        Some(least) if rate < f64::from(least) => {
+            bail!("{rate:.0} messages a second were sent; --least wants {least}")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Imports recipients; nothing is sent.
@@ -106,7 +125,18 @@ async fn import(options: &BenchCampaigns) -> Result<()> {
         println!("imported    {recipients} recipients in {seconds:.1} s: {rate:.0} a second");
         println!("the server  grew by {grown_mb:.1} MB");
     }
-    is_small(grown_mb)
+    is_small(grown_mb)?;
+    is_quick(recipients, seconds)
+}
+
+fn is_quick(recipients: u32, seconds: f64) -> Result<()> {
+    let most_s = f64::from(recipients) / f64::from(LARGE) * MOST_TIME.as_secs_f64();
+    if recipients >= LARGE && seconds >= most_s {
+        bail!(
+            "the import of {recipients} recipients took {seconds:.1} s; less than {most_s:.1} s are allowed"
+        );
+    }
+    Ok(())
 }
 
 fn is_small(grown_mb: f64) -> Result<()> {
@@ -213,5 +243,21 @@ mod tests {
     fn a_server_that_grows_too_much_fails_the_benchmark() {
         is_small(149.9).unwrap();
         is_small(150.0).unwrap_err();
+    }
+
+    #[test]
+    fn an_import_of_a_large_list_that_takes_too_long_fails_the_benchmark() {
+        is_quick(200_000, 59.9).unwrap();
+        is_quick(200_000, 60.0).unwrap_err();
+        is_quick(1_000_000, 299.9).unwrap();
+        is_quick(1_000_000, 300.0).unwrap_err();
+        is_quick(199_999, 300.0).unwrap();
+    }
+
+    #[test]
+    fn a_campaign_that_is_slower_than_asked_for_fails_the_benchmark() {
+        is_fast(20_000, 20.0, Some(1_000)).unwrap();
+        is_fast(20_000, 20.1, Some(1_000)).unwrap_err();
+        is_fast(20_000, 2_000.0, None).unwrap();
     }
 }

@@ -230,6 +230,29 @@ mod tests {
     }
 
     #[test]
+    fn the_breaker_learns_of_each_outcome_what_this_table_says() {
+        let (second, sent) =
+            (Duration::from_secs(1), Outcome::Sent { provider_id: None, moved_to: None });
+        for (outcome, wanted) in [
+            (sent, Health::Worked),
+            (Outcome::NotSent(failure()), Health::Failed),
+            (Outcome::Unknown(failure()), Health::Failed),
+            (Outcome::Temporary(failure()), Health::Unclear),
+            (Outcome::SlowDown(second, failure()), Health::Unclear),
+            // Whoever refuses answers.
+            (Outcome::WaitForRecipient(second, failure()), Health::Worked),
+            (Outcome::Never(failure(), None), Health::Worked),
+            (Outcome::Bounced(failure(), None), Health::Worked),
+            (Outcome::Refused(failure()), Health::Worked),
+            (Outcome::Withheld(failure()), Health::Worked),
+            (Outcome::Content(failure()), Health::Worked),
+            (Outcome::Account(failure()), Health::Worked),
+        ] {
+            assert_eq!(Attempted::health(&outcome), wanted, "{outcome:?}");
+        }
+    }
+
+    #[test]
     fn a_message_that_was_not_made_says_nothing_about_its_address() {
         let void = || Failure::new("ticket_void", "the ticket is void");
         assert_eq!(not_made(Outcome::Never(void(), None)), Outcome::Withheld(void()));

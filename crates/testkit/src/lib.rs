@@ -18,6 +18,7 @@ mod postgres;
 mod process;
 mod provider;
 mod proxy;
+mod python;
 mod receiver;
 mod redis;
 mod sentinel;
@@ -37,6 +38,7 @@ pub use provider::{
     Asked, Provider, Reply, TELEGRAM, hub_signature, twilio_signature, whatsapp_receipts,
 };
 pub use proxy::Proxy;
+pub use python::python;
 pub use receiver::{Behaviour, Received, Receiver};
 pub use redis::Redis;
 pub use rustix::process::Signal;

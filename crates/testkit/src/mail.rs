@@ -8,15 +8,13 @@
 //! | `gone@`, `before@`, `cut@` | hangs up at `RCPT`, in the content, after the dot |
 //! | all others | accepted |
 
-use std::path::Path;
-use std::process::Command;
-
 use rustix::process::Signal;
 use serde::Deserialize;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
 use crate::guarded::{Guarded, free_port};
+use crate::python::python;
 use crate::temp_dir;
 
 /// A running mail server.
@@ -81,7 +79,8 @@ impl MailServer {
         let script = folder.path().join("mail.py");
         std::fs::write(&script, include_str!("mail.py"))
             .unwrap_or_else(|error| panic!("cannot write mail.py: {error}"));
-        let mut command = vec![python(), script.display().to_string(), port.to_string()];
+        let mut command =
+            vec![python("mail-packages"), script.display().to_string(), port.to_string()];
         command.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         let mut server = Guarded::spawn(folder.path(), Signal::KILL, &command);
         let ready = server
@@ -109,14 +108,4 @@ impl MailServer {
             |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
         text.lines().map(read).collect()
     }
-}
-
-/// The Python with aiosmtpd, which `interop/run` installs outside the clone.
-fn python() -> String {
-    let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop/run");
-    let output = Command::new(&run).arg("mail-packages").output();
-    let output = output.unwrap_or_else(|error| panic!("{}: {error}", run.display()));
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    format!("{}/venv/bin/python", said.trim())
 }

@@ -1,14 +1,19 @@
 //! Telephone numbers, as E.164.
 //!
-//! A number with a plus, or with `00` and no country, is international. Another one belongs to `country` if that makes it valid.
-//! Else its digits are read as if a plus stood before them: exports write `79991234567`.
+//! A number with a plus is international. With a `country`, another one belongs to that country if that makes it valid; a mobile
+//! number of the country whose plus was lost goes first. Else a number with `00` is international, and at last the digits are read
+//! as if a plus stood before them: exports write `79991234567`.
 
-use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, Region};
+use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType, Region};
 
 use super::{Invalid, is_blank};
 
 /// Longest text that is looked at, in bytes.
 const LONGEST: usize = 64;
+/// Fewest digits of a number; islands in the Pacific have four.
+const FEWEST: usize = 4;
+/// Fewest digits of a mobile number, without the code of its country, whose plus may have been lost.
+const FEWEST_OF_MOBILE: usize = 8;
 
 /// The region of a country, such as `DE`.
 pub(super) fn region(country: &str) -> Result<Region, Invalid> {
@@ -27,22 +32,35 @@ pub(super) fn normalise(text: &str, country: Option<&str>) -> Result<String, Inv
     }
     let country = country.map(|code| Ok((region(code)?, code))).transpose()?;
     let (digits, is_international) = digits(text)?;
-    if digits.len() < 5 {
+    if digits.len() < FEWEST {
         return Err(Invalid::new("has too few digits for a telephone number"));
     }
     let with_plus = || valid(&format!("+{digits}"), None);
     if is_international {
         return with_plus().ok_or_else(|| wrong(&digits));
     }
+    let without_00 = || valid(&format!("+{}", digits.strip_prefix("00")?), None);
     if let Some((region, code)) = country {
-        let national = valid(&digits, Some(region)).or_else(with_plus);
-        return national.ok_or_else(|| {
+        let lost_plus = || mobile_without_plus(&digits, region);
+        let read = lost_plus().or_else(|| valid(&digits, Some(region)));
+        return read.or_else(without_00).or_else(with_plus).ok_or_else(|| {
             Invalid::new(format!("is no telephone number of {}", code.trim().to_ascii_uppercase()))
         });
     }
-    let international =
-        digits.strip_prefix("00").and_then(|digits| valid(&format!("+{digits}"), None));
-    international.or_else(with_plus).ok_or_else(|| wrong(&digits))
+    without_00().or_else(with_plus).ok_or_else(|| wrong(&digits))
+}
+
+/// The mobile number of a region that these digits are if a plus is put before them. Where numbers differ in length, such digits
+/// can be read as a number without its leading zero, too: `4915123456789` as one of the town whose code is 0491.
+fn mobile_without_plus(digits: &str, region: Region) -> Option<String> {
+    let code = PHONE_NUMBER_UTIL.get_country_code_for_region(region)?.to_string();
+    if digits.strip_prefix(&code)?.len() < FEWEST_OF_MOBILE {
+        return None;
+    }
+    let number = PHONE_NUMBER_UTIL.parse(format!("+{digits}"), None).ok()?;
+    let kind = PHONE_NUMBER_UTIL.get_number_type(&number);
+    let is_mobile = matches!(kind, PhoneNumberType::Mobile | PhoneNumberType::FixedLineOrMobile);
+    is_mobile.then(|| PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164).into_owned())
 }
 
 fn wrong(digits: &str) -> Invalid {
@@ -143,6 +161,9 @@ mod tests {
             ("030 901820", Some("DE"), "+4930901820"),
             ("0049 30 901820", None, "+4930901820"),
             ("0049 30 901820", Some("DE"), "+4930901820"),
+            ("0049 30 901820", Some("US"), "+4930901820"),
+            ("4915123456789", Some("DE"), "+4915123456789"),
+            ("4915123456", Some("DE"), "+494915123456"),
             ("+49 (0)30 901820", None, "+4930901820"),
             ("+49 170 1234567", Some("RU"), "+491701234567"),
             ("(415) 555-2671", Some("US"), "+14155552671"),
@@ -179,6 +200,55 @@ mod tests {
         ] {
             assert_eq!(e164(given, country).as_deref(), Some(expected), "{given:?} {country:?}");
         }
+    }
+
+    #[test]
+    fn numbers_of_all_regions_are_read_in_all_spellings() {
+        use PhoneNumberType as T;
+        let kinds = [
+            T::Mobile,
+            T::FixedLine,
+            T::TollFree,
+            T::PremiumRate,
+            T::SharedCost,
+            T::VoIP,
+            T::PersonalNumber,
+            T::UAN,
+        ];
+        let (mut regions, mut numbers, mut wrong) = (0, 0, Vec::new());
+        for region in PHONE_NUMBER_UTIL.get_supported_regions() {
+            regions += 1;
+            let country = format!("{region:?}");
+            for kind in kinds {
+                let example =
+                    PHONE_NUMBER_UTIL.get_example_number_for_type_and_region(region, kind);
+                let Ok(number) = example else { continue };
+                numbers += 1;
+                let written = |format| PHONE_NUMBER_UTIL.format(&number, format).into_owned();
+                let wanted = written(PhoneNumberFormat::E164);
+                let digits = &wanted[1..];
+                let mut spellings = vec![
+                    (wanted.clone(), None),
+                    (wanted.clone(), Some("US")),
+                    (written(PhoneNumberFormat::International), None),
+                    (written(PhoneNumberFormat::National), Some(country.as_str())),
+                    (format!("00{digits}"), None),
+                    (format!("00{digits}"), Some(country.as_str())),
+                    (digits.to_owned(), None),
+                ];
+                if kind == T::Mobile {
+                    spellings.push((digits.to_owned(), Some(country.as_str())));
+                }
+                for (text, country) in spellings {
+                    let found = e164(&text, country);
+                    if found.as_deref() != Some(wanted.as_str()) {
+                        wrong.push(format!("{text:?} of {country:?}: {found:?}, not {wanted}"));
+                    }
+                }
+            }
+        }
+        assert!(regions >= 240 && numbers >= 1_000, "{numbers} numbers of {regions} regions");
+        assert!(wrong.is_empty(), "{} are wrong: {wrong:#?}", wrong.len());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod alerts;
 mod audience;
+mod breaker;
 mod compiler;
 mod guests;
 mod history;

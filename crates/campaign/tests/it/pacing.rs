@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::civil::Time;
+use jiff::tz::TimeZone;
 use serde_json::json;
 use stampede_campaign::{AccountChange, AccountChanged, CampaignEdit, Moved, Paused};
 use stampede_model::campaign::{
@@ -233,5 +235,38 @@ async fn nothing_is_sent_in_quiet_hours() {
     stage.until(id, |contract| contract.counts.skipped == 1).await;
     let edit = CampaignEdit { pacing: Some(Pacing::default()), ..CampaignEdit::default() };
     stage.campaigns.edit(id, None, &edit).await.unwrap();
-    assert!(now() > stage.contract(id).await.created_at);
+    // Messages that wait look at the hours again within half an hour; those of a campaign that is resumed look at once.
+    assert!(matches!(stage.campaigns.pause(id).await.unwrap(), Paused::Done(_)));
+    assert!(stage.receiver.received().is_empty());
+    assert!(matches!(stage.campaigns.resume(id).await.unwrap(), Moved::Done(_)));
+    assert_eq!(stage.completed(id).await.counts.sent, 3);
+}
+
+/// A time of day in Greenwich.
+fn time(moment: Timestamp) -> Time {
+    moment.to_zoned(TimeZone::UTC).time()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_leave_after_the_opening_of_quiet_hours_and_not_before() {
+    let stage = Stage::start().await;
+    let account = stage.account(json!({}), fast()).await;
+    let opening = Timestamp::from_second(now().as_second() + 12).unwrap();
+    let mut new = campaign(&account);
+    new.pacing.quiet_hours = Some(QuietHours {
+        from: time(opening + Duration::from_secs(3_600)),
+        to: time(opening),
+        days: None,
+        time_zone: Some("UTC".to_owned()),
+    });
+    let id = stage.campaign_with(new, rows(20)).await;
+    let _worker = stage.work();
+    stage.started(id).await;
+    wait(&stage, 20).await;
+    assert!(stage.receiver.received().is_empty());
+    // Each leaves at a moment of its own in the minute after the opening.
+    stage.until(id, |contract| contract.counts.sent >= 5).await;
+    let times = begun(&stage, id).await;
+    assert!(times.iter().all(|time| *time >= opening), "opening {opening}: {times:?}");
+    assert!(times.iter().any(|time| *time != times[0]), "they are spread: {times:?}");
 }

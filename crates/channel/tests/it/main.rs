@@ -1,6 +1,7 @@
 //! Channels against providers that misbehave.
 #![allow(clippy::unwrap_used)]
 
+mod eyes;
 mod http;
 mod mail;
 mod secrets;

@@ -264,6 +264,75 @@ mod tests {
         assert_eq!(SkipReason::from_word("bogus"), None);
     }
 
+    /// Letters of [`RecipientState::ALL`], in its order: pending, queued, sending, sent, delivered, read, failed, unknown, skipped.
+    const RECIPIENT: &str = "pqxsdrfuk";
+
+    #[test]
+    fn every_change_of_a_recipient_leads_where_this_table_says() {
+        use RecipientChange as C;
+        // A column for each state in the order of `RECIPIENT`: the state after the change, `.` if it does nothing.
+        let table: [(C, &str); 15] = [
+            (C::Queue, "q........"),
+            (C::Unqueue, ".p......."),
+            (C::Claim, ".x......."),
+            (C::Release, "..p......"),
+            (C::Accept, "..s....s."),
+            (C::Retry, "..p....p."),
+            (C::Fail, "..f....f."),
+            (C::Lose, "..u......"),
+            (C::Deliver, "..dd..dd."),
+            (C::Read, "..rrr.rr."),
+            (C::Bounce, "..ff...f."),
+            (C::Skip, "kk......."),
+            (C::Resend, "......pp."),
+            (C::SettleSent, ".......s."),
+            (C::SettleFailed, ".......f."),
+        ];
+        assert_eq!(table.map(|(change, _)| change), C::ALL);
+        let letter = |state: RecipientState| {
+            let place = RecipientState::ALL.iter().position(|one| *one == state).unwrap();
+            RECIPIENT.chars().nth(place).unwrap()
+        };
+        assert_eq!(RecipientState::ALL.len(), RECIPIENT.len());
+        for (change, wanted) in table {
+            let next = |state: &RecipientState| next_recipient_state(*state, change);
+            let found: String =
+                RecipientState::ALL.iter().map(|state| next(state).map_or('.', letter)).collect();
+            assert_eq!(found, wanted, "{change:?}");
+        }
+    }
+
+    #[test]
+    fn every_change_of_a_campaign_leads_where_this_table_says() {
+        use CampaignChange as C;
+        use CampaignState as S;
+        // A column for each state: draft, scheduled, running, paused, completed, cancelled.
+        let (d, s, r, p, c, x) = (
+            Some(S::Draft),
+            Some(S::Scheduled),
+            Some(S::Running),
+            Some(S::Paused),
+            Some(S::Completed),
+            Some(S::Cancelled),
+        );
+        let no = None;
+        let table: [(C, [Option<S>; 6]); 6] = [
+            (C::Schedule, [s, s, no, no, no, no]),
+            (C::Start, [r, r, r, r, no, no]),
+            (C::Pause, [no, d, p, p, no, no]),
+            (C::Complete, [no, no, c, no, c, no]),
+            (C::Cancel, [x, x, x, x, no, x]),
+            (C::Reopen, [no, no, r, p, p, no]),
+        ];
+        assert_eq!(table.map(|(change, _)| change), C::ALL);
+        assert_eq!(S::ALL, [d, s, r, p, c, x].map(Option::unwrap));
+        for (change, wanted) in table {
+            let found: Vec<_> =
+                S::ALL.iter().map(|state| next_campaign_state(*state, change)).collect();
+            assert_eq!(found, wanted, "{change:?}");
+        }
+    }
+
     #[test]
     fn a_recipient_is_sent_to_again_only_after_an_answer_or_a_persons_word() {
         use RecipientChange as C;

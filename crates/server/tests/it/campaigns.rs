@@ -13,7 +13,9 @@ mod pauses;
 mod recorder;
 mod seed;
 mod storm;
+mod tickets_by_link;
 mod tickets_by_mail;
+mod trial;
 mod unsubscribe;
 mod ways;
 

@@ -11,6 +11,7 @@
 mod caller;
 mod jobs;
 mod ledger;
+mod messages;
 mod observed;
 mod options;
 mod orders;
@@ -30,9 +31,9 @@ use self::product::Product;
 
 /// How long the faults of a short campaign are played.
 const SHORT: Duration = Duration::from_secs(25);
-/// How long the work may take to end when everything is healed: locks expire, the reconciler comes every 30 s, and
-/// delayed jobs wait for a clock that was set back.
-const SETTLE: Duration = Duration::from_secs(150);
+/// How long the work may take to end when everything is healed: locks expire, the reconciler comes every 30 s and takes messages
+/// that nobody has touched for 60 s, and delayed jobs wait for a clock that was set back.
+const SETTLE: Duration = Duration::from_secs(240);
 /// Findings that are shown of each kind.
 const SHOWN: usize = 12;
 

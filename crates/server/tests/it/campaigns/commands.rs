@@ -98,6 +98,66 @@ async fn a_paused_campaign_is_told_by_its_watcher() {
 }
 
 #[tokio::test]
+async fn unknown_and_failed_recipients_are_settled_on_the_command_line() {
+    let app = start(&[("WORKER_COUNT", "1")]).await;
+    let admin = app.admin();
+    // Nobody knows of any message whether it arrived.
+    let account = json!({
+        "id": "dark", "channel": "console", "settings": { "unknown": 1.0 },
+        "pacing": { "limit": { "max": 100_000, "perMs": 1_000 } },
+    });
+    admin.post("/api/accounts", &account).await.expect(201);
+    let path = super::campaign(&admin, "dark", 4).await;
+    let id = path.rsplit('/').next().unwrap();
+    super::verb(&admin, &path, "start").await.expect(200);
+    super::completed(&admin, &path).await;
+    let ids: Vec<String> =
+        super::ledger(&admin, &path).await.iter().map(|row| text(&row["id"])).collect();
+    let run = |arguments: &[&str]| {
+        let (done, output) = app.command(&[&["campaigns"], arguments].concat());
+        assert!(done, "{arguments:?}: {output}");
+        output
+    };
+    let listed = run(&["unknown", id]);
+    assert!((0..4).all(|n| listed.contains(&format!("+4915100{n:06}"))), "{listed}");
+    for (wrong, told) in [
+        (vec!["--action", "sent"], "give --recipient with an id, or --all"),
+        (vec!["--action", "guess", "--all"], "[possible values: resend, sent, failed]"),
+        (vec!["--all"], "--action"),
+    ] {
+        let (done, output) = app.command(&[&["campaigns", "unknown", id], &wrong[..]].concat());
+        assert!(!done && output.contains(told), "{wrong:?}: {output}");
+    }
+    let counts = async |wanted: [u64; 4]| {
+        let contract = admin.get(&path).await.expect(200);
+        let found = ["unknown", "sent", "failed", "pending"];
+        let found = found.map(|state| super::number(&contract, state));
+        assert_eq!(found, wanted, "{contract}");
+        text(&contract["status"])
+    };
+    let sent = run(&["unknown", id, "--action", "sent", "--recipient", &ids[0]]);
+    assert!(sent.contains("1 recipients"), "{sent}");
+    counts([3, 1, 0, 0]).await;
+    let both = ["--recipient", &ids[1], "--recipient", &ids[2]];
+    let failed = run(&[&["unknown", id, "--action", "failed"], &both[..]].concat());
+    assert!(failed.contains("2 recipients"), "{failed}");
+    counts([1, 1, 2, 0]).await;
+    let known = json!({ "settings": { "unknown": null } });
+    admin.patch("/api/accounts/dark", &known).await.expect(200);
+    let again = run(&["unknown", id, "--action", "resend", "--all"]);
+    assert!(again.contains("1 recipients"), "{again}");
+    assert_eq!(counts([0, 1, 2, 1]).await, "paused");
+    let one = run(&["retry-failed", id, "--recipient", &ids[1]]);
+    assert!(one.contains("1 recipients"), "{one}");
+    counts([0, 1, 1, 2]).await;
+    assert!(run(&["retry-failed", id]).contains("1 recipients"));
+    assert_eq!(counts([0, 1, 0, 3]).await, "paused");
+    run(&["resume", id]);
+    super::completed(&admin, &path).await;
+    counts([0, 4, 0, 0]).await;
+}
+
+#[tokio::test]
 async fn the_doctor_knows_campaigns() {
     let app = start(&[("WORKER_MODE", "api")]).await;
     super::campaign(&app.admin(), "console", 3).await;

@@ -1,7 +1,6 @@
 //! The ledger of a campaign: accounts that record what was acknowledged, and compare it with what is there at the end.
 //!
-//! Adding campaigns of messages? Implement [`Account`] (what is a message, its acknowledgement, its effect) and add a line to
-//! [`accounts`].
+//! Adding a kind of work? Implement [`Account`] (what is acknowledged, and what its effect is) and add a line to [`accounts`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,12 +10,18 @@ use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::jobs::Jobs;
+use super::messages::Messages;
 use super::orders::Orders;
 use super::redeems::Redeems;
 
 /// All accounts that are kept.
 pub(super) fn accounts(seed: u64) -> Vec<Arc<dyn Account>> {
-    vec![Arc::new(Orders::new(seed)), Arc::new(Jobs::new(seed)), Arc::new(Redeems::new(seed))]
+    vec![
+        Arc::new(Orders::new(seed)),
+        Arc::new(Jobs::new(seed)),
+        Arc::new(Redeems::new(seed)),
+        Arc::new(Messages::new(seed)),
+    ]
 }
 
 /// One kind of work: done while faults are played, compared with the product's state afterwards.

@@ -163,6 +163,8 @@ impl Product {
             ("START_TIMEOUT", "60"),
             ("ENGINE_FSYNC", &options.fsync),
             ("JOB_CONCURRENCY", "4"),
+            // The provider of messages is here.
+            ("WEBHOOK_ALLOW_PRIVATE", "127.0.0.1"),
         ]);
         if self.redis.is_some() {
             settings.push(("REDIS_URL", &redis_url));
