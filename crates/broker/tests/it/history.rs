@@ -119,9 +119,9 @@ async fn a_limit_that_nobody_has_asked_for_is_forgotten_once() {
 async fn a_window_that_becomes_longer_holds_what_had_left_the_shorter_one() {
     let stage = Stage::start().await;
     let mut caller = Caller::new(&stage);
-    let (short, long) = (Rate::new(5, ms(100)), Rate::new(12, MINUTE));
+    let (short, long) = (Rate::new(11, ms(1_000)), Rate::new(12, MINUTE));
     caller.begin_many(11, short).await;
-    sleep(ms(300)).await;
+    sleep(ms(1_200)).await;
     assert!(matches!(caller.ask(long).await, Taking::Forgotten { .. }));
     // Callers that do not know of the change yet are not held up.
     assert!(matches!(caller.ask(short).await, Taking::Granted(_)));
