@@ -4,8 +4,8 @@ Reads one JSON object from standard input, and writes one to standard output:
 
 | in | out |
 |---|---|
-| `sendMessage`: bodies that we send to Telegram | each as aiogram's method reads it: a field that it does not know, or a wrong type, ends the script |
-| `updates`: what Telegram sends in our tests | who writes what, and who is a member, as aiogram reads it |
+| `sendMessage`: bodies that we send to Telegram | each as aiogram's method reads it; `error`: it has a field that aiogram does not know, or a wrong type |
+| `updates`: what Telegram sends in our tests | who writes what, and who is a member, as aiogram reads it; or `error` |
 | `messages`: messages that we send to WhatsApp | path and body of pywa's request for the same message |
 | `receipts`: body, secret and signature of our tests | whether pywa accepts the signature, and each status as pywa reads it |
 """
@@ -23,7 +23,7 @@ from pywa.types.templates import BodyText, TemplateLanguage
 def telegram(body):
     unknown = set(body) - set(SendMessage.model_fields)
     if unknown:
-        sys.exit(f"sendMessage has no {unknown}")
+        raise ValueError(f"sendMessage has no {unknown}")
     method = SendMessage.model_validate(body, strict=True)
     # What the body does not say, aiogram takes from its defaults.
     said = method.model_fields_set
@@ -44,6 +44,13 @@ def update(text):
         "text": said.text if said else None,
         "member": member.new_chat_member.status if member else None,
     }
+
+
+def tried(read, given):
+    try:
+        return read(given)
+    except ValueError as error:  # pydantic's errors are such, too
+        return {"error": str(error)}
 
 
 class Captured:
@@ -105,8 +112,8 @@ def main():
     given = json.load(sys.stdin)
     captured = Captured(given["whatsapp"])
     told = {
-        "sendMessage": [telegram(body) for body in given["sendMessage"]],
-        "updates": [update(text) for text in given["updates"]],
+        "sendMessage": [tried(telegram, body) for body in given["sendMessage"]],
+        "updates": [tried(update, text) for text in given["updates"]],
         "messages": [whatsapp(captured, message) for message in given["messages"]],
         "receipts": [receipts(captured, told) for told in given["receipts"]],
     }

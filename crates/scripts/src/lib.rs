@@ -207,9 +207,9 @@ pub mod queue {
 
         /// Adds operations to the log of a rate limit that it does not know.
         ///
-        /// KEYS: grants of the limit, the longest window that callers ask with. ARGV: window in microseconds, for how many
-        /// microseconds the grants are complete afterwards or empty; of each operation: the key under which it counts, its age in
-        /// microseconds at most, and at least.
+        /// KEYS: grants of the limit, the longest window that callers ask with. ARGV: window in microseconds, since when the
+        /// grants are complete afterwards or empty; of each operation: the key under which it counts, the earliest and the latest
+        /// moment at which it may have begun.
         REMEMBER = include_str!("../lua/queue/remember.lua");
 
         /// Takes one permit of a rate limit; a former permit can be given back before.

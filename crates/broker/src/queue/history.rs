@@ -5,6 +5,9 @@
 //! ```
 //!
 //! Several callers may do so at once: operations have keys, so each counts once. Meanwhile nobody gets a permit of the limit.
+//!
+//! Ages become moments of Redis' clock by asking it for the time. It was told at some moment between question and answer: an
+//! operation may have begun as much earlier or later, and the script takes the worse of both.
 
 use std::time::{Duration, Instant};
 
@@ -40,29 +43,42 @@ pub struct PastOperation {
     pub least: Duration,
 }
 
+fn micros(length: Duration) -> i64 {
+    i64::try_from(length.as_micros()).unwrap_or(i64::MAX / 4)
+}
+
 impl Limits {
-    /// Adds a history to the log of the limit `name`; what the log has already is not counted again. Returns how many operations
-    /// were added.
+    /// Adds a history to the log of the limit `name`, which has answered [`crate::Taking::Forgotten`]; what the log has already is
+    /// not counted again. Returns how many operations were added.
     pub async fn remember(&self, name: &str, history: &History) -> Result<u64, Error> {
         let [_, granted, _, _, window] = keys(name)?;
         let History { operations, complete_for, read, .. } = history;
         // An empty portion at the end says that all are there.
         let portions = operations.chunks(PORTION).chain([&[][..]]);
         let last = operations.len().div_ceil(PORTION);
+        let call = || {
+            let mut call = REMEMBER.prepare_invoke();
+            call.key(&granted).key(&window).arg(micros(history.window));
+            call
+        };
+        let asked = read.elapsed();
+        // With no operations it only tells the time.
+        let (_, now): (u64, i64) = call().arg("").invoke_async(&mut self.broker.redis()).await?;
+        let answered = read.elapsed();
+        let earliest = |age: Duration| now - micros(age + answered);
+        let latest = |age: Duration| now - micros(age + asked);
         let mut added = 0;
         for (number, portion) in portions.enumerate() {
-            let since = read.elapsed();
-            let age = |told: Duration| (told + since).as_micros() as u64;
-            let mut call = REMEMBER.prepare_invoke();
-            call.key(&granted).key(&window).arg(history.window.as_micros() as u64);
+            let mut call = call();
             match number == last {
-                true => call.arg(age(*complete_for)),
+                true => call.arg(latest(*complete_for).max(0)),
                 false => call.arg(""),
             };
-            for operation in portion {
-                call.arg(&operation.key).arg(age(operation.most)).arg(age(operation.least));
+            for PastOperation { key, most, least } in portion {
+                call.arg(key).arg(earliest(*most)).arg(latest(*least));
             }
-            added += call.invoke_async::<u64>(&mut self.broker.redis()).await?;
+            let (more, _): (u64, i64) = call.invoke_async(&mut self.broker.redis()).await?;
+            added += more;
         }
         Ok(added)
     }

@@ -1,14 +1,17 @@
 -- Adds operations to the log of a rate limit that began before it was kept, or left it before its window became longer.
 -- KEYS[1] grants; KEYS[2] the longest window, and since when KEYS[1] has every grant: both as `take_permit.lua` keeps them.
--- ARGV[1] window in microseconds; ARGV[2] for how many microseconds KEYS[1] has every grant after this call, or empty: another
--- call follows; then of each operation: the key under which it counts, and its age in microseconds at most, and at least.
--- Returns how many operations it has added.
+-- ARGV[1] window in microseconds; ARGV[2] since when KEYS[1] has every grant after this call, or empty: another call follows;
+-- then of each operation: the key under which it counts, the earliest and the latest moment at which it may have begun.
+-- Moments are microseconds by the clock of this server. Returns how many operations it has added, and the present moment.
+-- Without KEYS[2] it adds none: nobody has asked for a permit since this server lost its data.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local function whole(number) return string.format('%.0f', number) end
 
 local longest, since = string.match(redis.call('GET', KEYS[2]) or '', '^(%d+) ?(%d*)$')
-longest = tonumber(longest or 0)
+-- What was read may lack what began before this server lost its data again.
+if not longest then return {0, whole(now)} end
+longest = tonumber(longest)
 since = math.max(tonumber(since or '') or 0, now - longest)
 longest = math.max(longest, tonumber(ARGV[1]))
 -- As in `take_permit.lua`: an operation begins within the slack, and counts from its end.
@@ -17,7 +20,7 @@ local keep = math.ceil((longest + 2 * longest_slack) / 1000)
 
 local added = 0
 for i = 3, #ARGV, 3 do
-  local member, earliest, latest = ARGV[i], now - ARGV[i + 1], now - ARGV[i + 2]
+  local member, earliest, latest = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
   -- KEYS[1] has what began later.
   if earliest <= since and latest > now - longest then
     local score = latest + longest_slack
@@ -29,7 +32,7 @@ for i = 3, #ARGV, 3 do
   end
 end
 if added > 0 and redis.call('PTTL', KEYS[1]) < keep then redis.call('PEXPIRE', KEYS[1], keep) end
-if ARGV[2] ~= '' and now - ARGV[2] < since then
-  redis.call('SET', KEYS[2], whole(longest) .. ' ' .. whole(now - ARGV[2]), 'PX', keep + 3600000)
+if ARGV[2] ~= '' and tonumber(ARGV[2]) < since then
+  redis.call('SET', KEYS[2], whole(longest) .. ' ' .. ARGV[2], 'PX', keep + 3600000)
 end
-return added
+return {added, whole(now)}

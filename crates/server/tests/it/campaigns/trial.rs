@@ -97,7 +97,8 @@ async fn a_test_message_goes_out_in_quiet_hours_and_not_to_who_is_suppressed() {
     let receiver = Receiver::start().await;
     let app = start(&[HERE, ("WORKER_MODE", "api")]).await;
     let ann = organiser(&app, "ann");
-    let all_day = json!({ "from": "00:00", "to": "00:00" });
+    // All of the day but its first minute.
+    let all_day = json!({ "from": "00:01", "to": "00:00" });
     let account = json!({
         "id": "hook", "channel": "webhook", "settings": { "url": receiver.url("/send") },
         "credentials": { "secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD" },
