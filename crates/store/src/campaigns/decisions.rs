@@ -281,7 +281,10 @@ impl Held {
             ReceiptStatus::Read => Change::Read,
             ReceiptStatus::Failed => Change::Bounce,
         };
-        let is_applied = self.change(change, now);
+        // A recipient that no run has ever claimed got no message.
+        let is_waiting = matches!(before, State::Pending | State::Queued);
+        let was_attempted = self.logged > 0 || self.recipient.attempts > 0;
+        let is_applied = (!is_waiting || was_attempted) && self.change(change, now);
         let recipient = &mut self.recipient;
         if is_applied && receipt.status == ReceiptStatus::Failed {
             recipient.code.clone_from(&receipt.code);

@@ -34,7 +34,10 @@ impl Sql {
             ),
             Settlement::Failed => ("state = 'failed'".to_owned(), "state = 'unknown'".to_owned()),
             Settlement::RetryFailed => (
-                format!("{again}, attempts = 0"),
+                // Attempts whose ends nobody logged stay known: a receipt may still tell that one of them arrived.
+                format!(
+                    "{again}, attempts = 0, logged = CASE WHEN logged < attempts THEN attempts ELSE logged END"
+                ),
                 format!(
                     "state = 'failed' AND (code IS NULL OR code <> 'not_now' OR updated_at <= {})",
                     (now - NOT_NOW).as_millisecond()
