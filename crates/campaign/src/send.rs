@@ -95,7 +95,7 @@ impl Campaigns {
                 return Ok(Ran::Ended("not_running"));
             };
             if let Some(wait) = hours::quiet_for(&snapshot, &recipient, now()) {
-                return Ok(Ran::Later(wait));
+                return self.wait_for_hours(&recipient, wait).await;
             }
             let (permits, call) = match self.permits(id, &snapshot, &recipient.address).await? {
                 Ok(granted) => granted,
@@ -345,7 +345,7 @@ impl Campaigns {
         let without = |reason: String| aftermath::without_address(&reason, address);
         let done = match consequence {
             Consequence::PauseCampaign(reason) => {
-                self.pause_by_rule(campaign, without(reason)).await
+                self.pause_for_content(&snapshot.campaign, without(reason)).await
             }
             Consequence::BlockAccount(reason) => {
                 self.block_account(&snapshot.account, &without(reason)).await

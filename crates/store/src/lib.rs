@@ -62,12 +62,12 @@ pub use backend::{Backend, Schema};
 pub use batches::{BatchFilter, Batches, Cancelled, MadeTickets};
 pub use campaigns::{
     Account, AccountDeleted, AccountFilter, AccountWritten, Accounts, Arrival, Attempt,
-    AttemptEffect, Audiences, BOUNCED_LATER, Blocked, Campaign, CampaignCounts, CampaignFilter,
-    CampaignMinute, Campaigns, Claim, Claimed, CodeCount, FAILED_LATER, FIELD_NAMES_KEPT, Fed,
-    Import, Imported, Known, Ledger, Move, Moved, NewRecipient, Receipt, ReceiptEffect,
-    ReceiptStatus, Recipient, RecipientFilter, Reports, RunResult, Settlement, Stopped,
-    Suppression, SuppressionFilter, Suppressions, TESTS_KEPT, TestAttempt, TestEnd, TestLog,
-    Wishes,
+    AttemptEffect, Audiences, BOUNCED_LATER, Blocked, CODES_REPORTED, Campaign, CampaignCounts,
+    CampaignFilter, CampaignMinute, Campaigns, Claim, Claimed, CodeCount, FAILED_LATER,
+    FIELD_NAMES_KEPT, Fed, Import, Imported, Known, Ledger, Move, Moved, NewRecipient, OTHER_CODES,
+    QUIET_HOURS, Receipt, ReceiptEffect, ReceiptStatus, Recipient, RecipientFilter, Reports,
+    RunResult, Settlement, Stopped, Suppression, SuppressionFilter, Suppressions, TESTS_KEPT,
+    TestAttempt, TestEnd, TestLog, Wishes,
 };
 pub use check_ins::{
     AdmissionMark, Block, Blocks, CheckInReports, CheckInSetup, Device, Figures, GateFigures,

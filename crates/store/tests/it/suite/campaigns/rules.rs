@@ -104,8 +104,7 @@ impl Model {
         };
         self.change(id, change);
         let (attempts, logged) = self.tries.entry(id).or_default();
-        let counts =
-            !matches!(result.effect, AttemptEffect::Released | AttemptEffect::Postpone(_));
+        let counts = !matches!(result.effect, AttemptEffect::Released | AttemptEffect::Postpone(_));
         *attempts = attempts.saturating_sub(u32::from(!counts));
         *logged += u32::from(result.effect != AttemptEffect::Released);
         true
