@@ -12,7 +12,6 @@
 //! | `content.rs` | templates in Liquid: guard, compilation, filling |
 //! | `segments.rs` | how many segments an SMS has |
 //! | `visible.rs` | what people see of a text |
-//! | `stop_words.rs` | whether a text that a person sent means "stop" |
 //!
 //! Everything here is pure: it does no IO of its own and knows neither HTTP nor the store.
 
@@ -20,7 +19,6 @@ mod address;
 mod content;
 mod read;
 mod segments;
-mod stop_words;
 mod visible;
 
 pub use self::address::{Invalid, check_country, normalise};
@@ -33,7 +31,6 @@ pub use self::read::{
     RecipientRow, Report, Row, Rules, read,
 };
 pub use self::segments::{Alphabet, Segments, segments};
-pub use self::stop_words::{DEFAULT_STOP_WORDS, is_stop_word};
 pub use self::visible::{is_blank, visible};
 // The parts of `read` that come from guest lists.
 pub use stampede_guests::{Charset, Delimiter, Mistakes};

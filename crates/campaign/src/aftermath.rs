@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | sent | `sent` | |
 //! | not sent, temporary | `pending` after a back-off or the pause that the provider asked for, or `failed` after the last attempt | the breaker is told when nothing was sent |
-//! | unknown | `unknown`; of an idempotent channel, tried again with the same key | |
+//! | unknown | `unknown`; of an idempotent channel, tried again with the same key unless no attempt is left | |
+//! | moved | `pending` with the new address, no attempt used; `skipped` if another recipient has that address | |
 //! | slow down | `pending`, no attempt used | the account is held |
 //! | wait for this recipient | `pending`, no attempt used | the pair is held |
 //! | never, bounced, refused | `failed`; of a mailbox that is full again and again, the address is suppressed | |
@@ -89,10 +90,14 @@ impl Attempted {
             // The breaker answers it, not the automatic pause.
             Outcome::NotSent(failure) => (self.again(failure), Consequence::Nothing),
             Outcome::Temporary(failure) => (self.again(failure), Consequence::CountFailure),
-            Outcome::Unknown(failure) if self.is_idempotent => {
+            // After the last attempt, nobody knows.
+            Outcome::Unknown(failure) if self.is_idempotent && !self.is_last() => {
                 (self.again(failure), Consequence::CountFailure)
             }
             Outcome::Unknown(_) => (AttemptEffect::Unknown, Consequence::CountFailure),
+            Outcome::Moved(address, _) => {
+                (AttemptEffect::Moved(address.clone()), Consequence::Nothing)
+            }
             Outcome::SlowDown(pause, _) => {
                 let pause = (*pause).min(LONGEST_HOLD);
                 (AttemptEffect::Postpone(at(pause)), Consequence::HoldAccount(pause))
@@ -132,8 +137,13 @@ impl Attempted {
             && matches!(outcome, Outcome::Never(failure, None) if is_mailbox_full(&failure.code))
     }
 
+    /// Whether no attempt is left.
+    fn is_last(&self) -> bool {
+        self.attempts >= self.max_attempts
+    }
+
     fn again(&self, failure: &Failure) -> AttemptEffect {
-        if self.attempts >= self.max_attempts {
+        if self.is_last() {
             return AttemptEffect::Failed(None);
         }
         let usual = || pace::back_off(self.channel, self.attempts, self.random);
@@ -199,6 +209,13 @@ mod tests {
         assert_eq!(follow(unknown.clone()).0, AttemptEffect::Unknown);
         let idempotent = Attempted { is_idempotent: true, ..one };
         assert_eq!(idempotent.follow(&unknown).0, again, "the same key is sent again");
+        let last = Attempted { attempts: 3, ..idempotent };
+        let nobody_knows = (AttemptEffect::Unknown, Consequence::CountFailure);
+        assert_eq!(last.follow(&unknown), nobody_knows, "it may have arrived");
+        assert_eq!(
+            follow(Outcome::Moved("-100200".to_owned(), failure())),
+            (AttemptEffect::Moved("-100200".to_owned()), Consequence::Nothing)
+        );
         assert_eq!(
             follow(Outcome::SlowDown(second, failure())),
             (AttemptEffect::Postpone(one.now + second), Consequence::HoldAccount(second))

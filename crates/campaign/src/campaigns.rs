@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use stampede_model::campaign::{AccountId, AutoPause, CampaignState, Content, Pacing};
+use stampede_model::campaign::{AccountId, AddressKind, AutoPause, CampaignState, Content, Pacing};
 use stampede_model::{CampaignId, Timestamp};
 use stampede_store::{Account, Campaign, CampaignFilter, Slice, Versioned};
 use stampede_wire::campaigns::Contract;
@@ -15,7 +15,7 @@ use crate::{Campaigns, Error, Mistake, answers, content, now, provider, values};
 pub struct CampaignEdit {
     /// Its name, for people.
     pub name: Option<String>,
-    /// The account that sends. Not while it is running.
+    /// The account that sends. Not once it has started, and not an account with addresses of another kind if it has recipients.
     pub account: Option<AccountId>,
     /// What is sent. Not while it is running; recipients that were sent to keep what they got.
     pub content: Option<Content>,
@@ -44,6 +44,10 @@ pub enum Edited {
     NotFound,
     /// The field cannot be changed in this state.
     WrongState(Box<Contract>, &'static str),
+    /// It has started: its account cannot be changed any more, because receipts and messages in flight belong to the account.
+    HasStarted(Box<Contract>),
+    /// Its account cannot be changed while recipients are imported.
+    Importing,
     /// There is no such account, or the owner may not use it.
     NoSuchAccount,
     /// Values cannot be used.
@@ -114,6 +118,15 @@ impl Campaigns {
                 return Ok(Edited::WrongState(Box::new(self.contract(campaign).await?), field));
             }
         }
+        let former = campaign.account.clone();
+        let is_other = edit.account.as_ref().is_some_and(|id| *id != former);
+        if is_other && campaign.started_at.is_some() {
+            return Ok(Edited::HasStarted(Box::new(self.contract(campaign).await?)));
+        }
+        if is_other && campaign.importing.is_some() {
+            return Ok(Edited::Importing);
+        }
+        let former_country = campaign.country.clone();
         edit.clone().apply(&mut campaign);
         let Some(account) = self.usable_account(&campaign.account, &campaign.owner).await? else {
             return Ok(Edited::NoSuchAccount);
@@ -123,7 +136,14 @@ impl Campaigns {
             true => self.known_fields(&campaign).await?,
             false => None,
         };
-        let mistakes = mistakes(&campaign, Some(&account), known.as_ref());
+        let mut mistakes = mistakes(&campaign, Some(&account), known.as_ref());
+        if is_other && campaign.counts.total() > 0 {
+            let former = store.account_even_deleted(&former).await?;
+            mistakes.extend(other_addresses(
+                former.as_ref().map(|account| (account, former_country.as_deref())),
+                (&account, campaign.country.as_deref()),
+            ));
+        }
         if !mistakes.is_empty() {
             return Ok(Edited::Invalid(mistakes));
         }
@@ -131,9 +151,11 @@ impl Campaigns {
         let written = store.update_campaign_as_seen(&campaign, Some(version)).await?;
         self.shared.snapshots.forget(id);
         Ok(match written {
+            // An import has begun meanwhile.
+            Versioned::Done(written) if written.account != campaign.account => Edited::Changed,
             Versioned::Done(campaign) => {
                 if campaign.state == CampaignState::Running {
-                    self.add_feeder(id, None).await?;
+                    self.feed_soon(id, None).await;
                 }
                 Edited::Done(Box::new(self.contract(campaign).await?))
             }
@@ -184,6 +206,43 @@ impl Campaigns {
             |account: &Account| account.owner.as_deref().is_none_or(|owner| owner == user);
         Ok(account.filter(is_usable))
     }
+}
+
+/// Why an account cannot take the place of a former one in a campaign with recipients: their addresses were normalised for the former
+/// account. Each account has the country of the campaign beside it.
+fn other_addresses(
+    former: Option<(&Account, Option<&str>)>,
+    new: (&Account, Option<&str>),
+) -> Option<Mistake> {
+    fn read<'a>(
+        (account, country): (&'a Account, Option<&'a str>),
+    ) -> (AddressKind, Option<&'a str>) {
+        let kind = account.channel.address_kind();
+        let is_phone = matches!(kind, AddressKind::Phone | AddressKind::Any);
+        (kind, country.or(account.country.as_deref()).filter(|_| is_phone))
+    }
+    let what = |(kind, country): (AddressKind, Option<&str>)| {
+        let what = match kind {
+            AddressKind::Phone => "telephone numbers",
+            AddressKind::Mail => "mail addresses",
+            AddressKind::Chat => "chats of Telegram",
+            AddressKind::Any => "addresses of any kind",
+        };
+        match country {
+            Some(country) => format!("{what} of {country}"),
+            None => what.to_owned(),
+        }
+    };
+    let (former, new) = (former.map(read), read(new));
+    if former == Some(new) {
+        return None;
+    }
+    let of_former = former.map_or_else(|| "another account".to_owned(), what);
+    let told = format!(
+        "the recipients were imported as {of_former}, and this account sends to {}: make another campaign, and import them into that",
+        what(new)
+    );
+    Some(Mistake::new("accountId", told))
 }
 
 /// What is wrong with the values of a campaign; without an account, only what is wrong with every channel. `known`: the fields of its

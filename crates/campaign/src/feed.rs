@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use stampede_broker::{JobContext, JobSpec, State};
 use stampede_model::campaign::CampaignState;
-use stampede_model::{CampaignId, Timestamp};
+use stampede_model::{CampaignId, RecipientId, Timestamp};
 use stampede_store::Campaign;
 
 use crate::jobs::feed_campaign::FeedCampaign;
@@ -42,9 +42,21 @@ impl Campaigns {
     /// Gives the next recipients of a campaign their jobs.
     pub(crate) async fn feed(&self, id: CampaignId, context: &JobContext) -> Result<Fed, Error> {
         let shared = &*self.shared;
-        let Some(snapshot) = shared.snapshots.read(id).await? else { return Ok(Fed::NotRunning) };
-        let rate = asks::slowest_rate(&snapshot);
-        let fed = shared.store.feed_campaign(id, pace::portion(rate), now()).await?;
+        // The account may be deleted, or its credentials lost: then the store stops the campaign.
+        let read = shared.snapshots.read(id).await;
+        let rate = match &read {
+            Ok(Some(snapshot)) => Some(asks::slowest_rate(snapshot)),
+            Ok(None) | Err(Error::Internal(_)) => None,
+            Err(error) => return Err(error.clone()),
+        };
+        let portion = rate.map_or(0, pace::portion);
+        let fed = shared.store.feed_campaign(id, portion, now()).await?;
+        if let Some(reason) = &fed.stopped {
+            self.stopped(id, reason, &fed.taken_back).await?;
+            return Ok(Fed::NotRunning);
+        }
+        read?;
+        let rate = rate.flatten();
         let jobs: Vec<JobSpec> =
             fed.queued.iter().map(|recipient| SendMessage::job(id, *recipient)).collect();
         // A retry has the id of the job that failed, whose record may still be kept.
@@ -68,6 +80,28 @@ impl Campaigns {
         Ok(Fed::Later(pace::feeder_sleep(rate, now(), fed.next_at)))
     }
 
+    /// A campaign whose account may not send has stopped.
+    async fn stopped(
+        &self,
+        id: CampaignId,
+        reason: &str,
+        taken_back: &[RecipientId],
+    ) -> Result<(), Error> {
+        self.shared.snapshots.forget(id);
+        if let Some(campaign) = self.shared.store.campaign(id).await? {
+            self.tell_paused(&campaign, reason).await;
+        }
+        self.remove_jobs(taken_back).await;
+        Ok(())
+    }
+
+    /// Adds the feeder of a campaign whose change is committed. Without Redis, the reconciler adds it later.
+    pub(crate) async fn feed_soon(&self, id: CampaignId, at: Option<Timestamp>) {
+        if let Err(error) = self.add_feeder(id, at).await {
+            tracing::warn!(%error, campaign = %id, "cannot add the feeder of a campaign; the reconciler does");
+        }
+    }
+
     /// Waits until no feeder of a campaign runs, half a second at most: its steps take milliseconds.
     pub(crate) async fn wait_for_feeder(&self, id: CampaignId) {
         let feeder = FeedCampaign::id(id);
@@ -84,11 +118,7 @@ impl Campaigns {
     }
 
     /// Adds the feeder of a campaign, which begins at a time.
-    pub(crate) async fn add_feeder(
-        &self,
-        id: CampaignId,
-        at: Option<Timestamp>,
-    ) -> Result<(), Error> {
+    async fn add_feeder(&self, id: CampaignId, at: Option<Timestamp>) -> Result<(), Error> {
         let job = FeedCampaign::job(id, at.map(sleep_until).unwrap_or_default());
         // A feeder that sleeps is replaced: its campaign has changed. One that runs has read the campaign before, and may be
         // about to end; its steps take milliseconds. If it takes longer, the reconciler looks after the campaign.

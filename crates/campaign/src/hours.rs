@@ -4,15 +4,18 @@ use std::time::Duration;
 
 use stampede_model::Timestamp;
 use stampede_model::campaign::Rate;
-use stampede_store::{Account, Campaign, Recipient};
+use stampede_store::{Account, Campaign, QUIET_HOURS, Recipient};
 
 use crate::pace::{self, Estimate, Quiet, Zones};
-use crate::{asks, snapshot::Snapshot};
+use crate::send::Ran;
+use crate::{Campaigns, Error, asks, now, snapshot::Snapshot};
 
 /// Messages that waited for the same opening do not leave all at once.
 const SPREAD: Duration = Duration::from_secs(60);
-/// A message that waits is looked at again after this time: hours may be changed meanwhile.
-const LONGEST_WAIT: Duration = Duration::from_secs(30 * 60);
+/// A message that waits no longer stays in the queue.
+const SOON: Duration = Duration::from_secs(5);
+/// A message that waits in the queue all the same is looked at again after this time: hours may be changed meanwhile.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// How long a message waits for the end of quiet hours; `None`: it may leave.
 pub(crate) fn quiet_for(
@@ -32,8 +35,27 @@ pub(crate) fn quiet_for(
 fn wait_for_opening(quiet: &[Quiet], now: Timestamp, random: f64) -> Option<Duration> {
     let opens = pace::opens_at(quiet, now)?;
     let wait = Duration::try_from(opens.duration_since(now)).unwrap_or_default();
-    // Whoever looks again early still waits for the opening.
-    Some((wait + SPREAD.mul_f64(random)).min(LONGEST_WAIT))
+    Some(wait + SPREAD.mul_f64(random))
+}
+
+impl Campaigns {
+    /// A message waits for the end of quiet hours. Unless that is soon, its recipient leaves the queue: others, in other time zones,
+    /// take its place.
+    pub(crate) async fn wait_for_hours(
+        &self,
+        recipient: &Recipient,
+        wait: Duration,
+    ) -> Result<Ran, Error> {
+        if wait > SOON {
+            let now = now();
+            let is_put_off =
+                self.shared.store.put_off_recipient(recipient.id, now + wait, now).await?;
+            if is_put_off {
+                return Ok(Ran::Ended(QUIET_HOURS));
+            }
+        }
+        Ok(Ran::Later(wait.min(LONGEST_WAIT)))
+    }
 }
 
 /// The quiet hours of account and campaign.
@@ -133,10 +155,8 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_waits_long_looks_again_before_the_opening_and_still_waits_for_it() {
-        assert_eq!(wait("21:00:00", 0.9), Some(1_800));
-        assert_eq!(wait("08:29:00", 0.999), Some(1_800), "31 minutes and a minute");
-        assert_eq!(wait("08:30:00", 0.0), Some(1_800));
+    fn a_message_waits_for_the_opening_however_far_it_is() {
+        assert_eq!(wait("21:00:00", 0.5), Some(12 * 3_600 + 30));
         assert_eq!(wait("08:40:00", 0.0), Some(1_200));
     }
 }

@@ -74,44 +74,12 @@ impl Campaigns {
     /// Adds the recipients of a file. Its size does not show in memory. An import is whole or undone; a row that cannot be read is
     /// reported, and one whose address is none is kept as skipped.
     pub async fn import_file(&self, id: CampaignId, file: ImportFile) -> Result<Imported, Error> {
-        let Some(target) = self.target(id).await? else { return Ok(Imported::NotFound) };
-        let (kind, country) = (target.kind, target.country.clone());
-        let mut importing = match self.begin(target, file.purpose).await? {
+        let mut importing = match self.begin(id, file.purpose).await? {
             Ok(importing) => importing,
             Err(refused) => return Ok(refused),
         };
-        let (pieces, mut read) = mpsc::channel(AHEAD);
-        let reading = tokio::task::spawn_blocking(move || {
-            let rules = Rules { kind, country: country.as_deref(), most: MOST_RECIPIENTS as usize };
-            read_pieces(file, &rules, &pieces)
-        });
-        while let Some(piece) = read.recv().await {
-            if let Some(refused) = importing.add(&piece).await? {
-                // The reader notices that nobody listens any more.
-                return Ok(refused);
-            }
-        }
-        let refused = match reading.await.map_err(Error::internal)? {
-            Ok(report) => {
-                importing.read(report);
-                return importing.end().await;
-            }
-            Err(audience::Error::TooMany(_)) => Imported::TooMany,
-            Err(audience::Error::Refused { report, .. }) => {
-                importing.read(*report);
-                importing.undo().await?;
-                return Ok(Imported::Mistaken(importing.into_report()));
-            }
-            Err(wrong @ (audience::Error::Unreadable(_) | audience::Error::NotJson(_))) => {
-                Imported::Unreadable(wrong.to_string())
-            }
-            Err(audience::Error::Io(error)) => {
-                importing.undo().await?;
-                return Err(Error::internal(error));
-            }
-        };
-        importing.undo().await?;
-        Ok(refused)
+        let added = add_file(&mut importing, file).await;
+        importing.close(added).await
     }
 
     /// Adds recipients that a request lists. They keep the rules of the rows of files: one that breaks them is reported.
@@ -121,31 +89,12 @@ impl Campaigns {
         rows: Vec<RecipientRow>,
         purpose: Purpose,
     ) -> Result<Imported, Error> {
-        let Some(target) = self.target(id).await? else { return Ok(Imported::NotFound) };
-        let (kind, country) = (target.kind, target.country.clone());
-        let mut importing = match self.begin(target, purpose).await? {
+        let mut importing = match self.begin(id, purpose).await? {
             Ok(importing) => importing,
             Err(refused) => return Ok(refused),
         };
-        let mut recipients = Vec::with_capacity(rows.len());
-        for (line, row) in (1..).zip(rows) {
-            match row.checked() {
-                Ok(row) => recipients.push(listed(row, kind, country.as_deref(), line)),
-                Err(mistakes) => {
-                    for (field, wrong) in mistakes {
-                        importing.mistake(Some(line), &field, &wrong);
-                    }
-                }
-            }
-        }
-        importing.know(recipients.iter().flat_map(|row| row.fields.keys().map(String::as_str)));
-        importing.count_messages(recipients.iter().filter(|row| row.message.is_some()).count());
-        for piece in recipients.chunks(PIECE) {
-            if let Some(refused) = importing.add(piece).await? {
-                return Ok(refused);
-            }
-        }
-        importing.end().await
+        let added = add_rows(&mut importing, rows).await;
+        importing.close(added).await
     }
 
     /// The campaign that recipients are for.
@@ -162,10 +111,10 @@ impl Campaigns {
     /// Begins to add recipients, or says why none can be added.
     async fn begin(
         &self,
-        target: Target,
+        id: CampaignId,
         purpose: Purpose,
     ) -> Result<Result<Importing, Imported>, Error> {
-        let id = target.campaign.id;
+        let Some(mut target) = self.target(id).await? else { return Ok(Err(Imported::NotFound)) };
         let import = RecipientId::generate();
         if purpose == Purpose::DryRun {
             // As the import itself would be refused.
@@ -181,7 +130,17 @@ impl Campaigns {
             let dead_before = now() - IMPORT_DIES;
             let begun = self.shared.store.begin_import(id, import, now(), dead_before).await?;
             match begun {
-                Import::Begun => {}
+                // While an import is open, the campaign keeps its account: addresses are normalised for that.
+                Import::Begun => match self.target(id).await {
+                    Ok(Some(found)) => target = found,
+                    read => {
+                        let importing = Importing::new(self.clone(), target, purpose, import);
+                        return importing
+                            .close(read.map(|_| Some(Imported::NotFound)))
+                            .await
+                            .map(Err);
+                    }
+                },
                 Import::Busy => return Ok(Err(Imported::Busy)),
                 Import::NotFound => return Ok(Err(Imported::NotFound)),
                 Import::WrongState => {
@@ -192,6 +151,67 @@ impl Campaigns {
         }
         Ok(Ok(Importing::new(self.clone(), target, purpose, import)))
     }
+}
+
+/// Adds the recipients of a file; `Some`: it is refused, and nothing stays.
+async fn add_file(importing: &mut Importing, file: ImportFile) -> Result<Option<Imported>, Error> {
+    let (kind, country) = importing.addresses();
+    let (pieces, mut read) = mpsc::channel(AHEAD);
+    let reading = tokio::task::spawn_blocking(move || {
+        let rules = Rules { kind, country: country.as_deref(), most: MOST_RECIPIENTS as usize };
+        read_pieces(file, &rules, &pieces)
+    });
+    while let Some(piece) = read.recv().await {
+        if let Some(refused) = importing.add(&piece).await? {
+            // The reader notices that nobody listens any more.
+            return Ok(Some(refused));
+        }
+    }
+    let refused = match reading.await.map_err(Error::internal)? {
+        Ok(report) => {
+            importing.read(report);
+            return Ok(None);
+        }
+        Err(audience::Error::TooMany(_)) => Imported::TooMany,
+        Err(audience::Error::Refused { report, .. }) => {
+            importing.read(*report);
+            importing.undo().await?;
+            return Ok(Some(Imported::Mistaken(importing.take_report())));
+        }
+        Err(wrong @ (audience::Error::Unreadable(_) | audience::Error::NotJson(_))) => {
+            Imported::Unreadable(wrong.to_string())
+        }
+        Err(audience::Error::Io(error)) => return Err(Error::internal(error)),
+    };
+    importing.undo().await?;
+    Ok(Some(refused))
+}
+
+/// Adds the recipients of a request; `Some`: they are refused, and none stays.
+async fn add_rows(
+    importing: &mut Importing,
+    rows: Vec<RecipientRow>,
+) -> Result<Option<Imported>, Error> {
+    let (kind, country) = importing.addresses();
+    let mut recipients = Vec::with_capacity(rows.len());
+    for (line, row) in (1..).zip(rows) {
+        match row.checked() {
+            Ok(row) => recipients.push(listed(row, kind, country.as_deref(), line)),
+            Err(mistakes) => {
+                for (field, wrong) in mistakes {
+                    importing.mistake(Some(line), &field, &wrong);
+                }
+            }
+        }
+    }
+    importing.know(recipients.iter().flat_map(|row| row.fields.keys().map(String::as_str)));
+    importing.count_messages(recipients.iter().filter(|row| row.message.is_some()).count());
+    for piece in recipients.chunks(PIECE) {
+        if let Some(refused) = importing.add(piece).await? {
+            return Ok(Some(refused));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads a file on a thread that may wait, piece by piece.

@@ -79,7 +79,7 @@ pub use self::import::{Guests, ImportFile, Imported, MOST_RECIPIENTS, Purpose};
 pub use self::jobs::feed_campaign::FeedCampaign;
 pub use self::jobs::send_message::SendMessage;
 pub use self::moves::{Moved, Paused, Settled, UnknownAction, Which};
-pub use self::receipts::Received;
+pub use self::receipts::{Hook, Received};
 pub use self::recipients::{MOST_SUPPRESSIONS, NewSuppressions, Suppressed};
 pub use self::reconcile::{Reconciled, Reconciler};
 pub use self::report::CsvPieces;

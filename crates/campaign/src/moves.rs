@@ -108,7 +108,7 @@ impl Campaigns {
         let moved = self.change_state(id, change, seen, at).await?;
         if let Moved::Done(_) = moved {
             // Before the answer: seldom does anybody have to wait for the reconciler.
-            self.add_feeder(id, at).await?;
+            self.feed_soon(id, at).await;
             log_start(&campaign, what);
         }
         Ok(moved)
@@ -219,7 +219,7 @@ impl Campaigns {
         let Some(campaign) = store.campaign(id).await? else { return Ok(Settled::NotFound) };
         if sends_again && recipients > 0 && campaign.state == CampaignState::Running {
             // A feeder may sleep until the next recipient is due.
-            self.add_feeder(id, None).await?;
+            self.feed_soon(id, None).await;
         }
         tracing::info!(campaign = %id, name = campaign.name, recipients, ?settlement, "recipients settled");
         let contract = Box::new(self.contract(campaign).await?);
@@ -246,6 +246,11 @@ impl Campaigns {
             }
             store::Moved::Changed(_) => Moved::Changed,
             store::Moved::Importing => Moved::Importing,
+            // Since its problems were looked for.
+            store::Moved::NoAccount(reason) => match self.shared.store.campaign(id).await? {
+                Some(campaign) => Moved::NotReady(vec![no_account(&campaign, reason.as_deref())]),
+                None => Moved::NotFound,
+            },
             store::Moved::NotFound => Moved::NotFound,
         })
     }
@@ -260,20 +265,26 @@ impl Campaigns {
             problems.push("its end is over; set another endAt".to_owned());
         }
         match self.shared.store.account(&campaign.account).await? {
-            None => problems.push(format!(
-                "account {} was deleted; choose another accountId",
-                campaign.account
-            )),
+            None => problems.push(no_account(campaign, None)),
             Some(account) => {
                 if let Some(reason) = &account.blocked {
-                    problems.push(format!(
-                        "account {} may not send: {reason}; change it, or check it",
-                        account.id
-                    ));
+                    problems.push(no_account(campaign, Some(reason)));
                 }
                 problems.extend(self.content_problems(campaign, &account).await?);
             }
         }
         Ok(problems)
+    }
+}
+
+/// The account of a campaign may not send, for this reason; `None`: it was deleted.
+fn no_account(campaign: &Campaign, reason: Option<&str>) -> String {
+    let id = &campaign.account;
+    match reason {
+        Some(reason) => format!("account {id} may not send: {reason}; change it, or check it"),
+        None if campaign.started_at.is_some() => format!(
+            "account {id} was deleted; make it again under this id, or send to the others with another campaign"
+        ),
+        None => format!("account {id} was deleted; choose another accountId"),
     }
 }

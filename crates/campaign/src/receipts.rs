@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use stampede_channel::{Incoming, Notice, Refused, Status};
 use stampede_model::CampaignId;
-use stampede_model::campaign::AccountId;
+use stampede_model::campaign::{AccountId, Channel, SuppressionReason};
 use stampede_store::{Account, Receipt, ReceiptEffect, ReceiptStatus, Suppression, Wishes};
 
 use crate::{Campaigns, Error, now, snapshot, texts};
@@ -32,31 +32,40 @@ pub enum Received {
     Forged(String),
     /// It is genuine but cannot be read.
     Unreadable(String),
-    /// There is no such account, or its channel has no such requests.
+    /// The channel of the account has no such requests.
     NotFound,
 }
 
+/// The account that requests of a provider come to.
+#[derive(Debug, Clone)]
+pub struct Hook(Account);
+
 impl Campaigns {
+    /// The account that requests of this channel's provider come to; `None`: there is no such account with this channel.
+    pub async fn hook(&self, id: &AccountId, channel: Channel) -> Result<Option<Hook>, Error> {
+        let found = self.shared.store.account(id).await?;
+        Ok(found.filter(|account| account.channel == channel).map(Hook))
+    }
+
     /// Applies the receipts of one request. A request that comes again, or in another order, changes nothing twice.
     pub async fn receive(
         &self,
-        account: &AccountId,
+        Hook(account): &Hook,
         request: &Incoming<'_>,
     ) -> Result<Received, Error> {
         let store = &self.shared.store;
-        let Some(account) = store.account(account).await? else { return Ok(Received::NotFound) };
-        let sender = snapshot::sender(store, &account).await?;
-        let notices = match stampede_channel::receipts(&sender, request) {
-            Ok(notices) => notices,
+        let sender = snapshot::sender(store, account).await?;
+        let received = match stampede_channel::receipts(&sender, request) {
+            Ok(received) => received,
             Err(Refused::NotOffered) => return Ok(Received::NotFound),
             Err(Refused::Malformed(why)) => return Ok(Received::Unreadable(why)),
             Err(refused @ (Refused::NoSignature | Refused::WrongSignature)) => {
                 return Ok(Received::Forged(refused.to_string()));
             }
         };
-        let update = stampede_channel::update_id(&sender, request);
-        let (receipts, wishes) = sorted(&account, update, notices);
+        let Sorted { receipts, addresses, mut wishes } = sorted(account, received);
         let effects = store.apply_receipts(&receipts, now()).await?;
+        wishes.stops.extend(without_row(account, &receipts, &addresses, &effects));
         let applied = effects.iter().filter(|it| matches!(it, ReceiptEffect::Applied(_))).count();
         for campaign in failing(&receipts, &effects) {
             self.look_at_failures(campaign);
@@ -69,12 +78,10 @@ impl Campaigns {
     /// Answers the question with which WhatsApp proves the address of a hook; `None`: the question is not the provider's.
     pub async fn answer_challenge(
         &self,
-        account: &AccountId,
+        Hook(account): &Hook,
         query: &str,
     ) -> Result<Option<String>, Error> {
-        let store = &self.shared.store;
-        let Some(account) = store.account(account).await? else { return Ok(None) };
-        let sender = snapshot::sender(store, &account).await?;
+        let sender = snapshot::sender(&self.shared.store, account).await?;
         Ok(stampede_channel::challenge(&sender, query))
     }
 }
@@ -95,13 +102,49 @@ fn normal(account: &Account, address: String) -> String {
     texts::normalise(kind, None, &address).unwrap_or(address)
 }
 
+/// What a request tells.
+struct Sorted {
+    receipts: Vec<Receipt>,
+    /// The addresses of each receipt, as its provider writes them.
+    addresses: Vec<Vec<String>>,
+    /// What people want.
+    wishes: Wishes,
+}
+
+/// An address gets nothing any more from an account.
+fn stop(account: &Account, address: String, reason: SuppressionReason) -> Suppression {
+    Suppression {
+        owner: account.owner.as_deref().unwrap_or(Suppression::EVERYBODY).to_owned(),
+        account: Some(account.id.clone()),
+        address,
+        reason,
+        since: now(),
+        by: format!("{} receipt", account.channel.as_str()),
+    }
+}
+
+/// The suppressions that receipts without a recipient ask for: the campaign may be deleted. Of a recipient that is found, the store
+/// suppresses the address of its row.
+fn without_row(
+    account: &Account,
+    receipts: &[Receipt],
+    addresses: &[Vec<String>],
+    effects: &[ReceiptEffect],
+) -> Vec<Suppression> {
+    let told = receipts.iter().zip(addresses).zip(effects);
+    let lost = told.filter(|(_, effect)| **effect == ReceiptEffect::NotFound);
+    lost.filter_map(|((receipt, addresses), _)| Some((receipt.suppress?, addresses)))
+        .flat_map(|(reason, addresses)| addresses.iter().map(move |address| (reason, address)))
+        .map(|(reason, address)| stop(account, normal(account, address.clone()), reason))
+        .collect()
+}
+
 /// Receipts, and what people want. The last wish of an address counts.
-fn sorted(account: &Account, update: Option<i64>, notices: Vec<Notice>) -> (Vec<Receipt>, Wishes) {
-    let mut receipts = Vec::new();
+fn sorted(account: &Account, received: stampede_channel::Received) -> Sorted {
+    let (mut receipts, mut all_addresses) = (Vec::new(), Vec::new());
     let (stops, starts) = (Vec::new(), Vec::new());
-    let mut wishes = Wishes { account: account.id.clone(), update, stops, starts };
-    let owner = account.owner.as_deref().unwrap_or(Suppression::EVERYBODY);
-    for notice in notices {
+    let mut wishes = Wishes { account: account.id.clone(), update: received.update, stops, starts };
+    for notice in received.notices {
         match notice {
             Notice::Receipt {
                 recipient,
@@ -111,8 +154,10 @@ fn sorted(account: &Account, update: Option<i64>, notices: Vec<Notice>) -> (Vec<
                 detail,
                 is_bounce,
                 suppress,
+                addresses,
                 at,
             } => {
+                all_addresses.push(addresses);
                 let (account, status) = (account.id.clone(), stored(status));
                 receipts.push(Receipt {
                     account,
@@ -130,14 +175,7 @@ fn sorted(account: &Account, update: Option<i64>, notices: Vec<Notice>) -> (Vec<
                 let address = normal(account, address);
                 wishes.starts.retain(|other| *other != address);
                 wishes.stops.retain(|other| other.address != address);
-                wishes.stops.push(Suppression {
-                    owner: owner.to_owned(),
-                    account: Some(account.id.clone()),
-                    address,
-                    reason,
-                    since: now(),
-                    by: format!("{} receipt", account.channel.as_str()),
-                });
+                wishes.stops.push(stop(account, address, reason));
             }
             Notice::Start { address } => {
                 let address = normal(account, address);
@@ -147,7 +185,7 @@ fn sorted(account: &Account, update: Option<i64>, notices: Vec<Notice>) -> (Vec<
             }
         }
     }
-    (receipts, wishes)
+    Sorted { receipts, addresses: all_addresses, wishes }
 }
 
 fn stored(status: Status) -> ReceiptStatus {
@@ -203,7 +241,8 @@ mod tests {
         };
         let start = |address: &str| Notice::Start { address: address.to_owned() };
         let notices = vec![stop("1"), start("1"), start("2"), stop("2"), stop("3")];
-        let (receipts, wishes) = sorted(&account(Some("ann")), Some(7), notices);
+        let received = stampede_channel::Received { notices, update: Some(7) };
+        let Sorted { receipts, wishes, .. } = sorted(&account(Some("ann")), received);
         assert_eq!((receipts, wishes.update), (Vec::new(), Some(7)));
         let stopped: Vec<&str> = wishes.stops.iter().map(|stop| stop.address.as_str()).collect();
         assert_eq!(stopped, ["2", "3"]);
@@ -223,7 +262,7 @@ mod tests {
         ] {
             let address = told.to_owned();
             let stop = Notice::Stop { address, reason: SuppressionReason::Stop };
-            let (_, wishes) = sorted(&account_of(channel, Some("ann")), None, vec![stop]);
+            let wishes = sorted(&account_of(channel, Some("ann")), vec![stop].into()).wishes;
             let stopped: Vec<&str> = wishes.stops.iter().map(|it| it.address.as_str()).collect();
             assert_eq!(stopped, [wanted], "{told}");
         }
@@ -253,10 +292,39 @@ mod tests {
     }
 
     #[test]
+    fn a_receipt_without_a_row_still_suppresses_the_address_that_its_provider_names() {
+        let account = account_of(Channel::Whatsapp, Some("ann"));
+        let receipt = |address: &str, suppress| Notice::Receipt {
+            recipient: None,
+            provider_id: Some("wamid.1".to_owned()),
+            status: Status::Failed,
+            code: None,
+            detail: None,
+            is_bounce: false,
+            suppress,
+            addresses: vec![address.to_owned()],
+            at: now(),
+        };
+        let said_stop = Some(SuppressionReason::Stop);
+        let notices = vec![
+            receipt("+491701234567", said_stop),
+            receipt("+491701234568", None),
+            receipt("+491701234569", said_stop),
+        ];
+        let Sorted { receipts, addresses, .. } = sorted(&account, notices.into());
+        let stale = ReceiptEffect::Stale;
+        let effects = [ReceiptEffect::NotFound, ReceiptEffect::NotFound, stale];
+        let stops = without_row(&account, &receipts, &addresses, &effects);
+        let [stopped] = stops.as_slice() else { panic!("{stops:?}") };
+        assert_eq!((stopped.address.as_str(), stopped.owner.as_str()), ("+491701234567", "ann"));
+        assert_eq!(stopped.reason, SuppressionReason::Stop);
+    }
+
+    #[test]
     fn who_stops_a_shared_account_stops_it_for_everybody() {
         let stop = || Notice::Stop { address: "1".to_owned(), reason: SuppressionReason::Blocked };
         for (owner, wanted) in [(Some("ann"), "ann"), (None, Suppression::EVERYBODY)] {
-            let (_, wishes) = sorted(&account(owner), None, vec![stop()]);
+            let wishes = sorted(&account(owner), vec![stop()].into()).wishes;
             let [stopped] = wishes.stops.as_slice() else { panic!("{wishes:?}") };
             assert_eq!(stopped.owner, wanted);
             assert_eq!(stopped.account.as_ref().map(AccountId::as_str), Some("bot"));

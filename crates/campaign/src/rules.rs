@@ -55,37 +55,52 @@ impl Campaigns {
         }
     }
 
+    /// Pauses a campaign because its content was refused, unless a person has changed the campaign since: its content may be right
+    /// now.
+    pub(crate) async fn pause_for_content(
+        &self,
+        seen: &Campaign,
+        reason: String,
+    ) -> Result<(), Error> {
+        self.try_pause(seen, &reason).await.map(drop)
+    }
+
     /// Pauses a campaign for a reason that its owner reads.
-    pub(crate) async fn pause_by_rule(&self, id: CampaignId, reason: String) -> Result<(), Error> {
-        let store = &self.shared.store;
+    async fn pause_by_rule(&self, id: CampaignId, reason: String) -> Result<(), Error> {
         loop {
-            let Some(campaign) = store.campaign(id).await? else { return Ok(()) };
-            if campaign.state != CampaignState::Running {
+            let Some(campaign) = self.shared.store.campaign(id).await? else { return Ok(()) };
+            let is_running = campaign.state == CampaignState::Running;
+            if !is_running || self.try_pause(&campaign, &reason).await? {
                 return Ok(());
-            }
-            let change = Move {
-                campaign: id,
-                change: CampaignChange::Pause,
-                reason: Some(reason.clone()),
-                // Of several processes, one pauses it.
-                seen: Some(campaign.updated_at),
-                start_at: None,
-                now: now(),
-            };
-            match store.move_campaign(&change).await? {
-                Moved::Done(campaign, taken_back) => {
-                    self.shared.snapshots.forget(id);
-                    self.tell_paused(&campaign, &reason).await;
-                    self.remove_jobs_of(id, &taken_back).await;
-                    return Ok(());
-                }
-                Moved::Changed(_) => {}
-                _ => return Ok(()),
             }
         }
     }
 
-    async fn tell_paused(&self, campaign: &Campaign, reason: &str) {
+    /// Pauses a running campaign that still has the version that was seen; `false`: it has another one.
+    async fn try_pause(&self, seen: &Campaign, reason: &str) -> Result<bool, Error> {
+        let change = Move {
+            campaign: seen.id,
+            change: CampaignChange::Pause,
+            reason: Some(reason.to_owned()),
+            // Of several processes, one pauses it.
+            seen: Some(seen.updated_at),
+            start_at: None,
+            now: now(),
+        };
+        match self.shared.store.move_campaign(&change).await? {
+            Moved::Done(campaign, taken_back) => {
+                self.shared.snapshots.forget(seen.id);
+                self.tell_paused(&campaign, reason).await;
+                self.remove_jobs_of(seen.id, &taken_back).await;
+                Ok(true)
+            }
+            Moved::Changed(_) => Ok(false),
+            _ => Ok(true),
+        }
+    }
+
+    /// Logs that a campaign was stopped by a rule, and raises an alert.
+    pub(crate) async fn tell_paused(&self, campaign: &Campaign, reason: &str) {
         let Campaign { id, name, owner, .. } = campaign;
         tracing::warn!(
             campaign = %id, name, owner, reason,
@@ -97,10 +112,14 @@ impl Campaigns {
         self.raise(Alert::new("campaign-paused", &id.to_string(), message)).await;
     }
 
-    /// Notes that an account may not send, and pauses all its campaigns.
+    /// Notes that an account may not send, and pauses all its campaigns; nothing if the account was changed since it was read.
     pub(crate) async fn block_account(&self, account: &Account, reason: &str) -> Result<(), Error> {
         let shared = &*self.shared;
-        let blocked = shared.store.block_account(&account.id, reason, now()).await?;
+        let blocked = {
+            // The answer may be about credentials that a person has replaced since.
+            let (id, seen) = (&account.id, Some(account.updated_at));
+            shared.store.block_account(id, reason, seen, now()).await?
+        };
         for stopped in &blocked.stopped {
             shared.snapshots.forget(stopped.campaign);
         }

@@ -107,7 +107,8 @@ impl Campaigns {
                 return Ok(Ran::Ended("not_running"));
             };
             let campaign = snapshot.campaign.id;
-            let granted = match hours::quiet_for(&snapshot, &recipient, now()) {
+            let quiet = hours::quiet_for(&snapshot, &recipient, now());
+            let granted = match quiet {
                 Some(wait) => Err(wait),
                 None => self.permits(id, &snapshot, &recipient.address).await?,
             };
@@ -132,6 +133,7 @@ impl Campaigns {
                 Err(wait) if wait > SHORT && self.is_suppressed(&snapshot, &recipient).await? => {
                     shared.runs.spawn(self.clone().claim_to_skip(snapshot, id))
                 }
+                Err(wait) if quiet.is_some() => return self.wait_for_hours(&recipient, wait).await,
                 Err(wait) => return Ok(Ran::Later(wait)),
             };
             match running.await.map_err(Error::internal)? {
@@ -412,7 +414,7 @@ impl Campaigns {
         let without = |reason: String| aftermath::without_address(&reason, address);
         let done = match consequence {
             Consequence::PauseCampaign(reason) => {
-                self.pause_by_rule(campaign, without(reason)).await
+                self.pause_for_content(&snapshot.campaign, without(reason)).await
             }
             Consequence::BlockAccount(reason) => {
                 self.block_account(&snapshot.account, &without(reason)).await

@@ -50,8 +50,8 @@ pub use self::limits::{
     Limits, Longest, Unit, is_idempotent, limits, longest, most_at_once, pair_limits,
 };
 pub use self::message::{Attachment, Message, WhatsappTemplate};
-pub use self::notice::{Incoming, Notice, Refused, Status};
-pub use self::receipts::{challenge, receipts, update_id};
+pub use self::notice::{Incoming, Notice, Received, Refused, Status};
+pub use self::receipts::{challenge, receipts};
 pub use self::settings::{Mistake, read_settings};
 pub use self::smtp::is_mailbox_full;
 pub use stampede_outbound::{Allowed, AtOnce, BeforeWrite};

@@ -19,6 +19,22 @@ pub struct Incoming<'a> {
     pub now: Timestamp,
 }
 
+/// What a request of a provider tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Received {
+    /// What it tells.
+    pub notices: Vec<Notice>,
+    /// The number of the request, if the provider numbers its requests: a number that was worked on is not worked on again. `None`:
+    /// repeating the request changes nothing.
+    pub update: Option<i64>,
+}
+
+impl From<Vec<Notice>> for Received {
+    fn from(notices: Vec<Notice>) -> Self {
+        Self { notices, update: None }
+    }
+}
+
 /// Something that a provider told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
@@ -38,6 +54,8 @@ pub enum Notice {
         is_bounce: bool,
         /// Why the address gets nothing any more.
         suppress: Option<SuppressionReason>,
+        /// The address as the provider writes it, in all spellings that it may have; empty: the provider does not tell it.
+        addresses: Vec<String>,
         /// When it happened.
         at: Timestamp,
     },

@@ -56,6 +56,7 @@ impl Secrets {
             sent @ Outcome::Sent { .. } => sent,
             Outcome::NotSent(failure) => Outcome::NotSent(told(failure)),
             Outcome::Unknown(failure) => Outcome::Unknown(told(failure)),
+            Outcome::Moved(address, failure) => Outcome::Moved(address, told(failure)),
             Outcome::SlowDown(pause, failure) => Outcome::SlowDown(pause, told(failure)),
             Outcome::WaitForRecipient(pause, failure) => {
                 Outcome::WaitForRecipient(pause, told(failure))

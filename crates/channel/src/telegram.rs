@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::answers;
 use crate::message::Message;
-use crate::notice::{Incoming, Notice, Refused};
+use crate::notice::{Incoming, Notice, Received, Refused};
 use crate::proof;
 use crate::settings::{Part, Reader, word};
 use crate::webhook::AGENT;
@@ -84,7 +84,7 @@ async fn call(
 }
 
 /// The body of `sendMessage`.
-fn body(settings: &Settings, chat: &str, message: &Message) -> String {
+fn body(settings: &Settings, message: &Message) -> String {
     #[derive(Serialize)]
     struct Body<'a> {
         chat_id: &'a str,
@@ -99,7 +99,7 @@ fn body(settings: &Settings, chat: &str, message: &Message) -> String {
         is_disabled: bool,
     }
     let body = Body {
-        chat_id: chat,
+        chat_id: &message.address,
         text: message.html.as_deref().unwrap_or(&message.text),
         parse_mode: message.html.is_some().then_some("HTML"),
         link_preview_options: settings.without_previews.then_some(Previews { is_disabled: true }),
@@ -115,41 +115,11 @@ pub(crate) async fn send(
     message: &Message,
     before: &mut dyn BeforeWrite,
 ) -> Outcome {
-    let send_to = |chat: &str| ("sendMessage", body(settings, chat, message));
-    let first = call(base, credentials, client, send_to(&message.address), before).await;
-    match first {
-        Ok(answer) => match outcome(&answer) {
-            Next::Done(outcome) => outcome,
-            Next::MovedTo(chat) => {
-                match call(base, credentials, client, send_to(&chat), before).await {
-                    Ok(answer) => moved(outcome(&answer), chat),
-                    Err(outcome) => outcome,
-                }
-            }
-        },
+    let body = body(settings, message);
+    match call(base, credentials, client, ("sendMessage", body), before).await {
+        Ok(answer) => outcome(&answer, &message.address),
         Err(outcome) => outcome,
     }
-}
-
-/// The outcome of the second call: the chat has a new id.
-fn moved(next: Next, chat: String) -> Outcome {
-    match next {
-        Next::Done(Outcome::Sent { provider_id, .. }) => {
-            Outcome::Sent { provider_id, moved_to: Some(chat) }
-        }
-        Next::Done(outcome) => outcome,
-        Next::MovedTo(_) => {
-            Outcome::Temporary(Failure::new("400", "the chat has moved twice at once"))
-        }
-    }
-}
-
-/// What an answer leads to.
-#[derive(Debug, PartialEq)]
-enum Next {
-    Done(Outcome),
-    /// The group became a supergroup with this id.
-    MovedTo(String),
 }
 
 #[derive(Deserialize)]
@@ -174,20 +144,27 @@ struct Parameters {
     migrate_to_chat_id: Option<i64>,
 }
 
-/// What an answer means.
-fn outcome(answer: &Answer) -> Next {
+/// What an answer to a message for a chat means.
+fn outcome(answer: &Answer, chat: &str) -> Outcome {
     let Some(told) = answers::json::<Told>(answer) else {
-        return Next::Done(answers::foreign(answer));
+        return answers::foreign(answer);
     };
     if told.ok {
         let id = told.result.and_then(|sent| sent.message_id);
         let provider_id = id.map(|id| id.to_string());
-        return Next::Done(Outcome::Sent { provider_id, moved_to: None });
+        return Outcome::Sent { provider_id, moved_to: None };
     }
-    if let Some(chat) = told.parameters.migrate_to_chat_id {
-        return Next::MovedTo(chat.to_string());
+    match told.parameters.migrate_to_chat_id.map(|chat| chat.to_string()) {
+        Some(same) if same == chat => {
+            Outcome::Temporary(Failure::new("400", "the chat has moved to the chat that it is"))
+        }
+        // A group became a supergroup. Somebody there may have said stop, so the caller decides about the next call.
+        Some(other) => {
+            let text = format!("the chat has become {other}: {}", told.description);
+            Outcome::Moved(other, Failure::new("moved", &text))
+        }
+        None => refused(answer.status, &told.description, told.parameters.retry_after),
     }
-    Next::Done(refused(answer.status, &told.description, told.parameters.retry_after))
 }
 
 /// Parts of descriptions, in lower case, and what follows from them.
@@ -314,18 +291,15 @@ fn update(credentials: &Credentials, incoming: &Incoming) -> Result<Update, Refu
     serde_json::from_slice(incoming.body).map_err(|error| Refused::Malformed(error.to_string()))
 }
 
-/// The number of an update: Telegram repeats updates whose answer it did not get.
-pub(crate) fn update_id(credentials: &Credentials, incoming: &Incoming) -> Option<i64> {
-    update(credentials, incoming).ok().map(|update| update.update_id)
-}
-
-/// Reads an update: `/stop`, a stop word, or a bot that was blocked or removed.
+/// Reads an update: `/stop`, a stop word, or a bot that was blocked or removed. Its number is told, too: Telegram repeats updates
+/// whose answer it did not get.
 pub(crate) fn receipts(
     settings: &Settings,
     credentials: &Credentials,
     incoming: &Incoming,
-) -> Result<Vec<Notice>, Refused> {
+) -> Result<Received, Refused> {
     let update = update(credentials, incoming)?;
+    let number = Some(update.update_id);
     let mut notices = Vec::new();
     if let Some(message) = update.message {
         // `/stop@name_of_the_bot payload` is the command `/stop`.
@@ -351,7 +325,7 @@ pub(crate) fn receipts(
             _ => {}
         }
     }
-    Ok(notices)
+    Ok(Received { notices, update: number })
 }
 
 #[cfg(test)]

@@ -246,6 +246,7 @@ pub(crate) fn receipts(
         code: Some(failure.code).filter(|code| !code.is_empty()),
         detail: Some(failure.text).filter(|text| !text.is_empty()),
         suppress: None,
+        addresses: Vec::new(),
         at: incoming.now,
     }])
 }

@@ -10,6 +10,8 @@ use crate::settings::Reader;
 const STOP: [&str; 4] = ["STOP", "СТОП", "UNSUBSCRIBE", "ОТПИСАТЬСЯ"];
 /// Words that mean start again.
 const START: [&str; 3] = ["START", "СТАРТ", "UNSTOP"];
+/// Longest text that is looked at, in bytes: a stop word stands alone.
+const LONGEST: usize = 256;
 
 /// The words by which people end messages of an account; `None`: the usual ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,12 +29,16 @@ impl StopWords {
 
     /// What a message of a person means for the address.
     pub(crate) fn notice(&self, text: &str, address: impl FnOnce() -> String) -> Option<Notice> {
+        if text.len() > LONGEST {
+            return None;
+        }
         let said = plain(text);
+        let is_one = |words: &[&str]| words.iter().any(|word| plain(word) == said);
         let is_stop = match &self.0 {
             Some(words) => words.iter().any(|word| plain(word) == said),
-            None => STOP.contains(&said.as_str()),
+            None => is_one(&STOP),
         };
-        match (is_stop, START.contains(&said.as_str())) {
+        match (is_stop && !said.is_empty(), is_one(&START)) {
             (true, _) => Some(Notice::Stop { address: address(), reason: SuppressionReason::Stop }),
             (_, true) => Some(Notice::Start { address: address() }),
             _ => None,
@@ -40,9 +46,11 @@ impl StopWords {
     }
 }
 
-/// The text in capitals, without spaces and signs around it: `Stop!` means stop, `stop it` does not.
+/// The words of a text in small letters, without signs: `Stop!` means stop, `stop it` does not.
 fn plain(text: &str) -> String {
-    text.trim_matches(|c: char| !c.is_alphanumeric()).to_uppercase()
+    let letters = text.to_lowercase().replace('ё', "е");
+    let words = letters.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -54,16 +62,32 @@ mod tests {
         let words = StopWords::default();
         let said = |text: &str| words.notice(text, || "+49".to_owned());
         let stop = Notice::Stop { address: "+49".to_owned(), reason: SuppressionReason::Stop };
-        for text in ["STOP", "stop", " Stop! ", "стоп", "Отписаться.", "unsubscribe", "/stop"]
-        {
+        for text in [
+            "STOP",
+            "stop",
+            " Stop! ",
+            "\"СТОП!\"",
+            "стоп\n",
+            "Отписаться.",
+            "unsubscribe",
+            "/stop",
+            "🛑 stop 🛑",
+        ] {
             assert_eq!(said(text), Some(stop.clone()), "{text}");
         }
         assert_eq!(said("старт"), Some(Notice::Start { address: "+49".to_owned() }));
-        for text in ["", "!", "don't stop", "stop it", "non-stop"] {
+        let long = "stop ".repeat(1_000);
+        for text in ["", "!", "don't stop", "stop it", "non-stop", "nonstop", "стопка", &long]
+        {
             assert_eq!(said(text), None, "{text}");
         }
         let own = StopWords(Some(vec!["halt".to_owned()]));
         assert_eq!(own.notice("Halt", || "+49".to_owned()), Some(stop));
         assert_eq!(own.notice("STOP", || "+49".to_owned()), None);
+        let own = StopWords(Some(["Opt-out", "ОТБОЙ, всё", "!"].map(str::to_owned).to_vec()));
+        for text in ["opt out", "OPT-OUT!", "Отбой всe".replace('e', "е").as_str()] {
+            assert!(own.notice(text, || "+49".to_owned()).is_some(), "{text}");
+        }
+        assert_eq!(own.notice("?", || "+49".to_owned()), None, "a sign is no word");
     }
 }

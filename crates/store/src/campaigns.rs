@@ -40,11 +40,11 @@ pub use self::audiences::{
 };
 pub(crate) use self::decisions::{Held, HeldCampaign, LOST, LOST_DETAIL};
 pub use self::ledger::{
-    Attempt, AttemptEffect, BOUNCED_LATER, Claim, Claimed, FAILED_LATER, Fed, Ledger, Receipt,
-    ReceiptEffect, ReceiptStatus, Recipient, RecipientFilter, RunResult, Settlement,
+    Attempt, AttemptEffect, BOUNCED_LATER, Claim, Claimed, FAILED_LATER, Fed, Ledger, QUIET_HOURS,
+    Receipt, ReceiptEffect, ReceiptStatus, Recipient, RecipientFilter, RunResult, Settlement,
 };
 pub use self::past_sends::{PastSend, PastSends, SendFilter, SendScope};
-pub use self::reports::{CampaignMinute, CodeCount, Reports};
+pub use self::reports::{CODES_REPORTED, CampaignMinute, CodeCount, OTHER_CODES, Reports};
 pub use self::suppressions::{Suppression, SuppressionFilter, Suppressions, Wishes};
 pub use self::test_log::{TESTS_KEPT, TestAttempt, TestEnd, TestLog};
 use crate::{Result, Slice, Versioned};
@@ -155,6 +155,8 @@ pub enum Moved {
     Changed(Box<Campaign>),
     /// It cannot start: a list of recipients is being imported.
     Importing,
+    /// It cannot start: its account may not send, for this reason; `None`: its account was deleted.
+    NoAccount(Option<String>),
     /// There is no such campaign.
     NotFound,
 }
@@ -211,8 +213,9 @@ pub trait Campaigns: Send + Sync {
     ) -> Result<Vec<Campaign>>;
 
     /// Writes name, account, content, pacing, automatic pause, attempts, zone, country, start and end, if the version is still
-    /// `seen` (`None`: any). Account and content of a campaign that is running are left as they are: the caller refuses before.
-    /// Returns the campaign as it is now.
+    /// `seen` (`None`: any). Returns the campaign as it is now. The caller refuses before what is left as it is here: the content of a
+    /// campaign that is running, and the account of a campaign that has ever started or that recipients are imported into. Receipts
+    /// and runs of a campaign belong to one account.
     async fn update_campaign_as_seen(
         &self,
         campaign: &Campaign,
@@ -226,11 +229,13 @@ pub trait Campaigns: Send + Sync {
     async fn move_campaign(&self, change: &Move) -> Result<Moved>;
 
     /// Pauses all running campaigns of an account and notes why the account may not send; its version stays, because no person
-    /// changed it.
+    /// changed it. Does nothing if the account has another version than `seen` (`None`: any): a person has changed it since. Scheduled
+    /// campaigns stay: at its time, a campaign of an account that may not send becomes a draft ([`Ledger::feed_campaign`]).
     async fn block_account(
         &self,
         account: &AccountId,
         reason: &str,
+        seen: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Blocked>;
 

@@ -293,6 +293,12 @@ pub(crate) async fn update(
                 let done = format!("get another {field}; pause it first");
                 return Err(Problem::campaign_state(&contract, &done));
             }
+            Edited::HasStarted(contract) => {
+                let done = "get another accountId: it has started, and its messages and receipts belong to the account; \
+                     send to the others with another campaign";
+                return Err(Problem::campaign_state(&contract, done));
+            }
+            Edited::Importing => return Err(Problem::importing()),
             Edited::NoSuchAccount => return Err(no_such_account()),
             Edited::Invalid(mistakes) => return Err(invalid(mistakes)),
         }

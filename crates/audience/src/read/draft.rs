@@ -11,6 +11,8 @@ use super::{
 };
 use crate::normalise;
 
+/// Mistakes in the keys of one row that are told.
+const MOST_MISTAKES: usize = 20;
 /// Bytes of an invalid address that are kept.
 const SHOWN: usize = 256;
 
@@ -92,13 +94,10 @@ impl Draft {
     pub(super) fn set_field(&mut self, key: &str, value: Value) {
         let name = field_name(key);
         if name.is_empty() {
-            self.wrong.push((
-                key.chars().take(40).collect(),
-                "is no name of a field; give it letters".to_owned(),
-            ));
+            self.note(key, "is no name of a field; give it letters".to_owned());
         } else if self.fields.len() == MOST_FIELDS && !self.fields.contains_key(&name) {
             if !self.wrong.iter().any(|(_, told)| told.starts_with("has more")) {
-                self.wrong.push((String::new(), format!("has more than {MOST_FIELDS} fields")));
+                self.note("", format!("has more than {MOST_FIELDS} fields"));
             }
         } else if self.fields.insert(name, value).is_some() {
             self.twice(key);
@@ -107,12 +106,19 @@ impl Draft {
 
     fn twice(&mut self, key: &str) {
         // Readers disagree which of the two counts.
-        self.wrong.push((key.chars().take(40).collect(), "is given twice".to_owned()));
+        self.note(key, "is given twice".to_owned());
     }
 
     /// Notes a mistake of the row.
     pub(super) fn wrong(&mut self, message: impl Into<String>) {
-        self.wrong.push((String::new(), message.into()));
+        self.note("", message.into());
+    }
+
+    /// Notes a mistake of a key. An object may repeat a key without end, so only the first mistakes of a row are told.
+    fn note(&mut self, key: &str, message: String) {
+        if self.wrong.len() < MOST_MISTAKES {
+            self.wrong.push((key.chars().take(40).collect(), message));
+        }
     }
 }
 

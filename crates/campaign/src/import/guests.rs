@@ -16,7 +16,7 @@ use stampede_model::campaign::{AddressKind, SkipReason};
 use stampede_model::{BatchId, CampaignId, Event, EventId, RecipientId, Ticket, TicketStatus};
 use stampede_store::{NewRecipient, TicketFilter};
 
-use super::{Imported, PIECE, Purpose};
+use super::{Imported, Importing, PIECE, Purpose};
 use crate::{Campaigns, Error, texts};
 
 /// The fields of a guest that hold addresses.
@@ -45,25 +45,37 @@ impl Campaigns {
         guests: Guests,
         purpose: Purpose,
     ) -> Result<Imported, Error> {
-        let Some(target) = self.target(id).await? else { return Ok(Imported::NotFound) };
-        let ticketing = &self.shared.ticketing;
-        let (event, batch) = match guests {
-            Guests::OfEvent(event) => (event, None),
-            Guests::OfBatch(batch) => match ticketing.batch(batch).await? {
-                Some(found) => (found.event_id, Some(batch)),
-                None => return Ok(Imported::NoSuchGuests),
-            },
-        };
-        let event = ticketing.event(event).await?;
-        let Some(event) = event.filter(|event| event.owner == target.campaign.owner) else {
-            return Ok(Imported::NoSuchGuests);
-        };
-        let filter = TicketFilter { batch, event: Some(event.id), ..TicketFilter::default() };
-        let (kind, country) = (target.kind, target.country.clone());
-        let mut importing = match self.begin(target, purpose).await? {
+        let mut importing = match self.begin(id, purpose).await? {
             Ok(importing) => importing,
             Err(refused) => return Ok(refused),
         };
+        let added = self.add_guests(&mut importing, guests).await;
+        importing.close(added).await
+    }
+
+    /// Adds guests; `Some`: they are refused, and none stays.
+    async fn add_guests(
+        &self,
+        importing: &mut Importing,
+        guests: Guests,
+    ) -> Result<Option<Imported>, Error> {
+        let ticketing = &self.shared.ticketing;
+        let (event, batch) = match guests {
+            Guests::OfEvent(event) => (Some(event), None),
+            Guests::OfBatch(batch) => {
+                (ticketing.batch(batch).await?.map(|found| found.event_id), Some(batch))
+            }
+        };
+        let event = match event {
+            Some(event) => ticketing.event(event).await?,
+            None => None,
+        };
+        let Some(event) = event.filter(|event| event.owner == importing.campaign().owner) else {
+            importing.undo().await?;
+            return Ok(Some(Imported::NoSuchGuests));
+        };
+        let filter = TicketFilter { batch, event: Some(event.id), ..TicketFilter::default() };
+        let (kind, country) = importing.addresses();
         importing.know(FIELDS.into_iter());
         let mut after = None;
         loop {
@@ -77,11 +89,11 @@ impl Campaigns {
                 .collect();
             importing.leave_out(page.len() - piece.len());
             if let Some(refused) = importing.add(&piece).await? {
-                return Ok(refused);
+                return Ok(Some(refused));
             }
             if is_last {
                 importing.note_guests(event.id, batch).await?;
-                return importing.end().await;
+                return Ok(None);
             }
         }
     }

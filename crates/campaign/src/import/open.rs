@@ -203,8 +203,38 @@ impl Importing {
         self.report.void += tickets as u64;
     }
 
+    /// The kind of addresses, and the country of telephone numbers without a country's code.
+    pub(super) fn addresses(&self) -> (AddressKind, Option<String>) {
+        (self.target.kind, self.target.country.clone())
+    }
+
+    /// The campaign.
+    pub(super) fn campaign(&self) -> &Campaign {
+        &self.target.campaign
+    }
+
+    /// Ends an import whose recipients were all added, and tells the answer of one that was refused. One that failed is undone: the
+    /// reconciler would do it after ten minutes, in which the campaign could not start.
+    pub(super) async fn close(
+        mut self,
+        added: Result<Option<Imported>, Error>,
+    ) -> Result<Imported, Error> {
+        let closed = match added {
+            Ok(None) => self.end().await,
+            Ok(Some(refused)) => return Ok(refused),
+            Err(error) => Err(error),
+        };
+        if closed.is_err()
+            && let Err(error) = self.undo().await
+        {
+            let campaign = self.target.campaign.id;
+            tracing::warn!(%error, %campaign, "cannot undo an import that failed; the reconciler does");
+        }
+        closed
+    }
+
     /// Ends the import: its recipients stay.
-    pub(super) async fn end(mut self) -> Result<Imported, Error> {
+    async fn end(&mut self) -> Result<Imported, Error> {
         // Before the end: an import that fails is undone.
         self.report.problems = self.problems().await?;
         if self.purpose == Purpose::Import {
@@ -215,7 +245,7 @@ impl Importing {
             let ImportReport { added, invalid, duplicates, suppressed, .. } = self.report;
             tracing::info!(campaign = %id, added, invalid, duplicates, suppressed, "recipients imported");
         }
-        Ok(Imported::Done(Box::new(self.report)))
+        Ok(Imported::Done(Box::new(std::mem::take(&mut self.report))))
     }
 
     /// Why the content of the campaign cannot be sent to its recipients, these included.
@@ -240,8 +270,8 @@ impl Importing {
     }
 
     /// The report of a file that is refused, of which nothing stays.
-    pub(super) fn into_report(self) -> Box<ImportReport> {
-        Box::new(ImportReport { added: 0, ..self.report })
+    pub(super) fn take_report(&mut self) -> Box<ImportReport> {
+        Box::new(ImportReport { added: 0, ..std::mem::take(&mut self.report) })
     }
 
     /// Removes everything that was added.

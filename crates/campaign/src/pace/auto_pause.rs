@@ -10,7 +10,7 @@
 //! | `refused` | failure, twice |
 //! | `failed_later`, `bounced_later` | a receipt: an attempt that counted as a success is a failure, or a failure and a hard bounce |
 //! | `withheld` | nothing: the message could not be made, and no provider was called |
-//! | `not_sent`, `slow_down`, `wait_for_recipient` | nothing: the breaker and the limits answer these, and work waits |
+//! | `not_sent`, `moved`, `slow_down`, `wait_for_recipient` | nothing: the breaker and the limits answer these, and work waits |
 //! | `content`, `account`, all other words | nothing: they pause at once |
 //!
 //! [`Outcome::as_str`]: stampede_model::campaign::Outcome::as_str

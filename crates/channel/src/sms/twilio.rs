@@ -263,6 +263,7 @@ fn receipt<'a>(
         detail: detail.filter(|text| !text.is_empty()),
         is_bounce,
         suppress,
+        addresses: field("To").map(str::to_owned).into_iter().collect(),
         at: incoming.now,
     })
 }

@@ -38,21 +38,21 @@ pub(crate) fn receipts(
         Kind::Soft => (Status::Failed, Some("soft_bounce"), None),
         Kind::Complaint => (Status::Delivered, None, Some(SuppressionReason::Complaint)),
     };
-    match (bounce.recipient, bounce.email) {
-        (None, None) => Err(Refused::Malformed("recipient or email is missing".to_owned())),
-        (Some(recipient), _) => Ok(vec![Notice::Receipt {
-            recipient: Some(recipient),
-            provider_id: None,
-            status,
-            code: code.map(str::to_owned),
-            detail: None,
-            is_bounce: matches!(bounce.r#type, Kind::Hard),
-            suppress,
-            at: incoming.now,
-        }]),
-        // Without the recipient, a soft bounce says nothing that could be kept.
-        (None, Some(email)) => {
-            Ok(suppress.map(|reason| Notice::Stop { address: email, reason }).into_iter().collect())
-        }
+    if bounce.recipient.is_none() && bounce.email.is_none() {
+        return Err(Refused::Malformed("recipient or email is missing".to_owned()));
     }
+    let receipt = bounce.recipient.map(|recipient| Notice::Receipt {
+        recipient: Some(recipient),
+        provider_id: None,
+        status,
+        code: code.map(str::to_owned),
+        detail: None,
+        is_bounce: matches!(bounce.r#type, Kind::Hard),
+        suppress,
+        addresses: Vec::new(),
+        at: incoming.now,
+    });
+    // The recipient's row may be gone with its campaign. Without the recipient, a soft bounce says nothing that could be kept.
+    let stop = bounce.email.zip(suppress).map(|(address, reason)| Notice::Stop { address, reason });
+    Ok(receipt.into_iter().chain(stop).collect())
 }

@@ -174,6 +174,7 @@ fn a_bounce_counts_only_if_it_is_signed() {
             detail: None,
             is_bounce: suppress == Some(SuppressionReason::Bounce),
             suppress,
+            addresses: Vec::new(),
             at: now,
         }
     };
@@ -191,6 +192,15 @@ fn a_bounce_counts_only_if_it_is_signed() {
         (
             format!(r#"{{"recipient":"{id}","type":"complaint"}}"#),
             vec![receipt(Status::Delivered, None, Some(complaint))],
+        ),
+        (
+            // The row of the recipient may be gone with its campaign.
+            format!(r#"{{"recipient":"{id}","email":"Bob@Example.NET","type":"hard"}}"#),
+            [vec![receipt(Status::Failed, Some("bounce"), Some(bounce))], stop(bounce)].concat(),
+        ),
+        (
+            format!(r#"{{"recipient":"{id}","email":"Bob@Example.NET","type":"soft"}}"#),
+            vec![receipt(Status::Failed, Some("soft_bounce"), None)],
         ),
         (r#"{"email":"Bob@Example.NET","type":"hard"}"#.to_owned(), stop(bounce)),
         (r#"{"email":"Bob@Example.NET","type":"complaint"}"#.to_owned(), stop(complaint)),

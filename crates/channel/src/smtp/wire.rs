@@ -21,8 +21,8 @@ use super::{Security, Server};
 
 /// Most bytes of one reply before TLS.
 const MOST_REPLY: usize = 4 << 10;
-/// Most bytes that a server says without being asked again.
-const MOST_SAID: usize = 100 << 10;
+/// Most bytes that a server says without being asked again. The library reads all of them anew after each line.
+const MOST_SAID: usize = 8 << 10;
 
 /// A stream that a mail connection is spoken on.
 #[derive(Debug)]

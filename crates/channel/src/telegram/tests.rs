@@ -5,14 +5,14 @@ use crate::answers::answer;
 use crate::message::tests::message;
 use stampede_model::Timestamp;
 
-fn word(next: &Next) -> String {
-    match next {
-        Next::MovedTo(chat) => format!("moved to {chat}"),
-        Next::Done(Outcome::Never(_, Some(reason))) => format!("never {}", reason.as_str()),
-        Next::Done(Outcome::Bounced(_, Some(reason))) => format!("bounced {}", reason.as_str()),
-        Next::Done(Outcome::SlowDown(pause, _)) => format!("slow_down {}", pause.as_secs()),
-        Next::Done(Outcome::Sent { provider_id, .. }) => format!("sent {provider_id:?}"),
-        Next::Done(outcome) => outcome.as_str().to_owned(),
+fn word(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Moved(chat, _) => format!("moved to {chat}"),
+        Outcome::Never(_, Some(reason)) => format!("never {}", reason.as_str()),
+        Outcome::Bounced(_, Some(reason)) => format!("bounced {}", reason.as_str()),
+        Outcome::SlowDown(pause, _) => format!("slow_down {}", pause.as_secs()),
+        Outcome::Sent { provider_id, .. } => format!("sent {provider_id:?}"),
+        outcome => outcome.as_str().to_owned(),
     }
 }
 
@@ -34,6 +34,7 @@ fn every_answer_has_its_outcome() {
             refused("group chat was upgraded", r#"{"migrate_to_chat_id":-1001}"#),
             "moved to -1001",
         ),
+        (400, refused("group chat was upgraded", r#"{"migrate_to_chat_id":-100}"#), "temporary"),
         (400, plain("Bad Request: chat not found"), "bounced"),
         (400, plain("Bad Request: user not found"), "bounced"),
         (400, plain("Bad Request: PEER_ID_INVALID"), "bounced"),
@@ -54,22 +55,22 @@ fn every_answer_has_its_outcome() {
         (504, String::new(), "unknown"),
         (200, "<html>".to_owned(), "unknown"),
     ] {
-        assert_eq!(word(&outcome(&answer(status, &[], &body))), wanted, "{status} {body}");
+        assert_eq!(word(&outcome(&answer(status, &[], &body), "-100")), wanted, "{status} {body}");
     }
     let mut cut = answer(200, &[], r#"{"ok":true}"#);
     cut.is_whole = false;
-    assert_eq!(word(&outcome(&cut)), "unknown", "a body that is not whole proves nothing");
+    assert_eq!(word(&outcome(&cut, "-100")), "unknown", "a body that is not whole proves nothing");
 }
 
 #[test]
 fn html_is_marked_as_html() {
     let settings = Settings { without_previews: false, stop_words: StopWords::default() };
-    let mut message = message();
-    assert_eq!(body(&settings, "7", &message), r#"{"chat_id":"7","text":"Hello Ann"}"#);
+    let mut message = Message { address: "7".to_owned(), ..message() };
+    assert_eq!(body(&settings, &message), r#"{"chat_id":"7","text":"Hello Ann"}"#);
     message.html = Some("<b>Ann</b>".to_owned());
     let settings = Settings { without_previews: true, ..settings };
     assert_eq!(
-        body(&settings, "7", &message),
+        body(&settings, &message),
         r#"{"chat_id":"7","text":"<b>Ann</b>","parse_mode":"HTML","link_preview_options":{"is_disabled":true}}"#
     );
 }
@@ -87,10 +88,9 @@ fn told(secrets: &[&str], given: &[&'static str], body: &str) -> Result<Vec<Noti
     let now = Timestamp::UNIX_EPOCH;
     let incoming = Incoming { headers: &headers, url: "", query: "", body: body.as_bytes(), now };
     let settings = Settings { without_previews: false, stop_words: StopWords::default() };
-    let found = receipts(&settings, &credentials(secrets), &incoming);
-    let number = update_id(&credentials(secrets), &incoming);
-    assert_eq!(number.is_some(), found.is_ok());
-    found
+    let found = receipts(&settings, &credentials(secrets), &incoming)?;
+    assert_eq!(found.update, Some(7));
+    Ok(found.notices)
 }
 
 #[test]

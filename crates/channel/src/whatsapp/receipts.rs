@@ -54,6 +54,9 @@ struct Told {
     status: String,
     #[serde(default)]
     timestamp: String,
+    /// The person's id, of digits.
+    #[serde(default)]
+    recipient_id: String,
     #[serde(default)]
     biz_opaque_callback_data: Option<String>,
     #[serde(default)]
@@ -169,6 +172,10 @@ fn receipt(told: Told, now: Timestamp) -> Option<Notice> {
         detail,
         is_bounce: means == Some(Means::Bounced),
         suppress: (means == Some(Means::Stop)).then_some(SuppressionReason::Stop),
+        addresses: match told.recipient_id.as_str() {
+            "" => Vec::new(),
+            id => spellings(id),
+        },
         at: told
             .timestamp
             .parse()

@@ -226,7 +226,7 @@ fn receipts_come_in_any_order_and_only_for_our_number() {
         json!([
             { "id": "wamid.1", "status": "read", "timestamp": "1700000009", "biz_opaque_callback_data": id },
             { "id": "wamid.1", "status": "delivered", "timestamp": "1700000001", "biz_opaque_callback_data": id },
-            { "id": "wamid.2", "status": "failed", "errors": [{ "code": 131_050, "title": "no", "error_data": { "details": "opted out" } }] },
+            { "id": "wamid.2", "status": "failed", "recipient_id": "5491123456789", "errors": [{ "code": 131_050, "title": "no", "error_data": { "details": "opted out" } }] },
             { "id": "wamid.3", "status": "failed", "errors": [{ "code": 131_049, "message": "m" }] },
             { "id": "wamid.7", "status": "failed", "errors": [{ "code": 131_026, "message": "m" }] },
             { "id": "wamid.4", "status": "warning" },
@@ -250,6 +250,7 @@ fn receipts_come_in_any_order_and_only_for_our_number() {
         detail: None,
         is_bounce: false,
         suppress: None,
+        addresses: Vec::new(),
         at: Timestamp::from_second(at).unwrap(),
     };
     let failed = |provider_id: &str, code: &str, detail: &str, suppress| Notice::Receipt {
@@ -260,6 +261,10 @@ fn receipts_come_in_any_order_and_only_for_our_number() {
         detail: Some(detail.to_owned()),
         is_bounce: code == "131026",
         suppress,
+        addresses: match suppress {
+            Some(_) => ["+5491123456789", "+541123456789"].map(str::to_owned).to_vec(),
+            None => Vec::new(),
+        },
         at: Timestamp::from_second(1_800_000_000).unwrap(),
     };
     let stop = |address: &str| Notice::Stop {

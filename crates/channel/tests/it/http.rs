@@ -51,12 +51,11 @@ async fn telegram_refuses_in_every_way() {
     assert_eq!(sent, Outcome::Sent { provider_id: Some("77".to_owned()), moved_to: None });
     let before = provider.asked().len();
     let moved = channels.send(&account, &message("-100")).await;
-    let (provider_id, moved_to) = (Some("77".to_owned()), Some("-200".to_owned()));
-    assert_eq!(moved, Outcome::Sent { provider_id, moved_to });
+    assert!(matches!(&moved, Outcome::Moved(chat, _) if chat == "-200"), "{moved:?}");
     let asked = provider.asked();
     let chats: Vec<_> =
         asked[before..].iter().map(|asked| asked.json()["chat_id"].clone()).collect();
-    assert_eq!(chats, ["-100", "-200"]);
+    assert_eq!(chats, ["-100"], "somebody in the other chat may have said stop");
     let mut wrong_token = telegram_account("404:ABCdefGHIjklMNOpqrsTUVwxyz");
     wrong_token.version = Timestamp::from_second(1).unwrap();
     assert_eq!(word(&channels.send(&wrong_token, &message("42")).await), "account");
@@ -155,6 +154,7 @@ async fn a_message_of_whatsapp_is_accepted_and_its_receipts_name_the_recipient()
     let incoming = Incoming { headers: &headers, url: "", query: "", body: body.as_bytes(), now };
     let told = receipts(&account, &incoming).unwrap();
     let statuses: Vec<_> = told
+        .notices
         .iter()
         .map(|notice| match notice {
             Notice::Receipt { recipient, status, .. } => (*recipient, *status),

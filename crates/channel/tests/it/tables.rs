@@ -69,7 +69,7 @@ async fn receipts_of_whatsapp_fail_with_every_code_of_its_table() {
             let now = Timestamp::now();
             let body = body.as_bytes();
             let incoming = Incoming { headers: &headers, url: "", query: "", body, now };
-            let notices = receipts(&whatsapp_account(), &incoming).unwrap();
+            let notices = receipts(&whatsapp_account(), &incoming).unwrap().notices;
             let [Notice::Receipt { recipient, status, code: kept, is_bounce, suppress, .. }] =
                 notices.as_slice()
             else {

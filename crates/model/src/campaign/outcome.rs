@@ -71,6 +71,9 @@ pub enum Outcome {
     NotSent(Failure),
     /// The message left and nobody answered: it may have arrived.
     Unknown(Failure),
+    /// The recipient has this address from now on, and got nothing. Uses no attempt: the next one is to the new address, if nobody
+    /// there said stop.
+    Moved(String, Failure),
     /// The provider wants fewer messages: nobody sends through this account for so long. Uses no attempt.
     SlowDown(Duration, Failure),
     /// This recipient has to wait for so long, all others go on. Uses no attempt.
@@ -99,6 +102,7 @@ impl Outcome {
             Self::Sent { .. } => "sent",
             Self::NotSent(_) => "not_sent",
             Self::Unknown(_) => "unknown",
+            Self::Moved(..) => "moved",
             Self::SlowDown(..) => "slow_down",
             Self::WaitForRecipient(..) => "wait_for_recipient",
             Self::Temporary(_) => "temporary",
@@ -117,6 +121,7 @@ impl Outcome {
             Self::Sent { .. } => None,
             Self::NotSent(failure)
             | Self::Unknown(failure)
+            | Self::Moved(_, failure)
             | Self::SlowDown(_, failure)
             | Self::WaitForRecipient(_, failure)
             | Self::Temporary(failure)

@@ -219,7 +219,8 @@ impl RecipientChange {
 
 /// The state after a change; `None`: the change does nothing in this state.
 ///
-/// Receipts come in any order and only move a recipient up: sent < failed < delivered < read.
+/// Receipts come in any order and only move a recipient up: sent < failed < delivered < read. A receipt that proves that an earlier
+/// attempt arrived ends the wait for the next attempt.
 pub fn next_recipient_state(
     state: RecipientState,
     change: RecipientChange,
@@ -236,6 +237,11 @@ pub fn next_recipient_state(
         (S::Sending | S::Unknown, C::Fail) => Some(S::Failed),
         (S::Sending | S::Unknown, C::Retry) => Some(S::Pending),
         (S::Sending, C::Lose) => Some(S::Unknown),
+        // A receipt about an earlier attempt: the message has arrived, and is not sent again. The store applies it only to recipients
+        // with an earlier attempt.
+        (S::Pending | S::Queued, C::Accept) => Some(S::Sent),
+        (S::Pending | S::Queued, C::Deliver) => Some(S::Delivered),
+        (S::Pending | S::Queued, C::Read) => Some(S::Read),
         // A receipt may be faster than the record of the answer.
         (S::Sending | S::Unknown | S::Sent | S::Failed, C::Deliver) => Some(S::Delivered),
         (S::Sending | S::Unknown | S::Sent | S::Failed | S::Delivered, C::Read) => Some(S::Read),
@@ -367,6 +373,18 @@ mod tests {
                     assert!(rank(next) > rank(*state), "{state:?} {receipt:?} {next:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn proof_of_delivery_ends_the_wait_for_another_attempt() {
+        use RecipientChange as C;
+        use RecipientState as S;
+        for state in [S::Pending, S::Queued] {
+            assert_eq!(next_recipient_state(state, C::Accept), Some(S::Sent));
+            assert_eq!(next_recipient_state(state, C::Deliver), Some(S::Delivered));
+            assert_eq!(next_recipient_state(state, C::Read), Some(S::Read));
+            assert_eq!(next_recipient_state(state, C::Bounce), None, "the next attempt may arrive");
         }
     }
 

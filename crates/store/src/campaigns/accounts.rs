@@ -88,6 +88,9 @@ pub trait Accounts: Send + Sync {
     /// An account.
     async fn account(&self, id: &AccountId) -> Result<Option<Account>>;
 
+    /// An account, also if it was deleted: channel and country of a deleted account are those that it had.
+    async fn account_even_deleted(&self, id: &AccountId) -> Result<Option<Account>>;
+
     /// A part of the list of accounts, sorted by id; `from` and `to` are about when they were made.
     async fn accounts(
         &self,

@@ -38,11 +38,16 @@ impl NewRecipient {
         if self.skip.is_some() {
             return None;
         }
-        Some(match self.ticket {
-            // A line break is in no address.
-            Some(ticket) => format!("{}\n{ticket}", self.address),
-            None => self.address.clone(),
-        })
+        Some(key_of(&self.address, self.ticket))
+    }
+}
+
+/// What no two recipients of a campaign share: the address, and the ticket if there is one.
+pub(crate) fn key_of(address: &str, ticket: Option<TicketId>) -> String {
+    match ticket {
+        // A line break is in no address.
+        Some(ticket) => format!("{address}\n{ticket}"),
+        None => address.to_owned(),
     }
 }
 

@@ -11,6 +11,7 @@ use stampede_model::campaign::{
 };
 use stampede_model::{RunId, Timestamp};
 
+use super::audiences::key_of;
 use super::{
     Attempt, AttemptEffect, BOUNCED_LATER, Claim, Claimed, FAILED_LATER, Receipt, ReceiptEffect,
     ReceiptStatus, Recipient, RunResult, Suppression,
@@ -35,6 +36,8 @@ pub(crate) struct Held {
     pub(crate) is_suppressed: bool,
     /// It has to be written.
     pub(crate) is_changed: bool,
+    /// Its address has changed, so that it has another key.
+    pub(crate) is_moved: bool,
     /// Its campaign.
     pub(crate) campaign: HeldCampaign,
 }
@@ -47,6 +50,8 @@ pub(crate) struct HeldCampaign {
     pub(crate) account: AccountId,
     /// The version of the account; `None`: the account is gone.
     pub(crate) account_version: Option<Timestamp>,
+    /// The account is neither blocked nor deleted.
+    pub(crate) may_account_send: bool,
     /// Whose suppressions hold: the account's owner; of an account that belongs to nobody, the campaign's.
     pub(crate) sender: String,
     /// The account's channel; `None`: the account is gone.
@@ -65,6 +70,11 @@ pub(crate) struct RunRecorded {
 }
 
 impl HeldCampaign {
+    /// Whether the campaign runs, and its account may send.
+    fn may_send(&self) -> bool {
+        !self.is_deleted && self.state == CampaignState::Running && self.may_account_send
+    }
+
     /// Whether a claim was made with the present campaign and account.
     fn is_as_seen(&self, claim: &Claim) -> bool {
         self.version == claim.campaign_seen
@@ -100,7 +110,7 @@ impl Held {
 
     fn claim_queued(&mut self, claim: &Claim, in_flight: &mut u64, now: Timestamp) -> Claimed {
         let campaign = &self.campaign;
-        if campaign.is_deleted || campaign.state != CampaignState::Running {
+        if !campaign.may_send() {
             return Claimed::Nothing;
         }
         if !campaign.is_as_seen(claim) {
@@ -128,8 +138,7 @@ impl Held {
             return Claimed::Send(Box::new(self.recipient.clone()));
         }
         let campaign = &self.campaign;
-        let may_send = !campaign.is_deleted
-            && campaign.state == CampaignState::Running
+        let may_send = campaign.may_send()
             && campaign.end_at.is_none_or(|end| end > now)
             && !self.is_suppressed;
         if claim.is_idempotent && may_send {
@@ -187,6 +196,12 @@ impl Held {
                 self.recipient.attempts = self.recipient.attempts.saturating_sub(1);
                 self.wait(Change::Retry, Some(*at), attempt, now);
             }
+            AttemptEffect::Moved(address) => {
+                self.recipient.attempts = self.recipient.attempts.saturating_sub(1);
+                self.wait(Change::Retry, Some(now), attempt, now);
+                self.recipient.address.clone_from(address);
+                self.is_moved = true;
+            }
             AttemptEffect::Released => {
                 self.recipient.attempts = self.recipient.attempts.saturating_sub(1);
                 let change = match self.recipient.state {
@@ -211,9 +226,22 @@ impl Held {
             }
         }
         self.logged += 1;
-        let counts = !matches!(result.effect, AttemptEffect::Postpone(_));
+        let counts = !matches!(result.effect, AttemptEffect::Postpone(_) | AttemptEffect::Moved(_));
         recorded.attempt = Some((Attempt { number: self.logged, ..attempt.clone() }, counts));
         Some(recorded)
+    }
+
+    /// What no two recipients of the campaign share.
+    pub(crate) fn key(&self) -> String {
+        key_of(&self.recipient.address, self.recipient.ticket)
+    }
+
+    /// Another recipient of the campaign has the address that this one has moved to: nothing is sent to this one.
+    pub(crate) fn skip_as_twin(&mut self, now: Timestamp) {
+        self.skip(SkipReason::Duplicate, now);
+        let address = &self.recipient.address;
+        self.recipient.detail =
+            Some(format!("the address is {address} now, which another recipient has"));
     }
 
     /// The recipient is to be sent to again. A campaign that has ended meanwhile sends nothing more.
@@ -267,13 +295,18 @@ impl Held {
         }
     }
 
+    /// The suppression that a receipt of the recipient's account asks for.
+    pub(crate) fn suppressed_by(&self, receipt: &Receipt) -> Option<Suppression> {
+        receipt.suppress.map(|reason| self.suppression(reason, receipt.at))
+    }
+
     /// Applies a receipt of the recipient's account.
     pub(crate) fn receive(
         &mut self,
         receipt: &Receipt,
         now: Timestamp,
     ) -> (ReceiptEffect, RunRecorded) {
-        let suppression = receipt.suppress.map(|reason| self.suppression(reason, receipt.at));
+        let suppression = self.suppressed_by(receipt);
         let before = self.recipient.state;
         let change = match receipt.status {
             ReceiptStatus::Sent => Change::Accept,
@@ -281,7 +314,10 @@ impl Held {
             ReceiptStatus::Read => Change::Read,
             ReceiptStatus::Failed => Change::Bounce,
         };
-        let is_applied = self.change(change, now);
+        // A recipient that no run has ever claimed got no message.
+        let is_waiting = matches!(before, State::Pending | State::Queued);
+        let was_attempted = self.logged > 0 || self.recipient.attempts > 0;
+        let is_applied = (!is_waiting || was_attempted) && self.change(change, now);
         let recipient = &mut self.recipient;
         if is_applied && receipt.status == ReceiptStatus::Failed {
             recipient.code.clone_from(&receipt.code);

@@ -76,6 +76,10 @@ pub struct Fed {
     pub is_completed: bool,
     /// The campaign is running.
     pub is_running: bool,
+    /// Why this call stopped the campaign: its account may not send.
+    pub stopped: Option<String>,
+    /// Recipients of the stopped campaign that were queued and are not any more: their jobs are to be removed.
+    pub taken_back: Vec<RecipientId>,
 }
 
 /// A run that wants to send to a recipient.
@@ -120,6 +124,9 @@ pub const BOUNCED_LATER: &str = "bounced_later";
 /// The word for a message that was accepted, and of which a receipt says that it did not arrive.
 pub const FAILED_LATER: &str = "failed_later";
 
+/// The code of a pending recipient that waits for the end of quiet hours.
+pub const QUIET_HOURS: &str = "quiet_hours";
+
 /// An attempt in the log, or a receipt that says that the message of the last attempt did not arrive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
@@ -151,6 +158,9 @@ pub enum AttemptEffect {
     Retry(Timestamp),
     /// `pending` again at this time; the attempt does not count.
     Postpone(Timestamp),
+    /// The recipient has this address from now on, and nothing was sent to it: `pending`, due at once; the attempt does not count.
+    /// `skipped` (`duplicate`) if another recipient of the campaign has that address.
+    Moved(String),
     /// `failed`, and the address is suppressed if there is a reason.
     Failed(Option<SuppressionReason>),
     /// `unknown`.
@@ -236,10 +246,20 @@ pub enum Settlement {
 #[async_trait]
 pub trait Ledger: Send + Sync {
     /// Makes up to `most - already queued` pending recipients of a running campaign queued: those that are due again first,
-    /// by time, then by position. A scheduled campaign whose time has come runs from now on. One whose end has come skips what
+    /// by time, then by position, then those that wait for hours that were changed meanwhile. A scheduled campaign whose time has come
+    /// runs from now on. A running campaign whose account is blocked or deleted is paused, a scheduled one becomes a draft. One whose end has come skips what
     /// is left (`expired`), a portion at a time. One without open recipients is completed. Tells the feed of its progress. Not synced:
     /// a job that is added twice changes nothing.
     async fn feed_campaign(&self, id: CampaignId, most: u32, now: Timestamp) -> Result<Fed>;
+
+    /// Makes a queued recipient pending until the end of quiet hours, with the code [`QUIET_HOURS`]; `false`: it is not queued. If
+    /// campaign or account are changed meanwhile, it is queued again before that. Not synced.
+    async fn put_off_recipient(
+        &self,
+        id: RecipientId,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool>;
 
     /// Claims recipients, all in one transaction; the answers are in the order of the claims. Synced.
     async fn claim_recipients(&self, claims: &[Claim], now: Timestamp) -> Result<Vec<Claimed>>;
@@ -269,16 +289,17 @@ pub trait Ledger: Send + Sync {
         limit: u32,
     ) -> Result<Vec<(String, Option<String>)>>;
 
-    /// Applies receipts, all in one transaction; the answers are in their order. A receipt that comes too late for the state
-    /// still suppresses the address. One by which a recipient fails is logged. Synced.
+    /// Applies receipts, up to a thousand in one transaction; the answers are in their order. A receipt finds its recipient by the
+    /// recipient's id, or else by the provider's id: the newest recipient of the account with that id. A receipt that comes too late
+    /// for the state, or when the campaign is deleted, still suppresses the address. One by which a recipient fails is logged. Synced.
     async fn apply_receipts(
         &self,
         receipts: &[Receipt],
         now: Timestamp,
     ) -> Result<Vec<ReceiptEffect>>;
 
-    /// Settles recipients of a campaign, by id or all that are in the right state; returns how many. A completed campaign with
-    /// recipients to send to again is paused; in a cancelled one, nothing is sent again. Synced.
+    /// Settles recipients of a campaign, by id or all that are in the right state, up to five thousand in one transaction; returns
+    /// how many. A completed campaign with recipients to send to again is paused; in a cancelled one, nothing is sent again. Synced.
     async fn settle_recipients(
         &self,
         campaign: CampaignId,

@@ -6,6 +6,11 @@ use stampede_model::{CampaignId, Timestamp};
 
 use crate::Result;
 
+/// Codes of which each has a count of its own in a report: those of most recipients.
+pub const CODES_REPORTED: u32 = 1_000;
+/// The code of the counts of all other codes, one count a state.
+pub const OTHER_CODES: &str = "(other codes)";
+
 /// Recipients with one code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeCount {
@@ -33,7 +38,8 @@ pub struct CampaignMinute {
 /// Questions about many recipients at once. An open recipient is pending, queued or being sent to.
 #[async_trait]
 pub trait Reports: Send + Sync {
-    /// Failed, unknown and skipped recipients by code or reason, the most first.
+    /// Failed, unknown and skipped recipients by code or reason, the most first: [`CODES_REPORTED`] codes, then the others together
+    /// ([`OTHER_CODES`]).
     async fn recipients_by_code(&self, campaign: CampaignId) -> Result<Vec<CodeCount>>;
 
     /// When the first and the last attempt of a campaign began; `None`: there was none. Attempts that do not count are left out.

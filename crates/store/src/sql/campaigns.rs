@@ -101,7 +101,8 @@ impl Campaigns for Sql {
     ) -> Result<Versioned<Campaign>> {
         let update = format!(
             "UPDATE campaigns SET name = $2, \
-             account_id = CASE WHEN state = 'running' THEN account_id ELSE $3 END, \
+             account_id = CASE WHEN started_at IS NOT NULL OR EXISTS (SELECT 1 FROM campaign_imports \
+             WHERE campaign_imports.campaign_id = campaigns.id) THEN account_id ELSE $3 END, \
              content = CASE WHEN state = 'running' THEN content ELSE $4 END, \
              pacing = $5, auto_pause = $6, max_attempts = $7, time_zone = $8, country = $9, \
              start_at = $10, end_at = $11, updated_at = {} WHERE id = $1 AND deleted = 0",
@@ -145,10 +146,11 @@ impl Campaigns for Sql {
         &self,
         account: &AccountId,
         reason: &str,
+        seen: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Blocked> {
         in_transaction!(self, Synced, [self.limits.order], async |db| {
-            self.block(db, account, reason, now).await
+            self.block(db, account, reason, seen, now).await
         })
     }
 

@@ -11,7 +11,7 @@ use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
 use schemars::json_schema;
-use stampede_campaign::Received;
+use stampede_campaign::{Hook, Received};
 use stampede_channel::Incoming;
 use stampede_model::Timestamp;
 use stampede_model::campaign::{AccountId, Channel};
@@ -104,8 +104,8 @@ pub(crate) async fn challenge(
     Ids(channel, account): Ids<String, AccountId>,
     ChallengeQuery(query): ChallengeQuery,
 ) -> Result<Sent<Challenge>, Problem> {
-    must_be(&app, Channel::from_word(&channel), &account).await?;
-    let Some(answer) = app.campaigns.answer_challenge(&account, &query).await? else {
+    let hook = find(&app, Channel::from_word(&channel), &account).await?;
+    let Some(answer) = app.campaigns.answer_challenge(&hook, &query).await? else {
         let detail = "the verify token is not that of the account";
         return Err(Problem::new(Code::Forbidden, detail));
     };
@@ -123,8 +123,8 @@ pub(crate) async fn receipts(
     Ids(channel, account): Ids<String, AccountId>,
     request: ProviderRequest,
 ) -> Result<Json<ReceiptsTaken>, Problem> {
-    must_be(&app, Channel::from_word(&channel), &account).await?;
-    receive(&app, &account, &request).await
+    let hook = find(&app, Channel::from_word(&channel), &account).await?;
+    receive(&app, &account, &hook, &request).await
 }
 
 /// Takes bounces and complaints of mail.
@@ -134,17 +134,14 @@ pub(crate) async fn bounces(
     Id(account): Id<AccountId>,
     request: ProviderRequest,
 ) -> Result<Json<ReceiptsTaken>, Problem> {
-    must_be(&app, Some(Channel::Smtp), &account).await?;
-    receive(&app, &account, &request).await
+    let hook = find(&app, Some(Channel::Smtp), &account).await?;
+    receive(&app, &account, &hook, &request).await
 }
 
-/// 404 unless the account exists and has this channel.
-async fn must_be(app: &App, channel: Option<Channel>, account: &AccountId) -> Result<(), Problem> {
-    let found = app.campaigns.account(account).await?;
-    match found.is_some_and(|found| Some(found.channel) == channel) {
-        true => Ok(()),
-        false => Err(no_such_hook()),
-    }
+/// The hook of an account; 404 unless the account exists and has this channel.
+async fn find(app: &App, channel: Option<Channel>, account: &AccountId) -> Result<Hook, Problem> {
+    let Some(channel) = channel else { return Err(no_such_hook()) };
+    app.campaigns.hook(account, channel).await?.ok_or_else(no_such_hook)
 }
 
 fn no_such_hook() -> Problem {
@@ -154,6 +151,7 @@ fn no_such_hook() -> Problem {
 async fn receive(
     app: &App,
     account: &AccountId,
+    hook: &Hook,
     request: &ProviderRequest,
 ) -> Result<Json<ReceiptsTaken>, Problem> {
     let (url, body) = (request.url(app), RawBody::receive(&request.0, app).await?);
@@ -164,7 +162,7 @@ async fn receive(
         body: body.bytes(),
         now: Timestamp::now(),
     };
-    match app.campaigns.receive(account, &incoming).await? {
+    match app.campaigns.receive(hook, &incoming).await? {
         Received::Done { applied, suppressed, statuses } => {
             tracing::debug!(%account, applied, suppressed, ?statuses, "receipts taken");
             Ok(Json(ReceiptsTaken { applied, suppressed }))

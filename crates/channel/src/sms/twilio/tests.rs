@@ -167,6 +167,7 @@ fn a_receipt_of_twilio_settles_the_recipient_of_its_url() {
             ("MessageSid", "SM1"),
             ("MessageStatus", status),
             ("ErrorCode", code),
+            ("To", "+491"),
         ];
         let notices = told(&url, &form, &[signature(TOKEN, &url, &form)]).unwrap();
         let wanted = wanted.map(|status| Notice::Receipt {
@@ -177,6 +178,7 @@ fn a_receipt_of_twilio_settles_the_recipient_of_its_url() {
             detail: None,
             is_bounce: code == "30005",
             suppress,
+            addresses: vec!["+491".to_owned()],
             at: Timestamp::UNIX_EPOCH,
         });
         assert_eq!(notices, Vec::from_iter(wanted), "{status}");

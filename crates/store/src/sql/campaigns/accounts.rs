@@ -68,6 +68,12 @@ impl Accounts for Sql {
         self.fetch_optional(query, rows::account).await
     }
 
+    async fn account_even_deleted(&self, id: &AccountId) -> Result<Option<Account>> {
+        let sql = format!("SELECT {} FROM campaign_accounts WHERE id = $1", rows::ACCOUNT);
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(id.as_str());
+        self.fetch_optional(query, rows::account).await
+    }
+
     async fn accounts(
         &self,
         filter: &AccountFilter,
@@ -208,7 +214,7 @@ impl Accounts for Sql {
                     .bind(id.as_str())
                     .execute(&mut *db)
                     .await?;
-                self.block(&mut *db, &id, CREDENTIALS_LOST, now).await?;
+                self.block(&mut *db, &id, CREDENTIALS_LOST, None, now).await?;
             }
             Ok(found.len() as u64)
         })

@@ -129,36 +129,46 @@ impl Sql {
         let (ids, each) = (to_json(&ids), self.dialect.each_text("$1"));
         // SQLite has one writer, which needs no locks.
         if !self.dialect.to_change().is_empty() {
-            let of_recipients = format!(
-                "SELECT campaign_id FROM campaign_recipients WHERE id IN (SELECT value FROM {each})"
-            );
-            let mut locks = Vec::new();
             if before == Before::Accounts {
-                locks.push(format!(
+                let lock = format!(
                     "SELECT id FROM campaign_accounts WHERE id IN (SELECT account_id FROM campaigns \
-                     WHERE id IN ({of_recipients})) ORDER BY id {}",
+                     WHERE id IN (SELECT campaign_id FROM campaign_recipients WHERE id IN \
+                     (SELECT value FROM {each}))) ORDER BY id {}",
                     self.dialect.to_count_on()
-                ));
-            }
-            if before != Before::Nothing {
-                locks.push(format!(
-                    "SELECT id FROM campaigns WHERE id IN ({of_recipients}) ORDER BY id {}",
-                    self.dialect.to_rely_on()
-                ));
-            }
-            for lock in locks {
+                );
                 let lock = sqlx::query(AssertSqlSafe(lock)).bind(ids.as_str());
                 lock.execute(&mut *db).await?;
+            }
+            if before != Before::Nothing {
+                self.lock_campaigns_of(&mut *db, &ids).await?;
             }
             self.lock_recipients(&mut *db, &ids).await?;
         }
         let sql = format!(
             "SELECT {}, {} WHERE r.id IN (SELECT value FROM {each})",
             rows::RECIPIENT,
-            rows::HELD
+            rows::held_columns()
         );
         let found = sqlx::query(AssertSqlSafe(sql)).bind(ids).fetch_all(db).await?;
         found.iter().map(|row| rows::held(row).map(|held| (held.recipient.id, held))).collect()
+    }
+
+    /// Locks the campaigns of recipients, which keep their states.
+    pub(super) async fn lock_campaigns_of(
+        &self,
+        db: &mut AnyConnection,
+        ids: &str,
+    ) -> sqlx::Result<()> {
+        let lock = self.dialect.to_rely_on();
+        if !lock.is_empty() {
+            let sql = format!(
+                "SELECT id FROM campaigns WHERE id IN (SELECT campaign_id FROM campaign_recipients \
+                 WHERE id IN (SELECT value FROM {})) ORDER BY id {lock}",
+                self.dialect.each_text("$1")
+            );
+            sqlx::query(AssertSqlSafe(sql)).bind(ids).execute(db).await?;
+        }
+        Ok(())
     }
 
     /// Locks recipients in the order of their ids; an `UPDATE` would lock them in any order.
@@ -209,6 +219,35 @@ impl Sql {
             self.dialect.each_object("$1")
         );
         sqlx::query(AssertSqlSafe(update)).bind(to_json(&changed)).execute(db).await?;
+        Ok(())
+    }
+
+    /// Gives the recipients of a group that have moved the keys of their new addresses. Of two recipients of a campaign with the
+    /// same new key, the one that moves later is skipped.
+    pub(super) async fn write_keys_of_moved(
+        &self,
+        db: &mut AnyConnection,
+        group: &mut Group,
+        now: Timestamp,
+    ) -> sqlx::Result<()> {
+        // Seldom is there one, and hardly ever are there more.
+        for held in group.values_mut().filter(|held| held.is_moved) {
+            let (id, campaign, key) =
+                (held.recipient.id.to_string(), held.recipient.campaign.to_string(), held.key());
+            let twin = sqlx::query(
+                "SELECT id FROM campaign_recipients WHERE campaign_id = $1 AND dedupe_key = $2 AND id <> $3",
+            );
+            let twin = twin.bind(campaign).bind(key.as_str()).bind(id.as_str());
+            let has_twin = twin.fetch_optional(&mut *db).await?.is_some();
+            if has_twin {
+                held.skip_as_twin(now);
+            }
+            sqlx::query("UPDATE campaign_recipients SET dedupe_key = $2 WHERE id = $1")
+                .bind(id)
+                .bind((!has_twin).then_some(key))
+                .execute(&mut *db)
+                .await?;
+        }
         Ok(())
     }
 

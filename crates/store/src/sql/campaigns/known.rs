@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use sqlx::{AnyConnection, AssertSqlSafe};
 use stampede_model::CampaignId;
 
+use super::rows::HOLDS;
 use crate::sql::Sql;
 use crate::sql::page::to_json;
 use crate::sql::rows::{number, value};
@@ -58,8 +59,7 @@ impl Sql {
         let sql = format!(
             "SELECT s.address AS address FROM campaigns AS c \
              LEFT JOIN campaign_accounts AS a ON a.id = c.account_id \
-             JOIN campaign_suppressions AS s ON s.owner IN (COALESCE(a.owner, c.owner), '') \
-             AND s.account_id IN ('*', c.account_id) \
+             JOIN campaign_suppressions AS s ON {HOLDS} \
              WHERE c.id = $2 AND s.address IN (SELECT value FROM {})",
             self.dialect.each_text("$1")
         );

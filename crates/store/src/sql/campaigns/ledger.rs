@@ -19,6 +19,15 @@ impl Ledger for Sql {
         self.feed(id, most, now).await
     }
 
+    async fn put_off_recipient(
+        &self,
+        id: RecipientId,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool> {
+        self.put_off(id, until, now).await
+    }
+
     async fn claim_recipients(&self, claims: &[Claim], now: Timestamp) -> Result<Vec<Claimed>> {
         self.claim_group(claims, now).await
     }
@@ -69,7 +78,7 @@ impl Ledger for Sql {
         receipts: &[Receipt],
         now: Timestamp,
     ) -> Result<Vec<ReceiptEffect>> {
-        self.receive_group(receipts, now).await
+        self.receive_all(receipts, now).await
     }
 
     async fn settle_recipients(

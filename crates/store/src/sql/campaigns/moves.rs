@@ -15,7 +15,7 @@ use super::told::TOLD_EVERY;
 use crate::Durability::{Relaxed, Synced};
 use crate::sql::Sql;
 use crate::sql::page::to_json;
-use crate::sql::rows::{parsed, value};
+use crate::sql::rows::{parsed, time, value};
 use crate::sql::transaction::in_transaction;
 use crate::{Blocked, Campaign, Move, Moved, Result, Stopped, rules};
 
@@ -26,9 +26,37 @@ pub(super) struct Entered {
     pub(super) taken_back: Vec<RecipientId>,
 }
 
+/// Whether an account may send.
+pub(super) enum Sender {
+    /// It may; with its version.
+    Ready(Timestamp),
+    /// It may not, for this reason.
+    Blocked(String),
+    /// It was deleted.
+    Gone,
+}
+
+/// Finds out whether an account may send.
+pub(super) async fn find_sender(db: &mut AnyConnection, id: &AccountId) -> sqlx::Result<Sender> {
+    let find = sqlx::query(
+        "SELECT id, blocked, updated_at FROM campaign_accounts WHERE id = $1 AND deleted = 0",
+    );
+    let Some(row) = find.bind(id.as_str()).fetch_optional(db).await? else {
+        return Ok(Sender::Gone);
+    };
+    Ok(match value::<Option<String>>(&row, "blocked")? {
+        Some(reason) => Sender::Blocked(reason),
+        None => Sender::Ready(time(&row, "updated_at")?),
+    })
+}
+
 impl Sql {
     pub(super) async fn make_move(&self, change: &Move) -> Result<Moved> {
+        let begins = matches!(change.change, CampaignChange::Start | CampaignChange::Schedule);
         in_transaction!(self, Synced, async |db| {
+            if begins {
+                self.lock_account_of(&mut *db, change.campaign).await?;
+            }
             let Some(campaign) = self.hold_campaign(&mut *db, change.campaign).await? else {
                 return Ok(Moved::NotFound);
             };
@@ -38,7 +66,6 @@ impl Sql {
             let Some(next) = next_campaign_state(campaign.state, change.change) else {
                 return Ok(Moved::WrongState(Box::new(campaign)));
             };
-            let begins = matches!(change.change, CampaignChange::Start | CampaignChange::Schedule);
             if begins && campaign.importing.is_some() {
                 return Ok(Moved::Importing);
             }
@@ -47,6 +74,13 @@ impl Sql {
             }
             if next == campaign.state && change.change != CampaignChange::Schedule {
                 return Ok(Moved::Done(Box::new(campaign), Vec::new()));
+            }
+            if begins {
+                match find_sender(&mut *db, &campaign.account).await? {
+                    Sender::Ready(_) => {}
+                    Sender::Blocked(reason) => return Ok(Moved::NoAccount(Some(reason))),
+                    Sender::Gone => return Ok(Moved::NoAccount(None)),
+                }
             }
             let start_at = match change.change {
                 CampaignChange::Schedule => change.start_at.or(campaign.start_at),
@@ -57,6 +91,18 @@ impl Sql {
             let entered = self.enter(db, &campaign, next, reason, change.now).await?;
             Ok(Moved::Done(Box::new(entered.campaign), entered.taken_back))
         })
+    }
+
+    /// Locks the account of a campaign that begins, so that nobody deletes or blocks the account meanwhile.
+    async fn lock_account_of(&self, db: &mut AnyConnection, id: CampaignId) -> sqlx::Result<()> {
+        let lock = self.dialect.to_rely_on();
+        if !lock.is_empty() {
+            let sql = format!(
+                "SELECT id FROM campaign_accounts WHERE id = (SELECT account_id FROM campaigns WHERE id = $1) {lock}"
+            );
+            sqlx::query(AssertSqlSafe(sql)).bind(id.to_string()).execute(db).await?;
+        }
+        Ok(())
     }
 
     /// Locks a campaign until the transaction ends, then reads it.
@@ -201,20 +247,25 @@ impl Sql {
         Ok(())
     }
 
-    /// Notes why an account may not send, and pauses its running campaigns.
+    /// Notes why an account may not send, and pauses its running campaigns; nothing if it has another version than `seen`.
     pub(super) async fn block(
         &self,
         db: &mut AnyConnection,
         account: &AccountId,
         reason: &str,
+        seen: Option<Timestamp>,
         now: Timestamp,
     ) -> sqlx::Result<Blocked> {
         let lock = format!(
-            "SELECT id, blocked FROM campaign_accounts WHERE id = $1 {}",
+            "SELECT id, blocked, updated_at FROM campaign_accounts WHERE id = $1 {}",
             self.dialect.to_change()
         );
         let held = sqlx::query(AssertSqlSafe(lock)).bind(account.as_str());
         let held = held.fetch_optional(&mut *db).await?;
+        let version = held.as_ref().map(|row| time(row, "updated_at")).transpose()?;
+        if seen.is_some() && seen != version {
+            return Ok(Blocked::default());
+        }
         let before =
             held.as_ref().map(|row| value::<Option<String>>(row, "blocked")).transpose()?;
         sqlx::query("UPDATE campaign_accounts SET blocked = $2 WHERE id = $1")

@@ -8,7 +8,10 @@ use super::rows;
 use crate::sql::Sql;
 use crate::sql::dialect::Dialect;
 use crate::sql::rows::{number, optional_time};
-use crate::{BOUNCED_LATER, CampaignMinute, CodeCount, FAILED_LATER, Reports, Result};
+use crate::{
+    BOUNCED_LATER, CODES_REPORTED, CampaignMinute, CodeCount, FAILED_LATER, OTHER_CODES, Reports,
+    Result,
+};
 
 /// An attempt of a campaign that counts, and no receipt.
 const IS_ATTEMPT: &str = "campaign_id = $1 AND counted = 1 AND outcome NOT IN ($2, $3)";
@@ -18,13 +21,24 @@ const IS_OPEN: &str = "campaign_id = $1 AND state IN ('pending', 'queued', 'send
 #[async_trait]
 impl Reports for Sql {
     async fn recipients_by_code(&self, campaign: CampaignId) -> Result<Vec<CodeCount>> {
-        let query = sqlx::query(
-            "SELECT state, COALESCE(skip_reason, code, '') AS code, MIN(detail) AS example, \
+        // Codes are the words of providers: a provider that never says the same twice must not make a report large.
+        let codes = "SELECT state, COALESCE(skip_reason, code, '') AS code, MIN(detail) AS example, \
              COUNT(*) AS recipients FROM campaign_recipients \
              WHERE campaign_id = $1 AND state IN ('failed', 'unknown', 'skipped') \
-             GROUP BY state, COALESCE(skip_reason, code, '') ORDER BY recipients DESC, state, 2",
+             GROUP BY state, COALESCE(skip_reason, code, '')";
+        let ranked = format!(
+            "SELECT state, code, example, recipients, \
+             ROW_NUMBER() OVER (ORDER BY recipients DESC, state, code) AS place FROM ({codes}) AS codes"
         );
-        let query = query.bind(campaign.to_string());
+        let sql = format!(
+            "SELECT state, CASE WHEN place <= {CODES_REPORTED} THEN code ELSE $2 END AS code, \
+             CASE WHEN place <= {CODES_REPORTED} THEN example END AS example, \
+             CAST(SUM(recipients) AS BIGINT) AS recipients FROM ({ranked}) AS ranked \
+             GROUP BY 1, 2, 3, CASE WHEN place <= {CODES_REPORTED} THEN place ELSE 0 END \
+             ORDER BY MIN(place)"
+        );
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(campaign.to_string());
+        let query = query.bind(OTHER_CODES);
         self.fetch_all_within(self.limits.order, query, rows::code_count).await
     }
 
@@ -95,15 +109,15 @@ impl Reports for Sql {
 
     async fn suppressed_recipients(&self, campaign: CampaignId) -> Result<u64> {
         // The condition under which a claim is refused.
-        let query = sqlx::query(
+        let sql = format!(
             "SELECT COUNT(*) AS recipients FROM campaign_recipients AS r \
              JOIN campaigns AS c ON c.id = r.campaign_id \
              LEFT JOIN campaign_accounts AS a ON a.id = c.account_id \
              WHERE r.campaign_id = $1 AND r.state IN ('pending', 'queued', 'sending') AND EXISTS \
-             (SELECT 1 FROM campaign_suppressions AS s WHERE s.owner IN (COALESCE(a.owner, c.owner), '') \
-             AND s.account_id IN ('*', c.account_id) AND s.address = r.address)",
+             (SELECT 1 FROM campaign_suppressions AS s WHERE {HOLDS} AND s.address = r.address)",
+            HOLDS = rows::HOLDS
         );
-        let query = query.bind(campaign.to_string());
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(campaign.to_string());
         let read = |row: &_| number(row, "recipients");
         let counted = self.fetch_all_within(self.limits.order, query, read).await?;
         Ok(counted.first().copied().unwrap_or_default())

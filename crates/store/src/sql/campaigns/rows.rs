@@ -40,14 +40,22 @@ pub(super) const RECIPIENT: &str = "r.id AS id, r.campaign_id AS campaign_id, r.
      r.detail AS detail, r.attempts AS attempts, r.next_at AS next_at, r.provider_id AS provider_id, \
      r.updated_at AS updated_at, r.sent_at AS sent_at, r.delivered_at AS delivered_at, r.read_at AS read_at";
 
+/// Whether a suppression `s` holds for a campaign `c` with the account `a`.
+pub(super) const HOLDS: &str =
+    "s.owner IN (COALESCE(a.owner, c.owner), '') AND s.account_id IN ('*', c.account_id)";
+
 /// The columns [`held`] reads besides [`RECIPIENT`], with the tables of all of them.
-pub(super) const HELD: &str = "r.run_id AS run_id, r.logged AS logged, c.state AS campaign_state, \
-     c.updated_at AS campaign_version, c.account_id AS account_id, COALESCE(a.owner, c.owner) AS sender, \
-     a.channel AS channel, a.updated_at AS account_version, c.end_at AS end_at, c.deleted AS deleted, \
-     (SELECT COUNT(*) FROM campaign_suppressions AS s WHERE s.owner IN (COALESCE(a.owner, c.owner), '') \
-     AND s.account_id IN ('*', c.account_id) AND s.address = r.address) AS suppressed \
-     FROM campaign_recipients AS r JOIN campaigns AS c ON c.id = r.campaign_id \
-     LEFT JOIN campaign_accounts AS a ON a.id = c.account_id";
+pub(super) fn held_columns() -> String {
+    format!(
+        "r.run_id AS run_id, r.logged AS logged, c.state AS campaign_state, \
+         c.updated_at AS campaign_version, c.account_id AS account_id, COALESCE(a.owner, c.owner) AS sender, \
+         a.channel AS channel, a.updated_at AS account_version, a.blocked AS account_blocked, \
+         COALESCE(a.deleted, 1) AS account_deleted, c.end_at AS end_at, c.deleted AS deleted, \
+         (SELECT COUNT(*) FROM campaign_suppressions AS s WHERE {HOLDS} AND s.address = r.address) AS suppressed \
+         FROM campaign_recipients AS r JOIN campaigns AS c ON c.id = r.campaign_id \
+         LEFT JOIN campaign_accounts AS a ON a.id = c.account_id"
+    )
+}
 
 /// The columns [`attempt`] reads.
 pub(super) const ATTEMPT: &str = "recipient_id AS id, number, at, took_ms, outcome, code, answer";
@@ -155,7 +163,7 @@ pub(super) fn recipient(row: &AnyRow) -> sqlx::Result<Recipient> {
     })
 }
 
-/// Reads the columns [`RECIPIENT`] and [`HELD`].
+/// Reads the columns [`RECIPIENT`] and [`held_columns`].
 pub(super) fn held(row: &AnyRow) -> sqlx::Result<Held> {
     Ok(Held {
         recipient: recipient(row)?,
@@ -163,11 +171,14 @@ pub(super) fn held(row: &AnyRow) -> sqlx::Result<Held> {
         logged: number(row, "logged")?,
         is_suppressed: number::<u64>(row, "suppressed")? > 0,
         is_changed: false,
+        is_moved: false,
         campaign: HeldCampaign {
             state: word(row, "campaign_state", CampaignState::from_word)?,
             version: time(row, "campaign_version")?,
             account: parsed(row, "account_id")?,
             account_version: optional_time(row, "account_version")?,
+            may_account_send: number::<u8>(row, "account_deleted")? == 0
+                && value::<Option<String>>(row, "account_blocked")?.is_none(),
             sender: value(row, "sender")?,
             channel: optional_word(row, "channel", Channel::from_word)?,
             end_at: optional_time(row, "end_at")?,

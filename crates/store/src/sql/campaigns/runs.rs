@@ -1,6 +1,6 @@
 //! Claims, results of runs and receipts in SQL: groups of recipients, each group in one transaction.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use sqlx::{AnyConnection, AssertSqlSafe};
 use stampede_model::campaign::AccountId;
@@ -10,7 +10,7 @@ use super::held::{Before, NewAttempt};
 use crate::Durability::Synced;
 use crate::sql::Sql;
 use crate::sql::page::to_json;
-use crate::sql::rows::{number, parsed, value};
+use crate::sql::rows::{number, optional_parsed, parsed, value};
 use crate::sql::transaction::in_transaction;
 use crate::{
     AttemptEffect, Claim, Claimed, Receipt, ReceiptEffect, Result, RunResult, Suppression,
@@ -18,6 +18,10 @@ use crate::{
 
 /// Attempts of one recipient that are kept: the last ones.
 const KEPT: u32 = 50;
+/// Receipts that are applied in one transaction.
+const RECEIPTS: usize = 1_000;
+/// Messages with the same provider's id that are looked at, the newest first.
+const NAMESAKES: u32 = 1_000;
 
 impl Sql {
     pub(super) async fn claim_group(
@@ -105,6 +109,7 @@ impl Sql {
                 answers.push(true);
             }
             self.answer_repeated(&mut *db, results, &mut answers).await?;
+            self.write_keys_of_moved(&mut *db, &mut group, now).await?;
             self.write_changed(&mut *db, &group).await?;
             self.log_attempts(&mut *db, &attempts).await?;
             self.forget_attempts(&mut *db, &attempts).await?;
@@ -193,22 +198,31 @@ impl Sql {
         Ok(())
     }
 
-    pub(super) async fn receive_group(
+    pub(super) async fn receive_all(
         &self,
         receipts: &[Receipt],
         now: Timestamp,
     ) -> Result<Vec<ReceiptEffect>> {
-        if receipts.is_empty() {
-            return Ok(Vec::new());
+        let mut effects = Vec::with_capacity(receipts.len());
+        for portion in receipts.chunks(RECEIPTS) {
+            effects.extend(self.receive_group(portion, now).await?);
         }
+        Ok(effects)
+    }
+
+    async fn receive_group(
+        &self,
+        receipts: &[Receipt],
+        now: Timestamp,
+    ) -> Result<Vec<ReceiptEffect>> {
         in_transaction!(self, Synced, async |db| {
             let by_provider_id = self.find_by_provider_ids(&mut *db, receipts).await?;
-            let find = |receipt: &Receipt| -> Vec<RecipientId> {
-                let provider_id = receipt.provider_id.as_ref();
-                let named = provider_id.and_then(|id| by_provider_id.get(id)).into_iter().flatten();
-                receipt.recipient.into_iter().chain(named.copied()).collect()
+            let find = |receipt: &Receipt| -> Option<RecipientId> {
+                let provider_id = || receipt.provider_id.as_deref();
+                let named = || by_provider_id.get(&(&receipt.account, provider_id()?)).copied();
+                receipt.recipient.or_else(named)
             };
-            let mut ids: Vec<RecipientId> = receipts.iter().flat_map(find).collect();
+            let mut ids: Vec<RecipientId> = receipts.iter().filter_map(find).collect();
             ids.sort_unstable();
             ids.dedup();
             let mut group = self.hold(&mut *db, &ids, Before::Nothing).await?;
@@ -216,28 +230,29 @@ impl Sql {
             let mut attempts = Vec::new();
             let mut answers = Vec::with_capacity(receipts.len());
             for receipt in receipts {
-                let is_of_account = |id: &RecipientId| {
-                    let campaign = group.get(id).map(|held| &held.campaign);
-                    campaign.is_some_and(|it| !it.is_deleted && it.account == receipt.account)
+                let held = find(receipt).and_then(|id| group.get_mut(&id));
+                let held = held.filter(|held| held.campaign.account == receipt.account);
+                let Some(held) = held else {
+                    answers.push(ReceiptEffect::NotFound);
+                    continue;
                 };
-                let id = find(receipt).into_iter().find(is_of_account);
-                answers.push(match id.and_then(|id| group.get_mut(&id)) {
-                    Some(held) => {
-                        let (effect, recorded) = held.receive(receipt, now);
-                        let (recipient, campaign) = (held.recipient.id, held.recipient.campaign);
-                        attempts.extend(recorded.attempt.map(|(attempt, counts)| NewAttempt {
-                            recipient,
-                            campaign,
-                            // No run: it is the word of the provider.
-                            run: RunId::generate(),
-                            attempt,
-                            counts,
-                        }));
-                        suppressions.extend(recorded.suppression);
-                        effect
-                    }
-                    None => ReceiptEffect::NotFound,
-                });
+                if held.campaign.is_deleted {
+                    suppressions.extend(held.suppressed_by(receipt));
+                    answers.push(ReceiptEffect::NotFound);
+                    continue;
+                }
+                let (effect, recorded) = held.receive(receipt, now);
+                let (recipient, campaign) = (held.recipient.id, held.recipient.campaign);
+                attempts.extend(recorded.attempt.map(|(attempt, counts)| NewAttempt {
+                    recipient,
+                    campaign,
+                    // No run: it is the word of the provider.
+                    run: RunId::generate(),
+                    attempt,
+                    counts,
+                }));
+                suppressions.extend(recorded.suppression);
+                answers.push(effect);
             }
             self.write_changed(&mut *db, &group).await?;
             self.log_attempts(&mut *db, &attempts).await?;
@@ -247,25 +262,37 @@ impl Sql {
         })
     }
 
-    /// Finds recipients by the providers' ids of their messages, the newest first.
-    async fn find_by_provider_ids(
+    /// Finds the recipients of receipts that name none by the providers' ids of their messages: the newest of each account and id.
+    async fn find_by_provider_ids<'r>(
         &self,
         db: &mut AnyConnection,
-        receipts: &[Receipt],
-    ) -> sqlx::Result<HashMap<String, Vec<RecipientId>>> {
-        let ids: Vec<&str> =
-            receipts.iter().filter_map(|receipt| receipt.provider_id.as_deref()).collect();
-        let mut found: HashMap<String, Vec<RecipientId>> = HashMap::new();
-        if ids.is_empty() {
-            return Ok(found);
+        receipts: &'r [Receipt],
+    ) -> sqlx::Result<HashMap<(&'r AccountId, &'r str), RecipientId>> {
+        let mut wanted: BTreeMap<&AccountId, BTreeSet<&str>> = BTreeMap::new();
+        for receipt in receipts.iter().filter(|receipt| receipt.recipient.is_none()) {
+            if let Some(id) = &receipt.provider_id {
+                wanted.entry(&receipt.account).or_default().insert(id);
+            }
         }
+        // Providers choose these ids: one that gives the same id to all of its messages must not make each receipt slow.
         let find = format!(
-            "SELECT id, provider_id FROM campaign_recipients \
-             WHERE provider_id IN (SELECT value FROM {}) ORDER BY id DESC",
+            "SELECT value AS provider_id, (SELECT r.id FROM (SELECT id, campaign_id FROM campaign_recipients \
+             WHERE provider_id = value ORDER BY id DESC LIMIT {NAMESAKES}) AS r \
+             JOIN campaigns AS c ON c.id = r.campaign_id \
+             WHERE c.account_id = $2 AND c.deleted = 0 ORDER BY r.id DESC LIMIT 1) AS id FROM {}",
             self.dialect.each_text("$1")
         );
-        for row in sqlx::query(AssertSqlSafe(find)).bind(to_json(&ids)).fetch_all(db).await? {
-            found.entry(value(&row, "provider_id")?).or_default().push(parsed(&row, "id")?);
+        let mut found = HashMap::new();
+        for (account, ids) in wanted {
+            let query = sqlx::query(AssertSqlSafe(find.as_str()));
+            let query = query.bind(to_json(&ids)).bind(account.as_str());
+            for row in query.fetch_all(&mut *db).await? {
+                let provider_id: String = value(&row, "provider_id")?;
+                let name = ids.get(provider_id.as_str()).copied();
+                if let (Some(name), Some(id)) = (name, optional_parsed(&row, "id")?) {
+                    found.insert((account, name), id);
+                }
+            }
         }
         Ok(found)
     }

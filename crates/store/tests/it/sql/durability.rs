@@ -219,7 +219,7 @@ async fn check_campaigns(store: &Store, probe: &Probe) {
     let start = campaigns::change(new.id, CampaignChange::Start, at(2));
     probe.assert("move_campaign", Synced, store.move_campaign(&start)).await;
     probe.assert("feed_campaign", Relaxed, store.feed_campaign(new.id, 9, at(3))).await;
-    let block = store.block_account(&new.account, "a wrong token", at(4));
+    let block = store.block_account(&new.account, "a wrong token", None, at(4));
     probe.assert("block_account", Synced, block).await;
     let cancel = campaigns::change(new.id, CampaignChange::Cancel, at(5));
     store.move_campaign(&cancel).await.unwrap();

@@ -173,11 +173,11 @@ async fn a_blocked_account_pauses_its_running_campaigns(db: Database) {
     let bot = made(&store, "bot", "ann").await;
     let (one, two) = (running(&store, &bot.id).await, running(&store, &bot.id).await);
     let (of_console, _) = queued(&store, 1).await;
-    let paused = store.block_account(&bot.id, "401 wrong token", at(5)).await.unwrap();
+    let paused = store.block_account(&bot.id, "401 wrong token", None, at(5)).await.unwrap();
     let stopped: Vec<_> =
         paused.stopped.iter().map(|it| (it.campaign, it.taken_back.len())).collect();
     assert_eq!((paused.is_new, stopped), (true, vec![(one.id, 2), (two.id, 2)]));
-    let again = store.block_account(&bot.id, "401 wrong token", at(6)).await.unwrap();
+    let again = store.block_account(&bot.id, "401 wrong token", None, at(6)).await.unwrap();
     assert_eq!(again, Blocked::default(), "it was blocked already");
     let blocked = now(&store, &bot.id).await;
     assert_eq!(blocked.blocked.as_deref(), Some("401 wrong token"));
@@ -193,7 +193,7 @@ async fn a_blocked_account_pauses_its_running_campaigns(db: Database) {
     let repaired = Account { settings: "{}".to_owned(), ..blocked };
     let written = store.update_account_as_seen(&repaired, None, None).await.unwrap().done();
     assert_eq!(written.unwrap().blocked, None);
-    store.block_account(&bot.id, "again", at(7)).await.unwrap();
+    store.block_account(&bot.id, "again", None, at(7)).await.unwrap();
     let written = store.update_account_as_seen(&repaired, Some(b"t"), None).await.unwrap().done();
     assert_eq!(written.unwrap().blocked, None);
 }

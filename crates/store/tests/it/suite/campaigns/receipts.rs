@@ -3,17 +3,19 @@
 use stampede_model::campaign::{AccountId, CampaignChange, RecipientState, SuppressionReason};
 use stampede_model::{RecipientId, RunId, Timestamp};
 use stampede_store::{
-    AttemptEffect, BOUNCED_LATER, Campaign, FAILED_LATER, Receipt, ReceiptEffect, ReceiptStatus,
-    Store, SuppressionFilter,
+    AttemptEffect, BOUNCED_LATER, Campaign, Claimed, FAILED_LATER, Receipt, ReceiptEffect,
+    ReceiptStatus, Settlement, Store, SuppressionFilter,
 };
 
-use super::{assert_counts, claimed, moved, queued, read, result, sent};
+use super::{assert_counts, claim, claimed, moved, queued, read, result, sent, states};
 use crate::backends::Database;
 use crate::suite::samples::at;
 
 on_every_backend!(
     receipts_move_a_recipient_up_in_any_order,
     a_receipt_settles_what_is_unknown,
+    a_message_that_arrived_after_all_is_not_sent_again,
+    a_receipt_for_a_message_that_was_never_sent_does_nothing,
     a_receipt_of_another_account_or_for_nobody_does_nothing,
     a_receipt_that_comes_too_late_still_suppresses_the_address,
     receipts_of_a_group_are_answered_in_their_order,
@@ -92,6 +94,67 @@ async fn a_receipt_settles_what_is_unknown(db: Database) {
     let found = read(&store, ids[1]).await;
     assert_eq!((found.state, found.code.as_deref()), (RecipientState::Failed, Some("131026")));
     assert_eq!(found.detail.as_deref(), Some("undeliverable"));
+}
+
+async fn a_message_that_arrived_after_all_is_not_sent_again(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 5).await;
+    let named = |id, status| Receipt {
+        recipient: Some(id),
+        provider_id: None,
+        ..receipt(&running, "", status)
+    };
+    // Ids 0 to 2 are tried again later, as after an answer 500.
+    for id in &ids[..3] {
+        let run = claimed(&store, &running, *id).await;
+        let again = result(*id, run, AttemptEffect::Retry(at(40)));
+        store.record_runs(&[again], at(6)).await.unwrap();
+    }
+    // A person sends to ids 3 and 4 again. Nobody logged how their attempts ended, and id 4 counted as failed.
+    for id in &ids[3..] {
+        claimed(&store, &running, *id).await;
+    }
+    store.put_back_recipients(&ids[3..], at(6)).await.unwrap();
+    let settle = async |settlement, ids| {
+        store.settle_recipients(running.id, settlement, Some(ids), at(7)).await.unwrap()
+    };
+    assert_eq!(settle(Settlement::Resend, &ids[3..4]).await, 1);
+    assert_eq!(settle(Settlement::Failed, &ids[4..]).await, 1);
+    assert_eq!(settle(Settlement::RetryFailed, &ids[4..]).await, 1);
+    // Id 2 has its job already.
+    let applied = ReceiptEffect::Applied(running.id);
+    assert_eq!(apply(&store, named(ids[0], ReceiptStatus::Delivered)).await, applied);
+    assert_eq!(apply(&store, named(ids[1], ReceiptStatus::Read)).await, applied);
+    assert_eq!(apply(&store, named(ids[3], ReceiptStatus::Delivered)).await, applied);
+    let fed = store.feed_campaign(running.id, 9, at(40)).await.unwrap();
+    assert_eq!(fed.queued, [ids[2], ids[4]]);
+    assert_eq!(apply(&store, named(ids[2], ReceiptStatus::Sent)).await, applied);
+    assert_eq!(apply(&store, named(ids[4], ReceiptStatus::Delivered)).await, applied);
+    let claims: Vec<_> = ids.iter().map(|id| claim(&running, *id)).collect();
+    let answers = store.claim_recipients(&claims, at(41)).await.unwrap();
+    assert_eq!(answers, vec![Claimed::Nothing; 5], "nobody is sent to again");
+    use RecipientState::{Delivered, Read, Sent};
+    assert_eq!(states(&store, running.id).await, [Delivered, Read, Sent, Delivered, Delivered]);
+    let found = read(&store, ids[0]).await;
+    assert_eq!((found.next_at, found.code, found.sent_at), (None, None, Some(at(10))));
+    assert!(store.feed_campaign(running.id, 9, at(42)).await.unwrap().is_completed);
+    assert_counts(&store).await;
+}
+
+async fn a_receipt_for_a_message_that_was_never_sent_does_nothing(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 2).await;
+    // The run of id 1 ended before it called the provider.
+    let run = claimed(&store, &running, ids[1]).await;
+    store.record_runs(&[result(ids[1], run, AttemptEffect::Released)], at(6)).await.unwrap();
+    for id in ids {
+        let before = read(&store, id).await;
+        for status in [ReceiptStatus::Sent, ReceiptStatus::Delivered, ReceiptStatus::Read] {
+            let named = Receipt { recipient: Some(id), ..receipt(&running, "m", status) };
+            assert_eq!(apply(&store, named).await, ReceiptEffect::Stale);
+        }
+        assert_eq!(read(&store, id).await, before);
+    }
 }
 
 async fn a_receipt_of_another_account_or_for_nobody_does_nothing(db: Database) {

@@ -26,9 +26,27 @@ struct Model {
     campaign: CampaignState,
     states: BTreeMap<RecipientId, State>,
     runs: BTreeMap<RecipientId, RunId>,
+    /// Attempts that count, and attempts in the log.
+    tries: BTreeMap<RecipientId, (u32, u32)>,
 }
 
 impl Model {
+    /// Makes the change of a receipt. A recipient that waits has changed only if an earlier attempt may have arrived.
+    fn receive(&mut self, id: RecipientId, change: Change) -> bool {
+        let before = self.states.get(&id).copied();
+        let is_waiting = matches!(before, Some(State::Pending | State::Queued));
+        let tries = self.tries.entry(id).or_default();
+        if is_waiting && *tries == (0, 0) {
+            return false;
+        }
+        let is_changed = self.change(id, change);
+        if is_changed && change == Change::Bounce {
+            // It is logged.
+            self.tries.entry(id).or_default().1 += 1;
+        }
+        is_changed
+    }
+
     /// Makes a change, if it is allowed; returns whether it was.
     fn change(&mut self, id: RecipientId, change: Change) -> bool {
         let next = self.states.get(&id).and_then(|state| next_recipient_state(*state, change));
@@ -56,9 +74,11 @@ impl Model {
             Some(State::Queued) if is_running => {
                 self.change(id, Change::Claim);
                 self.runs.insert(id, claim.run);
+                self.tries.entry(id).or_default().0 += 1;
             }
             Some(State::Sending) if is_running && claim.is_idempotent => {
                 self.runs.insert(id, claim.run);
+                self.tries.entry(id).or_default().0 += 1;
             }
             Some(State::Sending) => {
                 self.change(id, Change::Lose);
@@ -83,6 +103,10 @@ impl Model {
             _ => Change::Retry,
         };
         self.change(id, change);
+        let (attempts, logged) = self.tries.entry(id).or_default();
+        let counts = !matches!(result.effect, AttemptEffect::Released | AttemptEffect::Postpone(_));
+        *attempts = attempts.saturating_sub(u32::from(!counts));
+        *logged += u32::from(result.effect != AttemptEffect::Released);
         true
     }
 
@@ -96,6 +120,13 @@ impl Model {
         let is_meant = |id: &RecipientId| ids.is_none_or(|ids| ids.contains(id));
         let states = &self.states;
         self.runs.retain(|id, _| states[id] != from || !is_meant(id));
+        if settlement == Settlement::RetryFailed {
+            for (id, (attempts, logged)) in &mut self.tries {
+                if self.states.get(id) == Some(&from) && is_meant(id) {
+                    (*attempts, *logged) = (0, (*logged).max(*attempts));
+                }
+            }
+        }
         let settled = self.change_all(from, change, ids);
         if settled > 0 && change == Change::Resend && self.campaign == CampaignState::Completed {
             self.campaign = CampaignState::Paused;
@@ -134,6 +165,7 @@ async fn random_changes_do_what_the_model_says(db: Database) {
         campaign: CampaignState::Running,
         states: ids.iter().map(|id| (*id, State::Queued)).collect(),
         runs: BTreeMap::new(),
+        tries: BTreeMap::new(),
     };
     ids.push(RecipientId::generate());
     let mut dice = Dice(7);
@@ -283,7 +315,7 @@ async fn receive_some(
             ReceiptStatus::Read => Change::Read,
             ReceiptStatus::Failed => Change::Bounce,
         };
-        let expected = match model.change(id, change) {
+        let expected = match model.receive(id, change) {
             true => ReceiptEffect::Applied(campaign.id),
             false if model.states.contains_key(&id) => ReceiptEffect::Stale,
             false => ReceiptEffect::NotFound,
