@@ -1,7 +1,7 @@
 //! Telephone numbers, as E.164.
 //!
-//! A number with a plus, or with `00` and no country, is international. Another one belongs to `country` if that makes it valid.
-//! Else its digits are read as if a plus stood before them: exports write `79991234567`.
+//! A number with a plus is international. Another one belongs to `country` if that makes it valid. Else `00` before it counts as a
+//! plus, and at last its digits are read as if a plus stood before them: exports write `79991234567`.
 
 use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, Region};
 
@@ -32,26 +32,20 @@ pub(super) fn normalise(text: &str, country: Option<&str>) -> Result<String, Inv
     }
     let with_plus = || valid(&format!("+{digits}"), None);
     if is_international {
-        return with_plus().ok_or_else(|| wrong(&digits));
+        return with_plus().ok_or_else(|| Invalid::new("is no telephone number of any country"));
     }
-    if let Some((region, code)) = country {
-        let national = valid(&digits, Some(region)).or_else(with_plus);
-        return national.ok_or_else(|| {
-            Invalid::new(format!("is no telephone number of {}", code.trim().to_ascii_uppercase()))
-        });
-    }
-    let international =
-        digits.strip_prefix("00").and_then(|digits| valid(&format!("+{digits}"), None));
-    international.or_else(with_plus).ok_or_else(|| wrong(&digits))
-}
-
-fn wrong(digits: &str) -> Invalid {
-    let national = digits.starts_with('0') || digits.starts_with('8');
-    Invalid::new(match national {
-        true => {
-            "is no telephone number of any country; write it with + and the code of its country, or set a country"
-        }
-        false => "is no telephone number of any country",
+    let with_zeros =
+        || digits.strip_prefix("00").and_then(|digits| valid(&format!("+{digits}"), None));
+    let national = country.and_then(|(region, _)| valid(&digits, Some(region)));
+    let number = national.or_else(with_zeros).or_else(with_plus);
+    number.ok_or_else(|| match country {
+        Some((_, code)) => Invalid::new(format!(
+            "is no telephone number of {}; write it with + and the code of its country",
+            code.trim().to_ascii_uppercase()
+        )),
+        None => Invalid::new(
+            "is no telephone number of any country; write it with + and the code of its country, or name the country",
+        ),
     })
 }
 
@@ -143,6 +137,8 @@ mod tests {
             ("030 901820", Some("DE"), "+4930901820"),
             ("0049 30 901820", None, "+4930901820"),
             ("0049 30 901820", Some("DE"), "+4930901820"),
+            ("0049 30 901820", Some("RU"), "+4930901820"),
+            ("007 999 123-45-67", Some("RU"), "+79991234567"),
             ("+49 (0)30 901820", None, "+4930901820"),
             ("+49 170 1234567", Some("RU"), "+491701234567"),
             ("(415) 555-2671", Some("US"), "+14155552671"),
@@ -198,7 +194,8 @@ mod tests {
             ("+14155552671 ext. 5", "contains 'e'"),
             ("112", "too few digits"),
             ("+999 123456789", "no telephone number of any country"),
-            ("0 999 123 45 67", "set a country"),
+            ("0 999 123 45 67", "write it with + and the code of its country, or name the country"),
+            ("916 000 00 08", "write it with + and the code of its country, or name the country"),
             ("+79991234567, +79990000000", "contains ','"),
             ("+7999123456789", "no telephone number"),
             ("+", "too few digits"),
@@ -210,6 +207,10 @@ mod tests {
         }
         let told = normalise("12345", Some("DE")).map_err(|error| error.to_string());
         assert!(told.is_ok() || told.unwrap_err().contains("DE"));
+        let told = normalise("+999 123456789", Some("RU")).unwrap_err().to_string();
+        assert_eq!(told, "is no telephone number of any country");
+        let told = normalise("0000 123", Some("RU")).unwrap_err().to_string();
+        assert!(told.contains("of RU; write it with +"), "{told}");
         assert!(normalise("030 901820", Some("XX")).is_err());
     }
 }

@@ -9,5 +9,7 @@ mod imports;
 mod killed;
 mod pacing;
 mod sending;
+mod shares;
 mod stage;
 mod stopping;
+mod trials;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use async_trait::async_trait;
-use stampede_model::campaign::SkipReason;
+use stampede_model::campaign::{SkipReason, address_key};
 use stampede_model::{BatchId, CampaignId, EventId, RecipientId, TicketId, Timestamp};
 
 use crate::Result;
@@ -40,8 +40,8 @@ impl NewRecipient {
         }
         Some(match self.ticket {
             // A line break is in no address.
-            Some(ticket) => format!("{}\n{ticket}", self.address),
-            None => self.address.clone(),
+            Some(ticket) => format!("{}\n{ticket}", address_key(&self.address)),
+            None => address_key(&self.address).into_owned(),
         })
     }
 }
@@ -64,7 +64,7 @@ pub enum Arrival {
 pub struct Known {
     /// The keys ([`NewRecipient::key`]) of earlier recipients, with their lines.
     pub keys: HashMap<String, Option<u64>>,
-    /// The addresses that are suppressed.
+    /// The addresses that are suppressed, as they are compared ([`address_key`]).
     pub suppressed: HashSet<String>,
 }
 
@@ -76,7 +76,7 @@ impl Known {
             return Arrival::Duplicate(*first);
         }
         self.keys.insert(key, recipient.line);
-        match self.suppressed.contains(&recipient.address) {
+        match self.suppressed.contains(address_key(&recipient.address).as_ref()) {
             true => Arrival::Suppressed,
             false => Arrival::Added,
         }

@@ -45,7 +45,8 @@ pub(super) const HELD: &str = "r.run_id AS run_id, r.logged AS logged, c.state A
      c.updated_at AS campaign_version, c.account_id AS account_id, COALESCE(a.owner, c.owner) AS sender, \
      a.channel AS channel, a.updated_at AS account_version, c.end_at AS end_at, c.deleted AS deleted, \
      (SELECT COUNT(*) FROM campaign_suppressions AS s WHERE s.owner IN (COALESCE(a.owner, c.owner), '') \
-     AND s.account_id IN ('*', c.account_id) AND s.address = r.address) AS suppressed \
+     AND s.account_id IN ('*', c.account_id) \
+     AND s.address = CASE WHEN r.address LIKE '_%@_%' THEN LOWER(r.address) ELSE r.address END) AS suppressed \
      FROM campaign_recipients AS r JOIN campaigns AS c ON c.id = r.campaign_id \
      LEFT JOIN campaign_accounts AS a ON a.id = c.account_id";
 
@@ -236,12 +237,13 @@ pub(super) fn code_count(row: &AnyRow) -> sqlx::Result<CodeCount> {
     })
 }
 
-/// Reads the columns `at`, `sent` and `failed`.
+/// Reads the columns `at`, `sent`, `failed` and `unknown`.
 pub(super) fn minute(row: &AnyRow) -> sqlx::Result<CampaignMinute> {
     Ok(CampaignMinute {
         at: time(row, "at")?,
         sent: number(row, "sent")?,
-        failed: number(row, "failed")?,
+        failed_attempts: number(row, "failed")?,
+        unknown: number(row, "unknown")?,
     })
 }
 
