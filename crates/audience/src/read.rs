@@ -72,7 +72,7 @@ pub struct Rules<'r> {
 /// An address that is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadAddress {
-    /// The address as it was given, up to 256 bytes.
+    /// The address as it was given, up to 256 bytes; empty if there was none.
     pub given: String,
     /// Why it is none.
     pub why: Invalid,
@@ -105,9 +105,9 @@ pub struct Column {
 /// What a file says besides its rows.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Rows that were kept, those with invalid addresses too.
+    /// Rows that were kept, those with an invalid address or without one too.
     pub rows: usize,
-    /// Rows that were kept with an invalid address.
+    /// Rows that were kept with an invalid address, or without one.
     pub invalid: usize,
     /// Mistakes of all rows: the first thousand listed, all counted. Rows with an invalid address have one as well.
     pub mistakes: Mistakes,

@@ -9,7 +9,7 @@
 //! | slow down | `pending`, no attempt used | the account is held |
 //! | wait for this recipient | `pending`, no attempt used | the pair is held |
 //! | never, bounced, refused | `failed`; of a mailbox that is full again and again, the address is suppressed | |
-//! | withheld | `failed` | |
+//! | withheld | `failed`, no attempt used | |
 //! | content | `pending`, no attempt used | the campaign pauses |
 //! | account | `pending`, no attempt used | all campaigns of the account pause |
 
@@ -109,7 +109,7 @@ impl Attempted {
             Outcome::Never(_, suppress) | Outcome::Bounced(_, suppress) => {
                 (AttemptEffect::Failed(*suppress), Consequence::CountFailure)
             }
-            Outcome::Withheld(_) => (AttemptEffect::Failed(None), Consequence::Nothing),
+            Outcome::Withheld(_) => (AttemptEffect::Withheld, Consequence::Nothing),
             Outcome::Refused(_) => (AttemptEffect::Failed(None), Consequence::CountFailure),
             Outcome::Content(failure) => (
                 AttemptEffect::Postpone(self.now),
@@ -235,7 +235,7 @@ mod tests {
         );
         assert_eq!(
             follow(Outcome::Withheld(failure())),
-            (AttemptEffect::Failed(None), Consequence::Nothing)
+            (AttemptEffect::Withheld, Consequence::Nothing)
         );
         assert_eq!(follow(Outcome::Refused(failure())).0, AttemptEffect::Failed(None));
         let reason = "the content is refused: 131026 no such person".to_owned();

@@ -7,6 +7,7 @@ use stampede_wire::campaigns::{
     TestAttempt,
 };
 
+use crate::speed::Speed;
 use crate::{hours, now};
 
 pub(crate) fn account(account: store::Account) -> Account {
@@ -51,9 +52,9 @@ pub(crate) fn progress(counts: &store::CampaignCounts) -> u32 {
 pub(crate) fn contract(
     campaign: store::Campaign,
     account: Option<&store::Account>,
-    allowed: Option<stampede_model::campaign::Rate>,
+    speed: Speed,
 ) -> Contract {
-    let eta_at = account.and_then(|account| eta(&campaign, account, allowed));
+    let eta_at = account.and_then(|account| eta(&campaign, account, speed));
     Contract {
         id: campaign.id,
         counts: counts(&campaign.counts),
@@ -87,7 +88,7 @@ pub(crate) fn contract(
 pub(crate) fn eta(
     campaign: &store::Campaign,
     account: &store::Account,
-    allowed: Option<stampede_model::campaign::Rate>,
+    speed: Speed,
 ) -> Option<stampede_model::Timestamp> {
     let left = campaign.counts.open();
     let has_ended = matches!(campaign.state, CampaignState::Completed | CampaignState::Cancelled);
@@ -95,7 +96,7 @@ pub(crate) fn eta(
         return None;
     }
     let start = campaign.start_at.unwrap_or_else(now).max(now());
-    hours::done_at(campaign, account, allowed, left, start)
+    hours::done_at(campaign, account, speed, left, start)
 }
 
 pub(crate) fn recipient(recipient: store::Recipient) -> Recipient {
@@ -182,7 +183,8 @@ pub(crate) fn code(count: store::CodeCount) -> CodeCount {
 }
 
 pub(crate) fn minute(minute: store::CampaignMinute) -> Minute {
-    Minute { at: minute.at, sent: minute.sent, failed: minute.failed }
+    let store::CampaignMinute { at, sent, failed_attempts, unknown } = minute;
+    Minute { at, sent, failed_attempts, unknown }
 }
 
 #[cfg(test)]

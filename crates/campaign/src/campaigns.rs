@@ -8,7 +8,7 @@ use stampede_store::{Account, Campaign, CampaignFilter, Slice, Versioned};
 use stampede_wire::campaigns::Contract;
 
 use crate::create::MOST_ATTEMPTS;
-use crate::{Campaigns, Error, Mistake, answers, content, now, provider, values};
+use crate::{Campaigns, Error, Mistake, answers, content, now, values};
 
 /// Fields of a campaign to be changed; `None`: stays as it is.
 #[derive(Debug, Clone, Default)]
@@ -89,8 +89,8 @@ impl Campaigns {
                 accounts.insert(campaign.account.clone(), account);
             }
             let account = accounts.get(&campaign.account).and_then(Option::as_ref);
-            let allowed = account.and_then(provider::allowed);
-            contracts.push(answers::contract(campaign, account, allowed));
+            let speed = self.speed(&campaign, account).await?;
+            contracts.push(answers::contract(campaign, account, speed));
         }
         Ok(contracts)
     }
@@ -191,8 +191,8 @@ impl Campaigns {
     /// A campaign as the API tells it.
     pub(crate) async fn contract(&self, campaign: Campaign) -> Result<Contract, Error> {
         let account = self.shared.store.account(&campaign.account).await?;
-        let allowed = account.as_ref().and_then(provider::allowed);
-        Ok(answers::contract(campaign, account.as_ref(), allowed))
+        let speed = self.speed(&campaign, account.as_ref()).await?;
+        Ok(answers::contract(campaign, account.as_ref(), speed))
     }
 
     /// An account that a user may use.

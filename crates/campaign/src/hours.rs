@@ -8,7 +8,7 @@ use stampede_store::{Account, Campaign, QUIET_HOURS, Recipient};
 
 use crate::pace::{self, Estimate, Quiet, Zones};
 use crate::send::Ran;
-use crate::{Campaigns, Error, asks, now, snapshot::Snapshot};
+use crate::{Campaigns, Error, asks, now, snapshot::Snapshot, speed::Speed};
 
 /// Messages that waited for the same opening do not leave all at once.
 const SPREAD: Duration = Duration::from_secs(60);
@@ -87,12 +87,12 @@ pub(crate) fn day_began(account: &Account, now: Timestamp) -> Timestamp {
     pace::day_began(now, &zones.for_days())
 }
 
-/// When the last of `count` messages leaves if the first leaves at `start`; `None`: nobody can say. `allowed` is the provider's
-/// limit.
+/// When the last of `count` messages leaves if the first leaves at `start`; `None`: nobody can say. A campaign
+/// that runs slower than its limits allow goes on as it did.
 pub(crate) fn done_at(
     campaign: &Campaign,
     account: &Account,
-    allowed: Option<Rate>,
+    speed: Speed,
     count: u64,
     start: Timestamp,
 ) -> Option<Timestamp> {
@@ -109,8 +109,11 @@ pub(crate) fn done_at(
     if account.pacing.limit.is_none() {
         estimate.limits.push(asks::account_rate(&account.pacing));
     }
-    estimate.limits.extend(allowed);
-    estimate.done_at(count, start)
+    estimate.limits.extend(speed.allowed);
+    // The last message is not only begun, but answered.
+    let answered = u64::from(speed.measured.is_some());
+    estimate.limits.extend(speed.measured);
+    estimate.done_at(count + answered, start)
 }
 
 #[cfg(test)]

@@ -10,12 +10,14 @@
 //! | `accounts.rs`, `campaigns.rs`, `create.rs` | the verbs of accounts and campaigns: make, read, list, change, delete |
 //! | `moves.rs` | start, schedule, pause, resume, cancel; retry, settle |
 //! | `import.rs`, `import/` | recipients from files, lists and guests |
-//! | `recipients.rs` | recipients and suppressed addresses |
+//! | `recipients.rs`, `suppressible.rs` | recipients and suppressed addresses |
 //! | `trial.rs`, `trial/` | validate, preview, test messages |
 //! | `report.rs` | the report, and `report.csv` |
 //! | `receipts.rs`, `unsubscribe.rs` | what comes back: receipts of providers, clicks of people |
 //! | `jobs/`, `feed.rs`, `send.rs` | the two jobs: feeding a campaign, sending one message |
+//! | `share.rs` | the message slots of a worker, shared among accounts |
 //! | `snapshot.rs`, `commits.rs` | campaigns as jobs read them; many claims and records in one transaction |
+//! | `speed.rs` | how fast a campaign is, for its estimate |
 //! | `asks.rs`, `hours.rs`, `pace/` | the permits of a message; quiet hours, warm-up and estimates: pure |
 //! | `history.rs`, `last_check.rs` | the ledger as the history of limits; the check before the first byte leaves |
 //! | `content.rs`, `content/`, `texts.rs` | the message of one recipient, and the ticket in it |
@@ -49,7 +51,10 @@ mod reconcile;
 mod report;
 mod rules;
 mod send;
+mod share;
 mod snapshot;
+mod speed;
+mod suppressible;
 mod texts;
 mod trial;
 mod unsubscribe;
@@ -83,6 +88,7 @@ pub use self::receipts::{Hook, Received};
 pub use self::recipients::{MOST_SUPPRESSIONS, NewSuppressions, Suppressed};
 pub use self::reconcile::{Reconciled, Reconciler};
 pub use self::report::CsvPieces;
+use self::share::Shares;
 use self::snapshot::Snapshots;
 pub use self::trial::{MOST_TESTS, Previewed, Tested};
 
@@ -121,6 +127,7 @@ struct Shared {
     /// The queue of messages.
     messages: Queue,
     snapshots: Snapshots,
+    shares: Shares,
     claims: Commits<Claim, Claimed>,
     results: Commits<RunResult, bool>,
     /// Messages that are being sent, and looks at failures.
@@ -151,6 +158,7 @@ impl Campaigns {
         });
         let shared = Shared {
             snapshots: Snapshots::new(store.clone()),
+            shares: Shares::new(store.clone()),
             store,
             broker,
             ticketing,

@@ -1,7 +1,7 @@
 //! What the room asks the channels besides sending: forms of accounts, checks, limits of providers.
 
 use serde_json::Value;
-use stampede_channel as channel;
+use stampede_channel::{self as channel, Checked};
 use stampede_model::campaign::{AccountId, Channel, Rate};
 use stampede_store::Account;
 use stampede_wire::campaigns::AccountCheck;
@@ -10,24 +10,24 @@ use crate::{Campaigns, Error, Mistake, now, snapshot};
 
 impl Campaigns {
     /// Asks the provider whether it accepts the account; no message is sent. `None`: there is no such account. An account that was
-    /// blocked and is accepted may send again; its campaigns stay paused until people resume them.
+    /// blocked and is accepted may send again, one of which the provider says nothing may not; its campaigns stay paused until people resume them.
     pub async fn check_account(&self, id: &AccountId) -> Result<Option<AccountCheck>, Error> {
         let Some(account) = self.shared.store.account(id).await? else { return Ok(None) };
         let sender = snapshot::sender(&self.shared.store, &account).await?;
         Ok(Some(match self.shared.channels.check(&sender).await {
-            Ok(message) => {
-                if account.blocked.is_some() {
+            Ok(Checked { is_verified, text }) => {
+                if is_verified && account.blocked.is_some() {
                     // Credentials that are written again lift the block, unless somebody changed the account meanwhile.
                     let (seen, secrets) = (account.updated_at, sender.credentials);
                     let account = Account { updated_at: now(), ..account };
                     let store = &self.shared.store;
                     store.update_account_as_seen(&account, Some(&secrets), Some(seen)).await?;
                 }
-                AccountCheck { ok: true, message }
+                AccountCheck { ok: true, verified: is_verified, message: text }
             }
             Err(failure) => {
                 let message = format!("{}: {}", failure.code, failure.text);
-                AccountCheck { ok: false, message }
+                AccountCheck { ok: false, verified: false, message }
             }
         }))
     }

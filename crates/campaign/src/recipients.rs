@@ -2,12 +2,12 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use stampede_model::campaign::{AccountId, AddressKind, SuppressionReason};
+use stampede_model::campaign::{AccountId, SuppressionReason};
 use stampede_model::{CampaignId, RecipientId};
 use stampede_store::{RecipientFilter, Suppression, SuppressionFilter};
 use stampede_wire::campaigns::{RecipientLog, RecipientPage, SuppressionPage};
 
-use crate::{Campaigns, Error, Mistake, answers, now, texts};
+use crate::{Campaigns, Error, Mistake, answers, now, suppressible};
 
 /// Most addresses of one request.
 pub const MOST_SUPPRESSIONS: usize = 10_000;
@@ -91,17 +91,17 @@ impl Campaigns {
     /// Adds suppressions. Messages that are in flight may still arrive.
     pub async fn suppress(&self, new: NewSuppressions) -> Result<Suppressed, Error> {
         let mut country = new.country;
-        let mut kind = AddressKind::Any;
+        let mut kind = None;
         if let Some(id) = &new.account {
             let Some(account) = self.usable_account(id, &new.owner).await? else {
                 return Ok(Suppressed::NoSuchAccount);
             };
-            kind = account.channel.address_kind();
+            kind = Some(account.channel.address_kind());
             country = country.or(account.country);
         }
         let (mut suppressions, mut mistakes) = (Vec::new(), Vec::new());
         for (place, written) in new.addresses.iter().enumerate() {
-            match texts::normalise(kind, country.as_deref(), written) {
+            match suppressible::read(kind, country.as_deref(), written) {
                 Ok(address) => suppressions.push(Suppression {
                     owner: new.owner.clone(),
                     account: new.account.clone(),

@@ -8,7 +8,7 @@ use stampede_store::{Recipient, RecipientFilter};
 use stampede_wire::campaigns::Report;
 use tokio::sync::mpsc;
 
-use crate::{Campaigns, Error, answers, asks, now, provider};
+use crate::{Campaigns, Error, answers, asks, now};
 
 /// Recipients read at a time.
 const PAGE: u32 = 500;
@@ -54,11 +54,11 @@ impl Campaigns {
         let step_ms = span.as_millis() as u64;
         let minutes = store.campaign_minutes(id, step_ms).await?;
         let tests = store.campaign_tests(id).await?;
-        let allowed = account.as_ref().and_then(provider::allowed);
+        let speed = self.speed(&campaign, account.as_ref()).await?;
         let pacing = account.as_ref().map(|account| account.pacing.clone()).unwrap_or_default();
-        let limits = [Some(asks::account_rate(&pacing)), campaign.pacing.limit, allowed];
+        let limits = [Some(asks::account_rate(&pacing)), campaign.pacing.limit, speed.allowed];
         let limit = crate::pace::slowest(limits).unwrap_or(stampede_model::campaign::Rate::DEFAULT);
-        let contract = answers::contract(campaign, account.as_ref(), allowed);
+        let contract = answers::contract(campaign, account.as_ref(), speed);
         let left_ms = contract
             .eta_at
             .map(|eta| u64::try_from(eta.duration_since(now()).as_millis()).unwrap_or_default());

@@ -44,9 +44,12 @@ impl Campaigns {
             return Ok(Previewed::Mistaken(mistakes));
         }
         let ready = texts::ready(&campaign, account.channel);
+        let template = match &campaign.content {
+            Content::Template(template) => Some(template),
+            Content::Own => None,
+        };
         let mut attachments = Vec::new();
-        if let Content::Template(template) = &campaign.content
-            && template.attach_ticket
+        if template.is_some_and(|template| template.attach_ticket)
             && account.channel == Channel::Smtp
         {
             attachments.extend(recipient.ticket.map(|ticket| format!("ticket-{ticket}.pdf")));
@@ -68,6 +71,8 @@ impl Campaigns {
             subject: texts.subject,
             text: texts.text,
             html: texts.html,
+            whatsapp_template: template.and_then(|template| template.whatsapp_template.clone()),
+            whatsapp_language: template.and_then(|template| template.whatsapp_language.clone()),
             whatsapp_values: texts.whatsapp_values,
             attachments,
             empty_fields,

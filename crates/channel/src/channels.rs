@@ -11,6 +11,7 @@ use stampede_model::campaign::{AccountId, Channel, Failure, Outcome};
 use stampede_outbound::{AllowedAddresses, AtOnce, BeforeWrite, Client, Dialer, Limits};
 
 use crate::account::{Account, Config};
+use crate::checked::Checked;
 use crate::message::Message;
 use crate::secrets::Secrets;
 use crate::{console, sms, smtp, telegram, webhook, whatsapp};
@@ -149,23 +150,25 @@ impl Channels {
     }
 
     /// Whether an account works, without a message: the text tells whose account it is, the failure what is wrong.
-    pub async fn check(&self, account: &Account) -> Result<String, Failure> {
+    pub async fn check(&self, account: &Account) -> Result<Checked, Failure> {
         let sender = self.sender(account)?;
         let Shared { config, guarded, trusted, .. } = &*self.shared;
         let checked = match &sender.provider {
-            Provider::Console(_) => Ok("messages are written to the log".to_owned()),
+            Provider::Console(_) => Ok(Checked::verified("messages are written to the log")),
             Provider::Webhook(settings, _) => webhook::check(settings, guarded).await,
-            Provider::Smtp(sender) => sender.check().await,
+            Provider::Smtp(sender) => sender.check().await.map(Checked::verified),
             Provider::Telegram(_, credentials) => {
-                telegram::check(credentials, (trusted, &config.telegram_api_url)).await
+                let api = (trusted, &config.telegram_api_url);
+                telegram::check(credentials, api).await.map(Checked::verified)
             }
             Provider::Whatsapp(settings, credentials, _) => {
-                whatsapp::check(settings, credentials, (trusted, &config.whatsapp_api_url)).await
+                let api = (trusted, &config.whatsapp_api_url);
+                whatsapp::check(settings, credentials, api).await.map(Checked::verified)
             }
             Provider::Sms(sender) => sender.check(guarded).await,
         };
         match checked {
-            Ok(told) => Ok(sender.secrets.text(&told)),
+            Ok(told) => Ok(Checked { text: sender.secrets.text(&told.text), ..told }),
             Err(failure) => Err(sender.secrets.failure(failure)),
         }
     }

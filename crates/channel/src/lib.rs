@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `message.rs`, `account.rs` | what is sent, and by whom |
 //! | `channels.rs` | the senders of all accounts, each kept as long as its account has the same version |
+//! | `checked.rs` | what a check of an account found |
 //! | `settings.rs` | settings and credentials read, all mistakes at once |
 //! | `limits.rs` | how fast and how long messages of a channel may be |
 //! | `notice.rs`, `receipts.rs` | what providers tell by themselves |
@@ -28,6 +29,7 @@
 mod account;
 mod answers;
 mod channels;
+mod checked;
 mod console;
 mod holds;
 mod limits;
@@ -46,6 +48,7 @@ mod words;
 
 pub use self::account::{Account, Config};
 pub use self::channels::{Channels, TimeLimits};
+pub use self::checked::Checked;
 pub use self::limits::{
     Limits, Longest, Unit, is_idempotent, limits, longest, most_at_once, pair_limits,
 };

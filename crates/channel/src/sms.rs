@@ -25,6 +25,7 @@ use self::table::Action;
 use self::template::{Escape, Template};
 use self::twilio::Twilio;
 use crate::answers;
+use crate::checked::Checked;
 use crate::message::Message;
 use crate::notice::{Incoming, Notice, Refused};
 use crate::settings::{LONGEST_SECRET, Part, Reader, endpoint, shown, word};
@@ -218,9 +219,9 @@ impl Sender {
         }
     }
 
-    pub(crate) async fn check(&self, client: &Client) -> Result<String, Failure> {
+    pub(crate) async fn check(&self, client: &Client) -> Result<Checked, Failure> {
         match self {
-            Self::Twilio(twilio) => twilio.check(client).await,
+            Self::Twilio(twilio) => twilio.check(client).await.map(Checked::verified),
             Self::Http(custom) => custom.check(client).await,
         }
     }

@@ -16,6 +16,7 @@ use stampede_outbound::{Answer, BeforeWrite, Client, Request};
 use url::Url;
 
 use crate::answers::{self, PAUSE};
+use crate::checked::Checked;
 use crate::message::Message;
 use crate::notice::{Incoming, Notice, Refused, Status};
 use crate::settings::{Part, Reader, endpoint};
@@ -173,14 +174,13 @@ fn provider_id(answer: &Answer) -> Option<String> {
 }
 
 /// Asks the endpoint with `HEAD`, which sends no message: it must be there, whatever it says about the method.
-pub(crate) async fn check(settings: &Settings, client: &Client) -> Result<String, Failure> {
+/// Asks with `HEAD`, which sends no message: the endpoint must be there. Many know no other method than `POST`.
+pub(crate) async fn check(settings: &Settings, client: &Client) -> Result<Checked, Failure> {
     let (method, headers) = (Method::HEAD, HeaderMap::new());
     let request = Request { method, url: settings.url.clone(), headers, body: Default::default() };
     match client.send(request).await {
-        Ok(answer) => match answer.status {
-            300..=399 | 404 | 410 | 500.. => Err(answers::failure(&answer)),
-            status => Ok(format!("the endpoint answers {status} to HEAD; no message was sent")),
-        },
+        Ok(answer) if matches!(answer.status, 300..=399 | 410) => Err(answers::failure(&answer)),
+        Ok(answer) => Checked::by_head("endpoint", &answer),
         Err(error) => Err(failed(&error)),
     }
 }

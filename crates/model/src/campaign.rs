@@ -9,10 +9,12 @@
 //! | `states.rs` | the states of campaigns and recipients, and every change between them: pure |
 //! | `pacing.rs` | limits, spacing, caps, warm-up and quiet hours as people set them |
 //! | `content.rs` | the message: the recipients' own texts, or a template |
+//! | `address_key.rs` | the form in which addresses are compared |
 //! | `outcome.rs` | the closed set of results of one attempt |
 //!
 //! The API and older software call a campaign a contract: its routes are `/api/contracts`.
 
+mod address_key;
 mod content;
 mod outcome;
 mod pacing;
@@ -25,6 +27,7 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+pub use self::address_key::address_key;
 pub use self::content::{Content, Template};
 pub use self::outcome::{Failure, Outcome, SuppressionReason};
 pub use self::pacing::{AutoPause, Day, Pacing, QuietHours, Rate, Rest, Spacing, WarmUp};

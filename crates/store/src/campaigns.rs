@@ -44,7 +44,9 @@ pub use self::ledger::{
     Receipt, ReceiptEffect, ReceiptStatus, Recipient, RecipientFilter, RunResult, Settlement,
 };
 pub use self::past_sends::{PastSend, PastSends, SendFilter, SendScope};
-pub use self::reports::{CODES_REPORTED, CampaignMinute, CodeCount, OTHER_CODES, Reports};
+pub use self::reports::{
+    AccountAtWork, CODES_REPORTED, CampaignMinute, CodeCount, LastAttempts, OTHER_CODES, Reports,
+};
 pub use self::suppressions::{Suppression, SuppressionFilter, Suppressions, Wishes};
 pub use self::test_log::{TESTS_KEPT, TestAttempt, TestEnd, TestLog};
 use crate::{Result, Slice, Versioned};

@@ -37,17 +37,24 @@ pub(super) fn normalise(text: &str, country: Option<&str>) -> Result<String, Inv
     }
     let with_plus = || valid(&format!("+{digits}"), None);
     if is_international {
-        return with_plus().ok_or_else(|| wrong(&digits));
+        return with_plus().ok_or_else(|| Invalid::new("is no telephone number of any country"));
     }
     let without_00 = || valid(&format!("+{}", digits.strip_prefix("00")?), None);
     if let Some((region, code)) = country {
         let lost_plus = || mobile_without_plus(&digits, region);
         let read = lost_plus().or_else(|| valid(&digits, Some(region)));
         return read.or_else(without_00).or_else(with_plus).ok_or_else(|| {
-            Invalid::new(format!("is no telephone number of {}", code.trim().to_ascii_uppercase()))
+            Invalid::new(format!(
+                "is no telephone number of {}; write it with + and the code of its country",
+                code.trim().to_ascii_uppercase()
+            ))
         });
     }
-    without_00().or_else(with_plus).ok_or_else(|| wrong(&digits))
+    without_00().or_else(with_plus).ok_or_else(|| {
+        Invalid::new(
+            "is no telephone number of any country; write it with + and the code of its country, or name the country",
+        )
+    })
 }
 
 /// The mobile number of a region that these digits are if a plus is put before them. Where numbers differ in length, such digits
@@ -61,16 +68,6 @@ fn mobile_without_plus(digits: &str, region: Region) -> Option<String> {
     let kind = PHONE_NUMBER_UTIL.get_number_type(&number);
     let is_mobile = matches!(kind, PhoneNumberType::Mobile | PhoneNumberType::FixedLineOrMobile);
     is_mobile.then(|| PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164).into_owned())
-}
-
-fn wrong(digits: &str) -> Invalid {
-    let national = digits.starts_with('0') || digits.starts_with('8');
-    Invalid::new(match national {
-        true => {
-            "is no telephone number of any country; write it with + and the code of its country, or set a country"
-        }
-        false => "is no telephone number of any country",
-    })
 }
 
 /// E.164, if it is a number that can exist.
@@ -164,6 +161,8 @@ mod tests {
             ("0049 30 901820", Some("US"), "+4930901820"),
             ("4915123456789", Some("DE"), "+4915123456789"),
             ("4915123456", Some("DE"), "+494915123456"),
+            ("0049 30 901820", Some("RU"), "+4930901820"),
+            ("007 999 123-45-67", Some("RU"), "+79991234567"),
             ("+49 (0)30 901820", None, "+4930901820"),
             ("+49 170 1234567", Some("RU"), "+491701234567"),
             ("(415) 555-2671", Some("US"), "+14155552671"),
@@ -268,7 +267,8 @@ mod tests {
             ("+14155552671 ext. 5", "contains 'e'"),
             ("112", "too few digits"),
             ("+999 123456789", "no telephone number of any country"),
-            ("0 999 123 45 67", "set a country"),
+            ("0 999 123 45 67", "write it with + and the code of its country, or name the country"),
+            ("916 000 00 08", "write it with + and the code of its country, or name the country"),
             ("+79991234567, +79990000000", "contains ','"),
             ("+7999123456789", "no telephone number"),
             ("+", "too few digits"),
@@ -280,6 +280,10 @@ mod tests {
         }
         let told = normalise("12345", Some("DE")).map_err(|error| error.to_string());
         assert!(told.is_ok() || told.unwrap_err().contains("DE"));
+        let told = normalise("+999 123456789", Some("RU")).unwrap_err().to_string();
+        assert_eq!(told, "is no telephone number of any country");
+        let told = normalise("0000 123", Some("RU")).unwrap_err().to_string();
+        assert!(told.contains("of RU; write it with +"), "{told}");
         assert!(normalise("030 901820", Some("XX")).is_err());
     }
 }

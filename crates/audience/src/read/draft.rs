@@ -127,6 +127,8 @@ impl Draft {
 pub(super) struct Checked {
     /// The address; `None`: it is missing or breaks a rule.
     pub(super) address: Option<String>,
+    /// The address is missing, although there should be one.
+    pub(super) is_missing: bool,
     /// The name of the address in the file.
     pub(super) name: String,
     pub(super) message: Option<String>,
@@ -143,9 +145,7 @@ impl Draft {
             Some((_, name, value)) => (name, check.text(value, "address", LONGEST_FIELD)),
             None => ("address".to_owned(), None),
         };
-        if address.is_none() && needs_address && check.mistakes.is_empty() {
-            check.mistakes.push((name.clone(), "is missing".to_owned()));
-        }
+        let is_missing = address.is_none() && needs_address && check.mistakes.is_empty();
         let message = message.and_then(|value| check.text(value, "message", LONGEST_MESSAGE));
         let time_zone = time_zone.and_then(|value| check.text(value, "timeZone", LONGEST_FIELD));
         if let Some(zone) = &time_zone
@@ -162,7 +162,7 @@ impl Draft {
             let text = check.text(value, &field, LONGEST_FIELD);
             kept.insert(field, text.unwrap_or_default());
         }
-        (Checked { address, name, message, time_zone, fields: kept }, check.mistakes)
+        (Checked { address, is_missing, name, message, time_zone, fields: kept }, check.mistakes)
     }
 }
 
@@ -181,7 +181,9 @@ impl Reading<'_> {
     /// Checks a row and keeps it.
     pub(super) fn add(&mut self, place: Place, line: u64, draft: Draft) -> Result<(), Error> {
         let (row, mistakes) = draft.check(self.has_address);
-        let Checked { address, name, message, time_zone, fields } = row;
+        let Checked { address, is_missing, name, message, time_zone, fields } = row;
+        // A row without an address is one whose address is none: normalising says so.
+        let address = address.or_else(|| is_missing.then(String::new));
         let address = address.map(|given| {
             let address = normalise(self.rules.kind, &given, self.rules.country);
             address.map_err(|why| BadAddress { given: shortened(&given), why })

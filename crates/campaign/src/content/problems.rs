@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use stampede_model::CampaignId;
-use stampede_model::campaign::{Channel, Content};
+use stampede_model::campaign::{Channel, Content, Template};
 use stampede_store::{Account, Campaign, FIELD_NAMES_KEPT};
 use stampede_wire::campaigns::TemplateMistake;
 
+use crate::texts::Ready;
 use crate::{Campaigns, Error, Mistake, texts};
 
 /// A campaign whose recipients bring no messages, and that has none for them.
@@ -60,6 +61,7 @@ impl Campaigns {
         if ready.links_ticket() && self.shared.public_url.is_none() {
             problems.push("the texts link tickets, but PUBLIC_URL is not set".to_owned());
         }
+        problems.extend(self.without_ticket(campaign, account, &ready).await?);
         let has_recipients = campaign.counts.open() > 0 && campaign.importing.is_none();
         if campaign.content == Content::Own && has_recipients {
             problems.extend(self.no_content(campaign).await?);
@@ -67,11 +69,47 @@ impl Campaigns {
         Ok(problems)
     }
 
+    /// What is wrong with a campaign that sends tickets if recipients have none: they would get a message without attachment, or with
+    /// an empty link.
+    async fn without_ticket(
+        &self,
+        campaign: &Campaign,
+        account: &Account,
+        ready: &Ready,
+    ) -> Result<Option<String>, Error> {
+        let Content::Template(template) = &campaign.content else { return Ok(None) };
+        let attaches = template.attach_ticket && account.channel == Channel::Smtp;
+        let what = match (attaches, ready.links_ticket() && !asks_for_ticket(template)) {
+            (true, _) => "attachTicket is set",
+            (false, true) => "the texts have {{ ticketUrl }}",
+            (false, false) => return Ok(None),
+        };
+        let recipients = self.shared.store.without_ticket(campaign.id).await?;
+        Ok((recipients > 0).then(|| no_tickets(recipients, what)))
+    }
+
     /// What is wrong with a campaign without a template if no recipient that is left has a message of its own.
     pub(crate) async fn no_content(&self, campaign: &Campaign) -> Result<Option<String>, Error> {
         let has_messages = self.shared.store.has_messages(campaign.id).await?;
         Ok((!has_messages).then(|| NO_CONTENT.to_owned()))
     }
+}
+
+/// That recipients have no ticket, and what to do.
+fn no_tickets(recipients: u64, what: &str) -> String {
+    let have = if recipients == 1 { "recipient has" } else { "recipients have" };
+    format!(
+        "{recipients} {have} no ticket, but {what}; add them as guests of their event, or take the ticket out of the content"
+    )
+}
+
+/// Whether a template asks if there is a ticket, so that recipients without one get another text.
+fn asks_for_ticket(template: &Template) -> bool {
+    let parts = [&template.subject, &template.text, &template.html].into_iter().flatten();
+    parts.chain(&template.whatsapp_values).any(|part| {
+        let mut tags = part.split("{%").skip(1).filter_map(|rest| rest.split("%}").next());
+        tags.any(|tag| tag.contains("ticketUrl"))
+    })
 }
 
 /// What is wrong with the content of a campaign, for whoever writes it. Without a channel, only what has a place in a template:
@@ -91,4 +129,29 @@ pub(crate) fn mistakes(
         Mistake::new(format!("content.{}", wrong.part), format!("{place}{}", wrong.message))
     };
     mistakes.into_iter().filter(counts).map(mistake).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_that_asks_whether_there_is_a_ticket_is_for_everybody() {
+        let asks = |text: &str| {
+            asks_for_ticket(&Template { text: Some(text.to_owned()), ..Template::default() })
+        };
+        assert!(asks(
+            "{% if ticketUrl %}Ticket: {{ ticketUrl }}{% else %}Ask at the door{% endif %}"
+        ));
+        assert!(asks("{%- unless ticketUrl == \"\" -%}{{ ticketUrl }}{%- endunless -%}"));
+        assert!(!asks("{% if name %}{{ name }}, {% endif %}{{ ticketUrl }}"));
+    }
+
+    #[test]
+    fn it_is_told_how_many_recipients_have_no_ticket() {
+        assert!(no_tickets(1, "attachTicket is set").starts_with("1 recipient has no ticket, but"));
+        assert!(
+            no_tickets(3, "attachTicket is set").starts_with("3 recipients have no ticket, but")
+        );
+    }
 }

@@ -9,6 +9,7 @@ use stampede_broker::{Backoff, JobContext, JobPolicy, JobSpec, Keep, Outcome, Re
 use stampede_model::{CampaignId, RecipientId};
 
 use crate::send::Ran;
+use crate::share::Place;
 use crate::{Campaigns, now};
 
 /// The ledger counts the attempts to send; these are for defects.
@@ -52,8 +53,17 @@ impl Work for SendMessage {
     }
 
     async fn run(&self, campaigns: &Campaigns, _: &JobContext) -> Outcome {
+        let place = match campaigns.place_for(self.contract_id).await {
+            Place::Taken(place) => place,
+            Place::Later(pause) => return Outcome::Snooze(pause),
+        };
         match campaigns.run_message(self.recipient_id).await {
-            Ran::Ended(word) => Outcome::Done(json!({ "outcome": word })),
+            Ran::Ended(word) => {
+                if let Some(place) = place {
+                    place.count_time();
+                }
+                Outcome::Done(json!({ "outcome": word }))
+            }
             Ran::Later(pause) => Outcome::Snooze(pause),
             Ran::Defect(reason) => Outcome::Retry(reason),
         }

@@ -2,14 +2,14 @@
 
 use stampede_model::CampaignId;
 use stampede_model::campaign::{
-    CampaignChange, Channel, Content, RecipientState, SkipReason, next_campaign_state,
+    CampaignChange, Channel, Content, RecipientState, SkipReason, address_key, next_campaign_state,
 };
 use stampede_store::{Account, Campaign, Recipient, RecipientFilter};
 use stampede_wire::campaigns::{EmptyField, Segments, TooLong, Unsendable, Validation};
 
 use super::texts_of;
 use crate::texts::{self, NoTexts, Ready};
-use crate::{Campaigns, Error, answers, provider};
+use crate::{Campaigns, Error, answers};
 
 /// Recipients read at a time.
 const PAGE: u32 = 500;
@@ -55,15 +55,16 @@ impl Campaigns {
         }
         if let Some(account) = &account {
             self.measure(&campaign, account, &mut validation).await?;
-            validation.eta_at = answers::eta(&campaign, account, provider::allowed(account));
+            let speed = self.speed(&campaign, Some(account)).await?;
+            validation.eta_at = answers::eta(&campaign, account, speed);
         }
         if next_campaign_state(campaign.state, CampaignChange::Start).is_none() {
             let told = format!("a campaign that is {} cannot be started", campaign.state.as_str());
             validation.problems.push(told);
         }
-        validation.ok = validation.problems.is_empty()
-            && validation.too_long.is_none()
-            && validation.empty.is_none();
+        validation.will_fail = will_fail(&validation);
+        validation.to_send = validation.to_send.saturating_sub(validation.will_fail);
+        validation.ok = validation.problems.is_empty();
         Ok(Some(validation))
     }
 
@@ -109,7 +110,7 @@ impl Campaigns {
                 page.iter().map(|recipient| recipient.address.clone()).collect();
             let suppressed = store.suppressed_addresses(owner, &account.id, &addresses).await?;
             for recipient in page {
-                if !suppressed.contains(&recipient.address) {
+                if !suppressed.iter().any(|it| *it == address_key(&recipient.address)) {
                     measured.look_at(account.channel, &ready, &recipient);
                 }
             }
@@ -128,6 +129,13 @@ impl Campaigns {
         validation.empty = Some(empty).filter(|empty| empty.recipients > 0);
         Ok(())
     }
+}
+
+/// Recipients whose message cannot be made, so that they fail and all others go on.
+fn will_fail(validation: &Validation) -> u64 {
+    let long = validation.too_long.as_ref().map_or(0, |long| long.recipients);
+    let others = [&validation.empty, &validation.no_message];
+    long + others.into_iter().flatten().map(|it| it.recipients).sum::<u64>()
 }
 
 /// Messages that were filled in and measured.

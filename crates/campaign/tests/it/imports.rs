@@ -7,7 +7,7 @@ use serde_json::json;
 use stampede_audience::Format;
 use stampede_campaign::{ImportFile, Imported, Moved, NewSuppressions, Purpose, RecipientRow};
 use stampede_model::CampaignId;
-use stampede_model::campaign::{Channel, SuppressionReason};
+use stampede_model::campaign::{Channel, SkipReason, SuppressionReason};
 use stampede_store::RecipientFilter;
 use stampede_testkit::temp_dir;
 use stampede_wire::campaigns::ImportReport;
@@ -66,7 +66,18 @@ async fn a_dry_run_tells_what_the_import_then_does() {
     let real = import(&stage, id, &text, Purpose::Import).await;
     assert_eq!(dry, ImportReport { dry_run: true, ..real.clone() });
     let counted = (real.rows, real.added, real.duplicates, real.suppressed, real.invalid);
-    assert_eq!(counted, (2_406, 2_396, 7, 2, 1));
+    assert_eq!(counted, (2_407, 2_396, 7, 2, 2));
+    let ledger = stage.ledger(id).await;
+    let last = ledger.last().unwrap();
+    assert_eq!(
+        (last.line, last.address.as_str()),
+        (Some(2_408), ""),
+        "a row without an address is kept, too"
+    );
+    assert_eq!(
+        (last.skipped, last.detail.as_deref()),
+        (Some(SkipReason::Invalid), Some("is missing"))
+    );
     let lines: Vec<_> = real.duplicate_rows.iter().map(|row| (row.line, row.first_line)).collect();
     let wanted = [(2, 2), (3, 3), (4, 4), (2_402, 8), (2_403, 2_301), (2_406, 2_405), (2_407, 8)];
     assert_eq!(lines, wanted.map(|(line, first)| (Some(line), Some(first))));

@@ -11,6 +11,8 @@ mod imports;
 mod killed;
 mod pacing;
 mod sending;
+mod shares;
 mod slow_mail;
 mod stage;
 mod stopping;
+mod trials;

@@ -156,7 +156,7 @@ async fn who_said_stop_gets_nothing() {
     let id = stage.campaign(&account, 3).await;
     let new = NewSuppressions {
         owner: "ann".to_owned(),
-        account: None,
+        account: Some(account),
         addresses: vec!["person-2".to_owned()],
         reason: SuppressionReason::Manual,
         by: "ann".to_owned(),

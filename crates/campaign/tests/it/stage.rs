@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stampede_broker::{Broker, Consumer, ConsumerConfig, JobList};
+use stampede_broker::{Broker, Consumer, ConsumerConfig, JobList, Work};
 use stampede_campaign::{
     AccountMade, Campaigns, Created, FeedCampaign, Moved, NewAccount, NewCampaign, Parts,
     RecipientRow, SendMessage,
@@ -73,6 +73,7 @@ impl Stage {
             let jobs = JobList::default()
                 .with::<FeedCampaign>(campaigns.clone())
                 .with::<SendMessage>(campaigns.clone());
+            campaigns.set_message_slots(jobs.slots(SendMessage::QUEUE, 8));
             let mut working = tokio::task::JoinSet::new();
             for (number, queue) in jobs.queues().into_iter().enumerate() {
                 let config = ConsumerConfig {

@@ -10,6 +10,7 @@ use super::table::Action;
 use super::template::{Escape, Name, Template};
 use super::{Credentials, HttpSettings, header_map};
 use crate::answers;
+use crate::checked::Checked;
 use crate::message::Message;
 use crate::webhook::{AGENT, failed};
 
@@ -123,13 +124,13 @@ impl Custom {
     }
 
     /// Asks with `HEAD`, which sends no message: the provider must be there.
-    pub(super) async fn check(&self, client: &Client) -> Result<String, Failure> {
+    pub(super) async fn check(&self, client: &Client) -> Result<Checked, Failure> {
         let (url, headers) = (self.settings.url.clone(), self.headers.clone());
         let request = Request { method: Method::HEAD, url, headers, body: Default::default() };
         let answer = client.send(request).await.map_err(|error| failed(&error))?;
         match answer.status {
-            300..=399 | 401 | 403 | 500.. => Err(answers::failure(&answer)),
-            status => Ok(format!("the provider answers {status} to HEAD; no message was sent")),
+            300..=399 | 401 | 403 => Err(answers::failure(&answer)),
+            _ => Checked::by_head("provider", &answer),
         }
     }
 }

@@ -60,7 +60,7 @@ async fn telegram_refuses_in_every_way() {
     wrong_token.version = Timestamp::from_second(1).unwrap();
     assert_eq!(word(&channels.send(&wrong_token, &message("42")).await), "account");
     assert!(channels.check(&wrong_token).await.is_err());
-    assert_eq!(channels.check(&account).await.unwrap(), "the bot @test_bot");
+    assert_eq!(channels.check(&account).await.unwrap().text, "the bot @test_bot");
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn a_message_of_whatsapp_is_accepted_and_its_receipts_name_the_recipient()
         .collect();
     let of = Some(sent.recipient);
     assert_eq!(statuses, [(of, Status::Read), (of, Status::Delivered), (of, Status::Failed)]);
-    assert_eq!(channels.check(&account).await.unwrap(), "the number +49 1 of Ann");
+    assert_eq!(channels.check(&account).await.unwrap().text, "the number +49 1 of Ann");
 }
 
 fn twilio_account(api: &str) -> stampede_channel::Account {
@@ -195,7 +195,7 @@ async fn twilio_refuses_in_every_way() {
         outcome,
         Outcome::Sent { provider_id: Some("SM4917099".to_owned()), moved_to: None }
     );
-    assert_eq!(channels.check(&account).await.unwrap(), "the account Ann (active)");
+    assert_eq!(channels.check(&account).await.unwrap().text, "the account Ann (active)");
 }
 
 #[tokio::test]
@@ -216,7 +216,7 @@ async fn a_webhook_gets_each_attempt_under_one_id_and_may_not_lead_inside() {
     assert_eq!(sent, Outcome::Sent { provider_id: Some("m-1".to_owned()), moved_to: None });
     let asked = provider.asked();
     assert_eq!(asked[0].header("idempotency-key"), asked[1].header("idempotency-key"));
-    assert!(channels.check(&account).await.unwrap().contains("200"));
+    assert!(channels.check(&account).await.unwrap().text.contains("200"));
     assert_eq!(provider.asked().last().unwrap().method, "HEAD");
     let mut inside = account.clone();
     inside.id = "inside".parse().unwrap();

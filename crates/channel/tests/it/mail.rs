@@ -189,7 +189,7 @@ async fn connections_are_used_again_and_are_four_at_most() {
     ports.dedup();
     assert!(ports.len() <= 4, "{ports:?}");
     let checked = channels.check(&account).await.unwrap();
-    assert_eq!(checked, "the server mail.test, without a login");
+    assert_eq!(checked.text, "the server mail.test, without a login");
 }
 
 #[tokio::test]
@@ -270,7 +270,7 @@ async fn over_tls(cert: &str, key: &str) {
             "{scheme}"
         );
         assert!(server.mails()[0].secure);
-        assert!(channels.check(&account).await.unwrap().contains("knows the user"));
+        assert!(channels.check(&account).await.unwrap().text.contains("knows the user"));
         let mut refused = mail_account(&url, &wrong);
         refused.id = "refused".parse().unwrap();
         let outcome = channels.send(&refused, &message("bob@example.net")).await;

@@ -57,7 +57,7 @@ async fn the_text_of_a_check_has_an_end_and_no_secret() {
     .await;
     let settings = json!({ "profile": "twilio", "accountSid": SID, "from": "+4930", "apiUrl": provider.url() });
     let account = account(Channel::Sms, &settings, &json!({ "authToken": TOKEN }));
-    let told = channels(NOWHERE, NOWHERE).check(&account).await.unwrap();
+    let told = channels(NOWHERE, NOWHERE).check(&account).await.unwrap().text;
     assert!(told.starts_with("the account Basic *** *** xxx"), "{told}");
     assert!(told.len() <= Failure::LONGEST, "{}", told.len());
 }

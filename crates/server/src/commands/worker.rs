@@ -3,8 +3,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
-use stampede_broker::{ConsumerConfig, WorkerPresence};
-use stampede_campaign::Campaigns;
+use stampede_broker::{ConsumerConfig, Work, WorkerPresence};
+use stampede_campaign::{Campaigns, SendMessage};
 use stampede_cluster::{ANNOUNCE_EVERY, ENTRY_LIVES, WorkerEnv};
 use stampede_feed::Nudger;
 use stampede_model::KeyId;
@@ -84,6 +84,7 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
     let nudging = tokio::spawn(Nudger::new(store.clone(), broker.clone()).run(recorded.clone()));
     let messages = connect::campaign_parts(&settings, &store, &broker, &ticketing);
     let campaigns = connect::step(&settings, || Campaigns::open(messages.clone())).await?;
+    campaigns.set_message_slots(SendMessage::slots(slots));
     let environment = Environment { ticketing, webhooks, campaigns };
     let (reports, reported) = watch::channel(None);
     if identity.supervised {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use async_trait::async_trait;
-use stampede_model::campaign::SkipReason;
+use stampede_model::campaign::{SkipReason, address_key};
 use stampede_model::{BatchId, CampaignId, EventId, RecipientId, TicketId, Timestamp};
 
 use crate::Result;
@@ -46,8 +46,8 @@ impl NewRecipient {
 pub(crate) fn key_of(address: &str, ticket: Option<TicketId>) -> String {
     match ticket {
         // A line break is in no address.
-        Some(ticket) => format!("{address}\n{ticket}"),
-        None => address.to_owned(),
+        Some(ticket) => format!("{}\n{ticket}", address_key(address)),
+        None => address_key(address).into_owned(),
     }
 }
 
@@ -69,7 +69,7 @@ pub enum Arrival {
 pub struct Known {
     /// The keys ([`NewRecipient::key`]) of earlier recipients, with their lines.
     pub keys: HashMap<String, Option<u64>>,
-    /// The addresses that are suppressed.
+    /// The addresses that are suppressed, as they are compared ([`address_key`]).
     pub suppressed: HashSet<String>,
 }
 
@@ -81,7 +81,7 @@ impl Known {
             return Arrival::Duplicate(*first);
         }
         self.keys.insert(key, recipient.line);
-        match self.suppressed.contains(&recipient.address) {
+        match self.suppressed.contains(address_key(&recipient.address).as_ref()) {
             true => Arrival::Suppressed,
             false => Arrival::Added,
         }

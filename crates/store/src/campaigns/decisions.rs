@@ -218,6 +218,12 @@ impl Held {
                 }
                 recorded.suppression = reason.map(|reason| self.suppression(reason, now));
             }
+            AttemptEffect::Withheld => {
+                self.recipient.attempts = self.recipient.attempts.saturating_sub(1);
+                if self.change(Change::Fail, now) {
+                    self.note(attempt);
+                }
+            }
             AttemptEffect::Unknown => {
                 // It may have been taken for lost already.
                 if self.change(Change::Lose, now) || self.recipient.state == State::Unknown {
@@ -226,7 +232,10 @@ impl Held {
             }
         }
         self.logged += 1;
-        let counts = !matches!(result.effect, AttemptEffect::Postpone(_) | AttemptEffect::Moved(_));
+        let counts = !matches!(
+            result.effect,
+            AttemptEffect::Postpone(_) | AttemptEffect::Moved(_) | AttemptEffect::Withheld
+        );
         recorded.attempt = Some((Attempt { number: self.logged, ..attempt.clone() }, counts));
         Some(recorded)
     }

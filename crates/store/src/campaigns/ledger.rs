@@ -163,6 +163,8 @@ pub enum AttemptEffect {
     Moved(String),
     /// `failed`, and the address is suppressed if there is a reason.
     Failed(Option<SuppressionReason>),
+    /// `failed` without a message: the provider was not called. The attempt does not count.
+    Withheld,
     /// `unknown`.
     Unknown,
     /// `pending`: the provider was not called, and nothing is logged. The attempt does not count.

@@ -1,7 +1,7 @@
 //! What is asked about many recipients of a campaign at once: for reports, and before a campaign starts.
 
 use async_trait::async_trait;
-use stampede_model::campaign::RecipientState;
+use stampede_model::campaign::{AccountId, RecipientState};
 use stampede_model::{CampaignId, Timestamp};
 
 use crate::Result;
@@ -31,8 +31,32 @@ pub struct CampaignMinute {
     pub at: Timestamp,
     /// Messages that were accepted.
     pub sent: u64,
-    /// Attempts that did not succeed.
-    pub failed: u64,
+    /// Attempts that failed; the message may have been sent by a later one.
+    pub failed_attempts: u64,
+    /// Attempts of which nobody knew whether the message arrived.
+    pub unknown: u64,
+}
+
+/// An account with messages that wait for a slot, or are being sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountAtWork {
+    /// The account.
+    pub account: AccountId,
+    /// Its recipients that have a job.
+    pub queued: u64,
+    /// Its recipients that are being sent to.
+    pub sending: u64,
+}
+
+/// The last attempts of a campaign that ended with a recipient's turn, for its speed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastAttempts {
+    /// How many.
+    pub count: u64,
+    /// When the first of them began.
+    pub first: Timestamp,
+    /// When the last of them ended.
+    pub last: Timestamp,
 }
 
 /// Questions about many recipients at once. An open recipient is pending, queued or being sent to.
@@ -52,6 +76,21 @@ pub trait Reports: Send + Sync {
         campaign: CampaignId,
         step_ms: u64,
     ) -> Result<Vec<CampaignMinute>>;
+
+    /// The last attempts of a campaign that began since a moment, at most `most` of them: sent, failed for good, or unknown. `None`:
+    /// there is none.
+    async fn last_attempts(
+        &self,
+        campaign: CampaignId,
+        since: Timestamp,
+        most: u32,
+    ) -> Result<Option<LastAttempts>>;
+
+    /// The accounts whose running campaigns have queued recipients, or recipients that are being sent to. Reads no recipient.
+    async fn accounts_at_work(&self) -> Result<Vec<AccountAtWork>>;
+
+    /// Open recipients without a ticket.
+    async fn without_ticket(&self, campaign: CampaignId) -> Result<u64>;
 
     /// Recipients that are not skipped and in which a field is empty or missing: (field, how many, positions of the first ten).
     /// Fields that no recipient lacks are left out.

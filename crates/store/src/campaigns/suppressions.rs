@@ -14,7 +14,7 @@ pub struct Suppression {
     pub owner: String,
     /// The account that it holds for; `None`: all accounts of the owner.
     pub account: Option<AccountId>,
-    /// The address, normalised.
+    /// The address, normalised; it is kept as addresses are compared ([`stampede_model::campaign::address_key`]).
     pub address: String,
     /// Why.
     pub reason: SuppressionReason,
@@ -75,7 +75,8 @@ pub trait Suppressions: Send + Sync {
     /// again: updates may come in any order, and their numbers may begin anew after a week without any.
     async fn apply_wishes(&self, wishes: &Wishes, now: Timestamp) -> Result<u64>;
 
-    /// Which of these addresses are suppressed for an account of a user, everybody's suppressions included.
+    /// Which of these addresses are suppressed for an account of a user, everybody's suppressions included; as they are compared
+    /// ([`stampede_model::campaign::address_key`]).
     async fn suppressed_addresses(
         &self,
         owner: &str,

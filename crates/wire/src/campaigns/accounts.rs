@@ -50,8 +50,11 @@ pub struct AccountPage {
 /// Whether an account's provider accepts its credentials. No message was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AccountCheck {
-    /// The provider accepts them.
+    /// The provider accepts them, or is reachable and does not refuse them.
     pub ok: bool,
+    /// The provider accepts them. `false` with `ok`: it says nothing about accounts unless a message is sent. A block is lifted only by
+    /// a provider that accepts them.
+    pub verified: bool,
     /// Who the provider says the account is, or why it refuses it.
     pub message: String,
 }

@@ -43,13 +43,16 @@ pub struct CodeCount {
 
 /// The messages of one span of time: a minute, unless the campaign is long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Minute {
     /// The beginning of the span.
     pub at: Timestamp,
     /// Messages that were accepted.
     pub sent: u64,
-    /// Attempts that did not succeed.
-    pub failed: u64,
+    /// Attempts that failed. A recipient may have got the message by a later one.
+    pub failed_attempts: u64,
+    /// Attempts of which nobody knew whether the message arrived.
+    pub unknown: u64,
 }
 
 /// A test message for which the provider was called.

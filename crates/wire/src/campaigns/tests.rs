@@ -164,7 +164,7 @@ fn the_report_has_the_names_that_clients_read() {
     assert_names::<Report>(json!({
         "contract": contract(),
         "codes": [{ "status": "failed", "code": "131026", "example": "no such person", "recipients": 2 }],
-        "minutes": [{ "at": AT, "sent": 20, "failed": 1 }], "stepMs": 60_000,
+        "minutes": [{ "at": AT, "sent": 20, "failedAttempts": 1, "unknown": 0 }], "stepMs": 60_000,
         "limit": { "max": 20, "perMs": 60_000 }, "leftMs": 120_000,
         "tests": [{
             "address": "+4915100000001", "position": 1, "at": AT, "tookMs": 12, "outcome": "sent", "code": null,

@@ -10,10 +10,13 @@ use stampede_model::{RecipientId, Timestamp};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Validation {
-    /// It can be started, and no message is too long or empty.
+    /// It can be started: there are no `problems`. Some recipients may fail nevertheless (`willFail`).
     pub ok: bool,
-    /// Recipients that get a message. Addresses that were suppressed since the import are not among them.
+    /// Recipients that get a message: neither skipped, nor suppressed since the import, nor counted in `willFail`.
     pub to_send: u64,
+    /// Recipients whose message cannot be made: `tooLong`, `empty` and `noMessage` together. They fail without an attempt, and all
+    /// others get theirs.
+    pub will_fail: u64,
     /// Recipients that get none, by reason: `opted_out`, `duplicate`, `invalid` …
     pub skipped: BTreeMap<String, u64>,
     /// Why it cannot be started, each in a sentence.
@@ -110,6 +113,10 @@ pub struct Preview {
     pub text: String,
     /// The text as HTML.
     pub html: Option<String>,
+    /// The name of WhatsApp's template, if one is sent.
+    pub whatsapp_template: Option<String>,
+    /// Its language.
+    pub whatsapp_language: Option<String>,
     /// The values of WhatsApp's template.
     pub whatsapp_values: Vec<String>,
     /// The names of the attached files.

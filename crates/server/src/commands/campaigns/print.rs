@@ -115,6 +115,9 @@ pub(super) fn import(report: &ImportReport) {
 
 pub(super) fn validation(told: &Validation) {
     println!("{} get a message", told.to_send);
+    if told.will_fail > 0 {
+        println!("{} will fail, and the others get theirs", told.will_fail);
+    }
     for (reason, count) in &told.skipped {
         println!("{count} get none: {}", Printable::line(reason));
     }
@@ -144,6 +147,13 @@ pub(super) fn doubts(told: &Validation) {
             long.recipients, long.longest, long.most, long.positions
         );
     }
+    for (what, some) in
+        [("are empty", &told.empty), ("have no message of their own", &told.no_message)]
+    {
+        if let Some(some) = some {
+            println!("  {} {what}, such as at position {:?}", some.recipients, some.positions);
+        }
+    }
     for problem in told.problems.iter().take(PRINTED) {
         println!("  {}", Printable::line(problem));
     }
@@ -158,9 +168,26 @@ pub(super) fn preview(preview: &Preview) {
     for field in &preview.empty_fields {
         println!("empty     {}", Printable::line(field));
     }
-    println!();
-    for line in preview.text.lines() {
-        println!("{}", Printable::line(line));
+    for attachment in &preview.attachments {
+        println!("attached  {}", Printable::line(attachment));
+    }
+    if let Some(template) = &preview.whatsapp_template {
+        let language = preview.whatsapp_language.as_deref().unwrap_or("-");
+        println!("template  {} ({})", Printable::line(template), Printable::line(language));
+    }
+    for (place, value) in (1..).zip(&preview.whatsapp_values) {
+        println!("  {{{{{place}}}}}   {}", Printable::line(value));
+    }
+    let parts = [("", Some(preview.text.as_str())), ("html:", preview.html.as_deref())];
+    for (title, text) in parts {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { continue };
+        println!();
+        if !title.is_empty() {
+            println!("{title}");
+        }
+        for line in text.lines() {
+            println!("{}", Printable::line(line));
+        }
     }
 }
 
@@ -215,10 +242,12 @@ pub(super) fn report(report: &Report) {
     if !report.minutes.is_empty() {
         println!();
         let title = if report.step_ms == MINUTE_MS { "minute" } else { "from" };
-        let mut table = Table::new([title, "sent", "failed"]);
+        let mut table = Table::new([title, "sent", "failed attempts", "unknown"]);
         for minute in &report.minutes {
-            let (sent, failed) = (minute.sent.to_string(), minute.failed.to_string());
-            table.row(vec![time(Some(minute.at)), sent, failed]);
+            let counts = [minute.sent, minute.failed_attempts, minute.unknown];
+            let mut row = vec![time(Some(minute.at))];
+            row.extend(counts.map(|count| count.to_string()));
+            table.row(row);
         }
         table.print("");
     }

@@ -1,10 +1,12 @@
 //! Recipients that are locked, decided about in [`crate::campaigns::Held`], and written back: one statement each, however
 //! many recipients there are.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use sqlx::{AnyConnection, AssertSqlSafe};
+use stampede_model::campaign::address_key;
 use stampede_model::{CampaignId, RecipientId, RunId, Timestamp};
 
 use super::rows;
@@ -298,12 +300,15 @@ impl Sql {
         if suppressions.is_empty() {
             return Ok(0);
         }
+        let keys = suppressions.iter().map(|one| address_key(&one.address));
+        let keys: Vec<Cow<'_, str>> = keys.collect();
         let mut rows: Vec<SuppressionRow<'_>> = suppressions
             .iter()
-            .map(|one| SuppressionRow {
+            .zip(&keys)
+            .map(|(one, address)| SuppressionRow {
                 owner: &one.owner,
                 account: account_word(one.account.as_ref()),
-                address: &one.address,
+                address,
                 reason: one.reason.as_str(),
                 since: one.since.as_millisecond(),
                 by: &one.by,

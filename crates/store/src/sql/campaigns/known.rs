@@ -1,9 +1,11 @@
 //! What decides about recipients before they come, in SQL: the keys that a campaign has already, and suppressed addresses.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use sqlx::{AnyConnection, AssertSqlSafe};
 use stampede_model::CampaignId;
+use stampede_model::campaign::address_key;
 
 use super::rows::HOLDS;
 use crate::sql::Sql;
@@ -63,8 +65,8 @@ impl Sql {
              WHERE c.id = $2 AND s.address IN (SELECT value FROM {})",
             self.dialect.each_text("$1")
         );
-        let addresses: Vec<&str> =
-            recipients.iter().map(|recipient| recipient.address.as_str()).collect();
+        let addresses: Vec<Cow<'_, str>> =
+            recipients.iter().map(|recipient| address_key(&recipient.address)).collect();
         let query = sqlx::query(AssertSqlSafe(sql));
         let query = query.bind(to_json(&addresses)).bind(campaign.to_string());
         query.fetch_all(db).await?.iter().map(|row| value(row, "address")).collect()

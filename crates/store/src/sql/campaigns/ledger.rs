@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use sqlx::AssertSqlSafe;
-use stampede_model::campaign::{AccountId, RecipientState};
+use stampede_model::campaign::{AccountId, RecipientState, address_key};
 use stampede_model::{CampaignId, RecipientId, Timestamp};
 
 use super::rows;
@@ -67,6 +67,7 @@ impl Ledger for Sql {
              WHERE c.account_id = $1 AND r.dedupe_key >= $2 AND r.dedupe_key < $3 AND a.counted = 1 \
              AND a.outcome NOT IN ($5, $6) ORDER BY a.at DESC LIMIT $4",
         );
+        let address = address_key(address).into_owned();
         let behind = format!("{address}\u{b}");
         let query = query.bind(account.as_str()).bind(address).bind(behind).bind(i64::from(limit));
         let query = query.bind(BOUNCED_LATER).bind(FAILED_LATER);

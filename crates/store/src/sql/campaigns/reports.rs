@@ -7,10 +7,10 @@ use stampede_model::{CampaignId, Timestamp};
 use super::rows;
 use crate::sql::Sql;
 use crate::sql::dialect::Dialect;
-use crate::sql::rows::{number, optional_time};
+use crate::sql::rows::{number, optional_time, parsed};
 use crate::{
-    BOUNCED_LATER, CODES_REPORTED, CampaignMinute, CodeCount, FAILED_LATER, OTHER_CODES, Reports,
-    Result,
+    AccountAtWork, BOUNCED_LATER, CODES_REPORTED, CampaignMinute, CodeCount, FAILED_LATER,
+    LastAttempts, OTHER_CODES, Reports, Result,
 };
 
 /// An attempt of a campaign that counts, and no receipt.
@@ -63,13 +63,59 @@ impl Reports for Sql {
     ) -> Result<Vec<CampaignMinute>> {
         let sql = format!(
             "SELECT at / $4 * $4 AS at, COUNT(*) FILTER (WHERE outcome = 'sent') AS sent, \
-             COUNT(*) FILTER (WHERE outcome <> 'sent') AS failed FROM campaign_attempts \
+             COUNT(*) FILTER (WHERE outcome NOT IN ('sent', 'unknown')) AS failed, \
+             COUNT(*) FILTER (WHERE outcome = 'unknown') AS unknown FROM campaign_attempts \
              WHERE {IS_ATTEMPT} GROUP BY 1 ORDER BY 1"
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(campaign.to_string());
         let query = query.bind(BOUNCED_LATER).bind(FAILED_LATER);
         let query = query.bind(i64::try_from(step_ms.max(1)).unwrap_or(i64::MAX));
         self.fetch_all_within(self.limits.order, query, rows::minute).await
+    }
+
+    async fn last_attempts(
+        &self,
+        campaign: CampaignId,
+        since: Timestamp,
+        most: u32,
+    ) -> Result<Option<LastAttempts>> {
+        // Attempts that are tried again are left out.
+        let query = sqlx::query(
+            "SELECT COUNT(*) AS attempts, MIN(at) AS first, MAX(at + took_ms) AS last FROM \
+             (SELECT at, took_ms FROM campaign_attempts WHERE campaign_id = $1 AND counted = 1 AND at >= $2 \
+             AND outcome IN ('sent', 'never', 'bounced', 'refused', 'unknown') \
+             ORDER BY at DESC LIMIT $3) AS settled",
+        );
+        let query = query.bind(campaign.to_string()).bind(since.as_millisecond());
+        let query = query.bind(i64::from(most));
+        let read = |row: &_| {
+            let (first, last) = (optional_time(row, "first")?, optional_time(row, "last")?);
+            let count = number(row, "attempts")?;
+            Ok(first.zip(last).map(|(first, last)| LastAttempts { count, first, last }))
+        };
+        Ok(self.fetch_optional(query, read).await?.flatten())
+    }
+
+    async fn accounts_at_work(&self) -> Result<Vec<AccountAtWork>> {
+        // Deleted campaigns do not run. The index `campaigns_to_feed` has those that do.
+        let query = sqlx::query(
+            "SELECT account_id AS id, CAST(SUM(queued) AS BIGINT) AS queued, \
+             CAST(SUM(sending) AS BIGINT) AS sending FROM campaigns \
+             JOIN campaign_counts ON campaign_counts.campaign_id = campaigns.id \
+             WHERE state IN ('running', 'scheduled') AND queued + sending > 0 GROUP BY account_id",
+        );
+        let read = |row: &_| {
+            let (queued, sending) = (number(row, "queued")?, number(row, "sending")?);
+            Ok(AccountAtWork { account: parsed(row, "id")?, queued, sending })
+        };
+        self.fetch_all(query, read).await
+    }
+
+    async fn without_ticket(&self, campaign: CampaignId) -> Result<u64> {
+        let sql = format!(
+            "SELECT COUNT(*) AS recipients FROM campaign_recipients WHERE {IS_OPEN} AND ticket_id IS NULL"
+        );
+        Ok(self.numbers(sql, campaign, None, "recipients").await?.first().copied().unwrap_or(0))
     }
 
     async fn empty_fields(
@@ -114,8 +160,9 @@ impl Reports for Sql {
              JOIN campaigns AS c ON c.id = r.campaign_id \
              LEFT JOIN campaign_accounts AS a ON a.id = c.account_id \
              WHERE r.campaign_id = $1 AND r.state IN ('pending', 'queued', 'sending') AND EXISTS \
-             (SELECT 1 FROM campaign_suppressions AS s WHERE {HOLDS} AND s.address = r.address)",
-            HOLDS = rows::HOLDS
+             (SELECT 1 FROM campaign_suppressions AS s WHERE {HOLDS} AND {IS_ADDRESS})",
+            HOLDS = rows::HOLDS,
+            IS_ADDRESS = rows::IS_ADDRESS
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(campaign.to_string());
         let read = |row: &_| number(row, "recipients");

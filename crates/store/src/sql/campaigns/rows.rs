@@ -44,6 +44,10 @@ pub(super) const RECIPIENT: &str = "r.id AS id, r.campaign_id AS campaign_id, r.
 pub(super) const HOLDS: &str =
     "s.owner IN (COALESCE(a.owner, c.owner), '') AND s.account_id IN ('*', c.account_id)";
 
+/// Whether a suppression `s` is of the address of a recipient `r`. Mail addresses are suppressed in small letters.
+pub(super) const IS_ADDRESS: &str =
+    "s.address = CASE WHEN r.address LIKE '_%@_%' THEN LOWER(r.address) ELSE r.address END";
+
 /// The columns [`held`] reads besides [`RECIPIENT`], with the tables of all of them.
 pub(super) fn held_columns() -> String {
     format!(
@@ -51,7 +55,7 @@ pub(super) fn held_columns() -> String {
          c.updated_at AS campaign_version, c.account_id AS account_id, COALESCE(a.owner, c.owner) AS sender, \
          a.channel AS channel, a.updated_at AS account_version, a.blocked AS account_blocked, \
          COALESCE(a.deleted, 1) AS account_deleted, c.end_at AS end_at, c.deleted AS deleted, \
-         (SELECT COUNT(*) FROM campaign_suppressions AS s WHERE {HOLDS} AND s.address = r.address) AS suppressed \
+         (SELECT COUNT(*) FROM campaign_suppressions AS s WHERE {HOLDS} AND {IS_ADDRESS}) AS suppressed \
          FROM campaign_recipients AS r JOIN campaigns AS c ON c.id = r.campaign_id \
          LEFT JOIN campaign_accounts AS a ON a.id = c.account_id"
     )
@@ -247,12 +251,13 @@ pub(super) fn code_count(row: &AnyRow) -> sqlx::Result<CodeCount> {
     })
 }
 
-/// Reads the columns `at`, `sent` and `failed`.
+/// Reads the columns `at`, `sent`, `failed` and `unknown`.
 pub(super) fn minute(row: &AnyRow) -> sqlx::Result<CampaignMinute> {
     Ok(CampaignMinute {
         at: time(row, "at")?,
         sent: number(row, "sent")?,
-        failed: number(row, "failed")?,
+        failed_attempts: number(row, "failed")?,
+        unknown: number(row, "unknown")?,
     })
 }
 

@@ -1,9 +1,11 @@
 //! Suppressed addresses in SQL.
 
+use std::borrow::Cow;
+
 use async_trait::async_trait;
 use sqlx::{AnyConnection, AssertSqlSafe};
 use stampede_model::Timestamp;
-use stampede_model::campaign::{AccountId, SuppressionReason};
+use stampede_model::campaign::{AccountId, SuppressionReason, address_key};
 
 use super::rows::{self, ALL_ACCOUNTS};
 use crate::Durability::Synced;
@@ -28,12 +30,13 @@ impl Suppressions for Sql {
         after: Option<&Suppression>,
         limit: u32,
     ) -> Result<Vec<Suppression>> {
+        let address = filter.address.as_deref().map(address_key);
         let mut texts: Vec<&str> = Vec::new();
         let mut sql = format!("SELECT {} FROM campaign_suppressions WHERE TRUE", rows::SUPPRESSION);
         for (column, wanted) in [
             ("owner", filter.owner.as_deref()),
             ("account_id", filter.account.as_ref().map(AccountId::as_str)),
-            ("address", filter.address.as_deref()),
+            ("address", address.as_deref()),
             ("reason", filter.reason.map(|reason| reason.as_str())),
         ] {
             if let Some(wanted) = wanted {
@@ -75,7 +78,7 @@ impl Suppressions for Sql {
             }
             let added = self.suppress(&mut *db, &wishes.stops).await?;
             sqlx::query(AssertSqlSafe(lift.as_str()))
-                .bind(to_json(&wishes.starts))
+                .bind(to_json(&keys(&wishes.starts)))
                 .bind(wishes.account.as_str())
                 .bind(SuppressionReason::Stop.as_str())
                 .bind(SuppressionReason::Blocked.as_str())
@@ -96,7 +99,7 @@ impl Suppressions for Sql {
              AND account_id IN ($3, $4) AND address IN (SELECT value FROM {}) ORDER BY address",
             self.dialect.each_text("$1")
         );
-        let query = sqlx::query(AssertSqlSafe(sql)).bind(to_json(&addresses)).bind(owner);
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(to_json(&keys(addresses))).bind(owner);
         let query = query.bind(ALL_ACCOUNTS).bind(account.as_str());
         self.fetch_all(query, |row| value(row, "address")).await
     }
@@ -113,12 +116,17 @@ impl Suppressions for Sql {
             )
             .bind(owner)
             .bind(account_word(account))
-            .bind(address)
+            .bind(address_key(address).into_owned())
             .execute(db)
             .await?;
             Ok(done.rows_affected() > 0)
         })
     }
+}
+
+/// Addresses as they are compared.
+fn keys(addresses: &[String]) -> Vec<Cow<'_, str>> {
+    addresses.iter().map(|address| address_key(address)).collect()
 }
 
 /// The account of a suppression, as its column has it.

@@ -1,18 +1,27 @@
 //! Databases made by earlier versions are opened, with everything in them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use sqlx::any::install_default_drivers;
 use sqlx::{AnyConnection, Connection};
 use stampede_model::campaign::{AccountId, Channel};
-use stampede_model::{Event, KeyHash, Role, TemplateChoice, TicketId, TicketStatus, Timestamp};
-use stampede_store::{Placed, Schema, TicketFilter, TicketSecret};
+use stampede_model::{
+    Event, KeyHash, RecipientId, Role, TemplateChoice, TicketId, TicketStatus, Timestamp,
+};
+use stampede_store::{
+    Arrival, NewRecipient, Placed, RecipientFilter, Schema, SuppressionFilter, TicketFilter,
+    TicketSecret,
+};
 
 use crate::backends::{Database, Sqlite};
 use crate::suite::campaigns;
 use crate::suite::samples::{assert_no_drift, at, order};
 
-on_every_sql_backend!(records_older_than_keys_are_numbered_and_get_a_key);
+on_every_sql_backend!(
+    records_older_than_keys_are_numbered_and_get_a_key,
+    mail_addresses_of_campaigns_before_0021_match_in_every_spelling,
+);
 
 /// The settings of the server that wrote `before_the_seam.sql`.
 const SECRET_BEFORE: &str = "the-secret-of-the-old-database-0123456789";
@@ -34,6 +43,64 @@ const OLD_RECORDS: &str = "
          '01890a5d-ac96-774b-bcce-b302099a8003', 'ann', 1, 'Ann', 'pending', 1, 1),
         ('01890a5d-ac96-774b-bcce-b302099a8008', '01890a5d-ac96-774b-bcce-b302099a8002',
          '01890a5d-ac96-774b-bcce-b302099a8004', 'ann', 1, 'Cid', 'void', 1, 1);";
+
+/// Suppressions and recipients of the migration that brought campaigns.
+const OLD_MAIL: &str = "
+    INSERT INTO campaign_suppressions (owner, account_id, address, reason, since, added_by) VALUES
+        ('ann', '*', 'Bob@example.org', 'stop', 2, 'ann'), ('ann', '*', 'bob@example.org', 'bounce', 1, 'ann'),
+        ('ann', '*', 'EVE@example.org', 'stop', 4, 'ann'), ('ann', '*', 'Eve@example.org', 'bounce', 3, 'ann'),
+        ('ann', '*', 'User-17', 'stop', 1, 'ann'), ('ann', '*', '@Channel', 'stop', 1, 'ann');
+    INSERT INTO campaigns (id, owner, name, account_id, state, content, pacing, auto_pause, max_attempts, created_at,
+        updated_at) VALUES ('01890a5d-ac96-774b-bcce-b302099a9001', 'ann', 'N', 'console', 'draft', '{}', '{}', '{}', 3, 1, 1);
+    INSERT INTO campaign_recipients (id, campaign_id, position, dedupe_key, address, fields, state, updated_at) VALUES
+        ('01890a5d-ac96-774b-bcce-b302099a9011', '01890a5d-ac96-774b-bcce-b302099a9001', 1, 'Zoe@example.org',
+         'Zoe@example.org', '{}', 'pending', 1),
+        ('01890a5d-ac96-774b-bcce-b302099a9012', '01890a5d-ac96-774b-bcce-b302099a9001', 2, 'Max@example.org',
+         'Max@example.org', '{}', 'pending', 1),
+        ('01890a5d-ac96-774b-bcce-b302099a9013', '01890a5d-ac96-774b-bcce-b302099a9001', 3, 'MAX@example.org',
+         'MAX@example.org', '{}', 'pending', 1);";
+
+async fn mail_addresses_of_campaigns_before_0021_match_in_every_spelling(db: Database) {
+    let store = db.handle().await;
+    install_default_drivers();
+    let mut raw = AnyConnection::connect(&db.url).await.unwrap();
+    let folder = match db.url.starts_with("sqlite") {
+        true => concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite"),
+        false => concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres"),
+    };
+    let migrations = sqlx::migrate::Migrator::new(Path::new(folder)).await.unwrap();
+    migrations.run_direct(Some(20), &mut raw, false).await.unwrap();
+    sqlx::raw_sql(OLD_MAIL).execute(&mut raw).await.unwrap();
+
+    store.migrate().await.unwrap();
+    let listed = store.suppressions(&SuppressionFilter::default(), None, 9).await.unwrap();
+    let listed: Vec<_> =
+        listed.iter().map(|it| (it.address.as_str(), it.reason.as_str())).collect();
+    let wanted = [
+        ("@Channel", "stop"),
+        ("User-17", "stop"),
+        ("bob@example.org", "bounce"),
+        ("eve@example.org", "bounce"),
+    ];
+    assert_eq!(listed, wanted, "of several, the oldest stays");
+    let campaign = "01890a5d-ac96-774b-bcce-b302099a9001".parse().unwrap();
+    let new = |address: &str| NewRecipient {
+        id: RecipientId::generate(),
+        address: address.to_owned(),
+        fields: BTreeMap::new(),
+        message: None,
+        time_zone: None,
+        ticket: None,
+        line: None,
+        skip: None,
+    };
+    let asked = [new("zoe@example.org")];
+    let mut known = store.known_recipients(campaign, &asked).await.unwrap();
+    assert_eq!(known.judge(&asked[0]), Arrival::Duplicate(None));
+    let found = store.recipients(campaign, &RecipientFilter::default(), None, 9).await.unwrap();
+    let addresses: Vec<_> = found.iter().map(|it| it.address.as_str()).collect();
+    assert_eq!(addresses, ["Zoe@example.org", "Max@example.org", "MAX@example.org"]);
+}
 
 async fn records_older_than_keys_are_numbered_and_get_a_key(db: Database) {
     let store = db.handle().await;

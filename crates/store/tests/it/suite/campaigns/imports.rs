@@ -21,6 +21,7 @@ on_every_backend!(
     an_address_comes_once_and_a_second_one_names_the_line_of_the_first,
     two_tickets_of_one_address_are_two_recipients,
     an_invalid_address_is_kept_and_skipped,
+    a_mail_address_is_one_recipient_in_every_spelling,
     a_suppressed_address_is_kept_and_skipped,
     what_is_known_of_recipients_decides_as_their_import_does,
     a_campaign_tells_the_order_that_all_of_its_guests_are_of,
@@ -99,6 +100,28 @@ async fn two_tickets_of_one_address_are_two_recipients(db: Database) {
     let with = |ticket| NewRecipient { ticket: Some(ticket), ..recipient("ann@example.com") };
     let done = import(&store, id, &[with(ticket), with(TicketId::generate()), with(ticket)]).await;
     assert_eq!((done.added, done.duplicates.len()), (2, 1));
+}
+
+async fn a_mail_address_is_one_recipient_in_every_spelling(db: Database) {
+    let store = db.store().await;
+    let id = draft(&store).await;
+    let stop = |address: &str| Suppression {
+        owner: "ann".to_owned(),
+        account: None,
+        address: address.to_owned(),
+        reason: SuppressionReason::Stop,
+        since: at(0),
+        by: "ann".to_owned(),
+    };
+    store.add_suppressions(&[stop("Eve@example.org")]).await.unwrap();
+    let piece = ["Bob@example.org", "bob@example.org", "eve@example.org"].map(recipient);
+    let done = import(&store, id, &piece).await;
+    assert_eq!((done.added, done.duplicates.len(), done.suppressed), (1, 1, 1));
+    assert_eq!(all(&store, id).await[0].address, "Bob@example.org", "it is written as it came");
+    let again = import(&store, id, &["BOB@example.org"].map(recipient)).await;
+    assert_eq!((again.added, again.duplicates.len()), (0, 1));
+    store.add_suppressions(&[stop("bob@example.org")]).await.unwrap();
+    assert_eq!(store.suppressed_recipients(id).await.unwrap(), 1);
 }
 
 async fn an_invalid_address_is_kept_and_skipped(db: Database) {

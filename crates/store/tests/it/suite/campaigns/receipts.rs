@@ -13,6 +13,7 @@ use crate::suite::samples::at;
 
 on_every_backend!(
     receipts_move_a_recipient_up_in_any_order,
+    a_recipient_whose_attempt_failed_and_that_has_it_has_no_error,
     a_receipt_settles_what_is_unknown,
     a_message_that_arrived_after_all_is_not_sent_again,
     a_receipt_for_a_message_that_was_never_sent_does_nothing,
@@ -68,11 +69,26 @@ async fn receipts_move_a_recipient_up_in_any_order(db: Database) {
         }
         let found = read(&store, ids[number]).await;
         assert_eq!(found.state, *state, "{number}");
-        assert_eq!(found.code, None, "what arrived has not failed");
+        assert_eq!((found.code, found.detail), (None, None), "what arrived has not failed");
         assert_eq!(found.delivered_at, Some(at(10)), "also if it comes after the reading");
         assert_eq!(found.read_at.is_some(), *state == RecipientState::Read);
     }
     assert_counts(&store).await;
+}
+
+async fn a_recipient_whose_attempt_failed_and_that_has_it_has_no_error(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 3).await;
+    for (id, status) in ids.into_iter().zip([ReceiptStatus::Delivered, ReceiptStatus::Read]) {
+        let run = claimed(&store, &running, id).await;
+        let failed = result(id, run, AttemptEffect::Failed(None));
+        store.record_runs(&[failed], at(6)).await.unwrap();
+        assert_eq!(read(&store, id).await.code.as_deref(), Some("451 4.7.1"));
+        let named = Receipt { recipient: Some(id), ..receipt(&running, "m1", status) };
+        assert_eq!(apply(&store, named).await, ReceiptEffect::Applied(running.id));
+        let found = read(&store, id).await;
+        assert_eq!((found.code, found.detail), (None, None), "{status:?}");
+    }
 }
 
 async fn a_receipt_settles_what_is_unknown(db: Database) {

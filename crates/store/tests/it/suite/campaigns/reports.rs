@@ -99,8 +99,8 @@ async fn attempts_are_counted_by_minute_and_listed_the_newest_first(db: Database
     let first = (at(minute as u64).as_millisecond() / 60_000) * 60_000;
     let at_ms = |ms| stampede_model::Timestamp::from_millisecond(ms).unwrap();
     let minutes = [
-        CampaignMinute { at: at_ms(first), sent: 1, failed: 1 },
-        CampaignMinute { at: at_ms(first + 60_000), sent: 2, failed: 0 },
+        CampaignMinute { at: at_ms(first), sent: 1, failed_attempts: 1, unknown: 0 },
+        CampaignMinute { at: at_ms(first + 60_000), sent: 2, failed_attempts: 0, unknown: 0 },
     ];
     assert_eq!(store.campaign_minutes(running.id, 60_000).await.unwrap(), minutes);
     let (began, ended) = store.campaign_span(running.id).await.unwrap().unwrap();

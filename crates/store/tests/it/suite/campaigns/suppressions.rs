@@ -15,6 +15,7 @@ on_every_backend!(
     an_update_is_applied_once_in_whichever_order_it_comes,
     an_update_that_comes_twice_at_once_is_applied_once,
     two_that_add_the_same_addresses_do_not_block_each_other,
+    a_mail_address_is_suppressed_in_every_spelling,
 );
 
 fn suppression(owner: &str, account: Option<&str>, address: &str) -> Suppression {
@@ -176,4 +177,23 @@ async fn two_that_add_the_same_addresses_do_not_block_each_other(db: Database) {
     let (first, second) =
         tokio::join!(one.add_suppressions(&list), two.add_suppressions(&reversed));
     assert_eq!(first.unwrap() + second.unwrap(), 300);
+}
+
+async fn a_mail_address_is_suppressed_in_every_spelling(db: Database) {
+    let store = db.store().await;
+    let bob = |address| suppression("ann", None, address);
+    let list = [bob("Bob@example.org"), bob("BOB@example.org"), bob("User-17")];
+    assert_eq!(store.add_suppressions(&list).await.unwrap(), 2);
+    let bot: AccountId = "bot".parse().unwrap();
+    let asked = ["boB@example.org", "user-17"].map(str::to_owned);
+    let found = store.suppressed_addresses("ann", &bot, &asked).await.unwrap();
+    assert_eq!(found, ["bob@example.org"], "other addresses are as they are");
+    let filter = SuppressionFilter {
+        address: Some("BOB@example.org".to_owned()),
+        ..SuppressionFilter::default()
+    };
+    let listed = store.suppressions(&filter, None, 9).await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert!(store.remove_suppression("ann", None, "bOb@example.org").await.unwrap());
+    assert_eq!(addresses(&store).await, ["User-17"]);
 }
