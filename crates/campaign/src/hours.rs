@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use stampede_model::Timestamp;
-use stampede_model::campaign::Rate;
 use stampede_store::{Account, Campaign, QUIET_HOURS, Recipient};
 
 use crate::pace::{self, Estimate, Quiet, Zones};

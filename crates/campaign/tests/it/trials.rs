@@ -118,7 +118,7 @@ async fn a_preview_shows_the_template_of_whatsapp_with_its_values() {
 async fn a_check_that_cannot_verify_an_account_does_not_lift_its_block() {
     let stage = Stage::start().await;
     let account = stage.account(json!({}), fast()).await;
-    stage.store.block_account(&account, "401 who are you?", now()).await.unwrap();
+    stage.store.block_account(&account, "401 who are you?", None, now()).await.unwrap();
     for status in [405, 404, 501] {
         stage.receiver.behaves(Behaviour::Answers(status, String::new()));
         let checked = stage.campaigns.check_account(&account).await.unwrap().unwrap();
