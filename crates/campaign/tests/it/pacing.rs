@@ -115,6 +115,7 @@ async fn a_daily_cap_holds_for_all_campaigns_of_an_account_until_it_is_raised() 
     for id in ids {
         stage.started(id).await;
     }
+    stage.receiver.has(5).await;
     wait(&stage, 3).await;
     assert_eq!(stage.receiver.received().len(), 5);
     pace(&stage, &account, capped(8)).await;
@@ -158,6 +159,7 @@ async fn an_account_that_is_warmed_up_sends_as_many_messages_as_its_day_has() {
         let campaign = stage.campaign(&account.id, cap + 2).await;
         let worker = stage.work();
         stage.started(campaign).await;
+        stage.receiver.has(before + cap).await;
         wait(&stage, 2).await;
         assert_eq!(stage.receiver.received().len() - before, cap, "{id}");
         assert_eq!(stage.contract(campaign).await.counts.sent, cap as u64);
