@@ -130,7 +130,10 @@ impl Campaigns {
                         Run { id: run, snapshot, recipient: id, address, filled, permits, call };
                     shared.runs.spawn(self.clone().claim_and_send(run))
                 }
-                Err(wait) if wait > SHORT && self.is_suppressed(&snapshot, &recipient).await? => {
+                Err(wait)
+                    if wait > SHORT
+                        && self.is_suppressed(&snapshot, &recipient.address).await? =>
+                {
                     shared.runs.spawn(self.clone().claim_to_skip(snapshot, id))
                 }
                 Err(wait) if quiet.is_some() => return self.wait_for_hours(&recipient, wait).await,
@@ -203,10 +206,14 @@ impl Campaigns {
     }
 
     /// Whether the claim would skip a recipient because of its address.
-    async fn is_suppressed(&self, snapshot: &Snapshot, to: &Recipient) -> Result<bool, Error> {
+    pub(crate) async fn is_suppressed(
+        &self,
+        snapshot: &Snapshot,
+        address: &str,
+    ) -> Result<bool, Error> {
         let Snapshot { account, campaign, .. } = snapshot;
         let owner = account.owner.as_ref().unwrap_or(&campaign.owner);
-        let addresses = [to.address.clone()];
+        let addresses = [address.to_owned()];
         let found = self.shared.store.suppressed_addresses(owner, &account.id, &addresses).await?;
         Ok(!found.is_empty())
     }
@@ -436,7 +443,7 @@ impl Campaigns {
 #[derive(Clone, Copy)]
 pub(crate) struct Begun {
     at: Timestamp,
-    pub(crate) begun: Instant,
+    begun: Instant,
 }
 
 impl Begun {

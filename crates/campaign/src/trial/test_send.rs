@@ -91,10 +91,8 @@ impl Campaigns {
         address: String,
     ) -> Result<TestMessage, Error> {
         let Snapshot { campaign, account, .. } = &*snapshot;
-        let owner = account.owner.as_ref().unwrap_or(&campaign.owner);
-        let addresses = [address.clone()];
         let store = &self.shared.store;
-        if !store.suppressed_addresses(owner, &account.id, &addresses).await?.is_empty() {
+        if self.is_suppressed(&snapshot, &address).await? {
             return Ok(told(address, "suppressed", None));
         }
         // Receipts for it find no recipient.
