@@ -50,7 +50,7 @@ impl Caller {
             let request =
                 self.http.request(method.clone(), format!("{node}{path}")).bearer_auth(ADMIN_KEY);
             match answer(build(request)).await {
-                Ok((status, body)) if !is_outage(status) && !is_in_flight(&body) => {
+                Ok((status, body)) if !is_outage(status) => {
                     self.site.answers.count(status.to_string());
                     return Answer { status, body, was_unknown };
                 }
@@ -106,11 +106,6 @@ fn without_ids(path: &str) -> String {
 /// The server says itself that it could not do it now.
 fn is_outage(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..)
-}
-
-/// An earlier try with the same `Idempotency-Key` is being carried out: its answer is asked for again.
-fn is_in_flight(body: &Value) -> bool {
-    body["code"] == "in_flight"
 }
 
 async fn answer(request: RequestBuilder) -> Result<(u16, Value), ()> {
