@@ -1,10 +1,12 @@
 //! Campaigns with a real store, a real Redis, and a receiver that records every message.
 #![allow(clippy::unwrap_used)]
 
+mod accounts;
 mod alerts;
 mod audience;
 mod compiler;
 mod guests;
+mod hours;
 mod imports;
 mod killed;
 mod pacing;
