@@ -418,3 +418,15 @@ fn very_many_rows_are_read_one_after_the_other() {
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default().to_owned();
     println!("{rows} rows in {:?}, {peak}", began.elapsed());
 }
+
+#[test]
+fn keys_that_are_repeated_without_end_are_few_mistakes() {
+    let repeated = "\"name\": 1, \"---\": 2, ".repeat(50_000);
+    let text =
+        format!("[{{{repeated}\"phone\": \"79991234567\"}}, {{\"phone\": \"79997654321\"}}]");
+    let (rows, report) = json(&text).unwrap();
+    assert_eq!((rows.len(), report.mistakes.count), (1, 20));
+    let fields = "\"fields\": {}, ".repeat(3) + &"\"fields\": 7, ".repeat(50_000);
+    let text = format!("[{{{fields}\"phone\": \"79991234567\"}}]");
+    assert_eq!(json(&text).unwrap().1.mistakes.count, 20);
+}

@@ -150,6 +150,28 @@ async fn an_import_that_is_broken_off_is_undone_and_never_half() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_import_that_the_database_refuses_is_undone_at_once() {
+    let stage = Stage::start().await;
+    let id = telegram(&stage).await;
+    stage.sql(
+        "CREATE TRIGGER refused BEFORE INSERT ON campaign_recipients WHEN NEW.address = '1500' \
+         BEGIN SELECT RAISE(ABORT, 'no'); END",
+    );
+    let failed = stage.campaigns.import_file(id, file(&people(3_000), Purpose::Import)).await;
+    assert!(failed.is_err(), "{failed:?}");
+    let mut list = rows(2_000);
+    for (row, number) in list.iter_mut().zip(1..) {
+        row.address = format!("{number}");
+    }
+    let failed = stage.campaigns.import_rows(id, list, Purpose::Import).await;
+    assert!(failed.is_err(), "{failed:?}");
+    let contract = stage.contract(id).await;
+    assert_eq!(contract.counts.total, 0, "the first piece is removed");
+    stage.sql("DROP TRIGGER refused");
+    assert_eq!(import(&stage, id, &people(3), Purpose::Import).await.added, 3, "none is open");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_campaign_that_runs_takes_no_file_not_even_dry() {
     let stage = Stage::start().await;
     let account = stage.account(json!({}), fast()).await;

@@ -1,6 +1,7 @@
 //! What the tests share: a store, a Redis, a receiver of messages, campaigns on top, and workers that can be killed.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +55,15 @@ impl Stage {
         let (campaigns, store, broker) =
             open(folder.path(), &redis.url(), &receiver.url("/")).await;
         Self { campaigns, store, broker, receiver, redis, folder }
+    }
+
+    /// Runs a statement in the database, as a stranger.
+    pub(crate) fn sql(&self, statement: &str) {
+        let script = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=30).executescript(sys.argv[2])";
+        let database = self.folder.path().join("stampede.db");
+        let mut python = Command::new("python3");
+        let done = python.args(["-c", script]).arg(database).arg(statement);
+        assert!(done.status().unwrap().success(), "{statement}");
     }
 
     /// Starts a worker with connections of its own.

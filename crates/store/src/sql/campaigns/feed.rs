@@ -27,6 +27,8 @@ const CHANGED: &str = "state = 'pending' AND code = 'quiet_hours' AND updated_at
 /// Hours that a recipient was put off by may be older than the recipient's row: jobs read a campaign some moments before, and a change
 /// gets its version some moments before its commit.
 const CHANGE_SETTLES: Duration = Duration::from_secs(15);
+/// The job that has put a recipient off has ended after this time: before, no other job of the recipient could be added.
+const JOB_ENDS: Duration = Duration::from_secs(2);
 
 impl Sql {
     pub(super) async fn feed(&self, id: CampaignId, most: u32, now: Timestamp) -> Result<Fed> {
@@ -98,7 +100,7 @@ impl Sql {
         now: Timestamp,
     ) -> sqlx::Result<Vec<RecipientId>> {
         let mut queued: Vec<RecipientId> = Vec::new();
-        let changed = (hours_seen + CHANGE_SETTLES).as_millisecond();
+        let changed = (hours_seen + CHANGE_SETTLES).min(now - JOB_ENDS).as_millisecond();
         for condition in [DUE, NEW, CHANGED] {
             let left = room.saturating_sub(queued.len() as u64);
             if left == 0 {

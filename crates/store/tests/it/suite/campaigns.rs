@@ -35,6 +35,8 @@ on_every_backend!(
     a_campaign_keeps_everything_that_was_written,
     a_change_meant_for_another_version_is_not_made,
     account_and_content_of_a_running_campaign_stay,
+    the_account_of_a_campaign_that_has_started_stays,
+    the_account_stays_while_recipients_are_imported,
     campaigns_are_listed_by_owner_state_account_and_event,
     pausing_takes_queued_recipients_back_and_leaves_those_in_flight,
     cancelling_skips_what_is_left,
@@ -272,6 +274,49 @@ async fn account_and_content_of_a_running_campaign_stay(db: Database) {
     let written = store.update_campaign_as_seen(&changed, None).await.unwrap().done().unwrap();
     assert_eq!((&written.account, &written.content), (&running.account, &running.content));
     assert_eq!(written.pacing, Pacing::default(), "the limit of a running campaign changes");
+}
+
+async fn the_account_of_a_campaign_that_has_started_stays(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 2).await;
+    let run = claimed(&store, &running, ids[0]).await;
+    moved(&store, running.id, CampaignChange::Pause, at(5)).await;
+    let changed = Campaign {
+        account: "other".parse().unwrap(),
+        content: Content::Own,
+        ..campaign_now(&store, running.id).await
+    };
+    let written = store.update_campaign_as_seen(&changed, None).await.unwrap().done().unwrap();
+    assert_eq!((&written.account, &written.content), (&running.account, &Content::Own));
+    // The receipt of the message in flight comes to the account that sent it.
+    store.record_runs(&[sent(ids[0], run, "m1")], at(6)).await.unwrap();
+    let receipt = Receipt {
+        account: running.account.clone(),
+        recipient: None,
+        provider_id: Some("m1".to_owned()),
+        status: ReceiptStatus::Delivered,
+        code: None,
+        detail: None,
+        is_bounce: false,
+        suppress: None,
+        at: at(7),
+    };
+    store.apply_receipts(&[receipt], at(7)).await.unwrap();
+    assert_eq!(read(&store, ids[0]).await.state, RecipientState::Delivered);
+}
+
+async fn the_account_stays_while_recipients_are_imported(db: Database) {
+    let store = db.store().await;
+    let new = campaign("ann");
+    store.insert_campaign(&new).await.unwrap();
+    let other = Campaign { account: "other".parse().unwrap(), ..new.clone() };
+    let import = RecipientId::generate();
+    store.begin_import(new.id, import, at(1), at(0)).await.unwrap();
+    let written = store.update_campaign_as_seen(&other, None).await.unwrap().done().unwrap();
+    assert_eq!(written.account, new.account);
+    store.undo_import(new.id, import).await.unwrap();
+    let written = store.update_campaign_as_seen(&other, None).await.unwrap().done().unwrap();
+    assert_eq!(written.account, other.account);
 }
 
 async fn campaigns_are_listed_by_owner_state_account_and_event(db: Database) {

@@ -3,11 +3,11 @@
 use stampede_model::Timestamp;
 use stampede_model::campaign::{AccountId, CampaignChange, CampaignState, Channel, Pacing};
 use stampede_store::{
-    Account, AccountDeleted, AccountFilter, AccountWritten, Blocked, Campaign, Slice, Sorted,
-    Store, TicketSecret, Versioned,
+    Account, AccountDeleted, AccountFilter, AccountWritten, Blocked, Campaign, Claimed, Fed, Move,
+    Moved, Slice, Sorted, Store, TicketSecret, Versioned,
 };
 
-use super::{all, campaign, campaign_now, change, import, moved, queued, recipients};
+use super::{all, campaign, campaign_now, change, claim, import, moved, queued, recipients};
 use crate::backends::Database;
 use crate::suite::samples::at;
 
@@ -18,11 +18,15 @@ on_every_backend!(
     a_user_has_no_more_accounts_than_allowed_also_when_two_are_made_at_once,
     accounts_are_listed_by_those_who_may_use_them,
     a_blocked_account_pauses_its_running_campaigns,
+    an_account_that_was_changed_since_is_not_blocked,
+    through_an_account_that_may_not_send_nothing_starts_and_nothing_is_claimed,
+    a_scheduled_campaign_of_a_blocked_account_becomes_a_draft_at_its_time,
+    a_running_campaign_of_a_deleted_account_is_paused,
     an_account_in_use_is_not_deleted,
     a_replaced_ticket_secret_blocks_accounts_until_their_credentials_are_entered_again,
 );
 
-fn account(id: &str, owner: Option<&str>) -> Account {
+pub(crate) fn account(id: &str, owner: Option<&str>) -> Account {
     Account {
         id: id.parse().unwrap(),
         owner: owner.map(str::to_owned),
@@ -196,6 +200,91 @@ async fn a_blocked_account_pauses_its_running_campaigns(db: Database) {
     store.block_account(&bot.id, "again", None, at(7)).await.unwrap();
     let written = store.update_account_as_seen(&repaired, Some(b"t"), None).await.unwrap().done();
     assert_eq!(written.unwrap().blocked, None);
+}
+
+async fn an_account_that_was_changed_since_is_not_blocked(db: Database) {
+    let store = db.store().await;
+    let bot = made(&store, "bot", "ann").await;
+    let used = running(&store, &bot.id).await;
+    let repaired = Account { updated_at: at(5), ..bot.clone() };
+    let repaired = store.update_account_as_seen(&repaired, Some(b"new"), None).await.unwrap();
+    let seen = Some(bot.updated_at);
+    let late = store.block_account(&bot.id, "401 wrong token", seen, at(6)).await.unwrap();
+    assert_eq!(late, Blocked::default(), "the answer is about the former token");
+    assert_eq!(now(&store, &bot.id).await.blocked, None);
+    assert_eq!(campaign_now(&store, used.id).await.state, CampaignState::Running);
+    let seen = Some(repaired.done().unwrap().updated_at);
+    let blocked = store.block_account(&bot.id, "401 wrong token", seen, at(7)).await.unwrap();
+    assert_eq!((blocked.is_new, blocked.stopped.len()), (true, 1));
+}
+
+/// Blocks an account behind the back of its campaigns.
+async fn block_alone(db: &Database, id: &AccountId, deleted: bool) {
+    sqlx::any::install_default_drivers();
+    let stranger = sqlx::AnyPool::connect(&db.url).await.unwrap();
+    let set = if deleted { "deleted = 1" } else { "blocked = '401 wrong token'" };
+    let update = format!("UPDATE campaign_accounts SET {set} WHERE id = '{id}'");
+    sqlx::query(sqlx::AssertSqlSafe(update)).execute(&stranger).await.unwrap();
+}
+
+async fn through_an_account_that_may_not_send_nothing_starts_and_nothing_is_claimed(db: Database) {
+    let store = db.store().await;
+    let bot = made(&store, "bot", "ann").await;
+    let used = running(&store, &bot.id).await;
+    let ids: Vec<_> = all(&store, used.id).await.iter().map(|it| it.id).collect();
+    let draft = Campaign { account: bot.id.clone(), ..campaign("ann") };
+    store.insert_campaign(&draft).await.unwrap();
+    let start = async |change| store.move_campaign(&change).await.unwrap();
+    for (is_deleted, wanted) in [
+        (false, Moved::NoAccount(Some("401 wrong token".to_owned()))),
+        (true, Moved::NoAccount(None)),
+    ] {
+        block_alone(&db, &bot.id, is_deleted).await;
+        assert_eq!(start(change(draft.id, CampaignChange::Start, at(5))).await, wanted);
+        let later = change(draft.id, CampaignChange::Schedule, at(5));
+        assert_eq!(start(Move { start_at: Some(at(9)), ..later }).await, wanted);
+        let answers = store.claim_recipients(&[claim(&used, ids[0])], at(5)).await.unwrap();
+        assert_eq!(answers, [Claimed::Nothing]);
+    }
+    assert_eq!(campaign_now(&store, draft.id).await.state, CampaignState::Draft);
+}
+
+async fn a_scheduled_campaign_of_a_blocked_account_becomes_a_draft_at_its_time(db: Database) {
+    let store = db.store().await;
+    let bot = made(&store, "bot", "ann").await;
+    let new = Campaign { account: bot.id.clone(), ..campaign("ann") };
+    store.insert_campaign(&new).await.unwrap();
+    import(&store, new.id, &recipients(2)).await;
+    let schedule = change(new.id, CampaignChange::Schedule, at(2));
+    store.move_campaign(&Move { start_at: Some(at(100)), ..schedule }).await.unwrap();
+    store.block_account(&bot.id, "401 wrong token", None, at(5)).await.unwrap();
+    assert_eq!(store.feed_campaign(new.id, 9, at(99)).await.unwrap(), Fed::default());
+    let waiting = campaign_now(&store, new.id).await;
+    assert_eq!(waiting.state, CampaignState::Scheduled, "the account may be repaired in time");
+    let fed = store.feed_campaign(new.id, 9, at(100)).await.unwrap();
+    assert_eq!((fed.stopped.as_deref(), fed.is_running), (Some("401 wrong token"), false));
+    let stopped = campaign_now(&store, new.id).await;
+    assert_eq!(stopped.state, CampaignState::Draft);
+    assert_eq!(stopped.reason.as_deref(), Some("401 wrong token"));
+    assert_eq!(store.campaigns_to_feed(at(101), None, 9).await.unwrap(), []);
+}
+
+async fn a_running_campaign_of_a_deleted_account_is_paused(db: Database) {
+    let store = db.store().await;
+    let bot = made(&store, "bot", "ann").await;
+    let used = running(&store, &bot.id).await;
+    block_alone(&db, &bot.id, true).await;
+    let fed = store.feed_campaign(used.id, 9, at(6)).await.unwrap();
+    assert_eq!(
+        (fed.stopped.as_deref(), fed.taken_back.len()),
+        (Some("account bot was deleted"), 2)
+    );
+    let paused = campaign_now(&store, used.id).await;
+    assert_eq!((paused.state, paused.counts.pending), (CampaignState::Paused, 2));
+    assert_eq!(paused.reason, fed.stopped);
+    let former = store.account_even_deleted(&bot.id).await.unwrap().unwrap();
+    assert_eq!((former.channel, former.country), (bot.channel, bot.country));
+    assert_eq!(store.account(&bot.id).await.unwrap(), None);
 }
 
 async fn an_account_in_use_is_not_deleted(db: Database) {

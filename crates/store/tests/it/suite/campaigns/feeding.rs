@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use stampede_model::CampaignId;
 use stampede_model::campaign::{CampaignChange, CampaignState, RecipientState, SkipReason};
-use stampede_store::{AttemptEffect, Campaign, Fed, Move, Store};
+use stampede_store::{AttemptEffect, Campaign, Claimed, Fed, Move, Store};
 
+use super::accounts::account;
 use super::{
-    all, assert_counts, campaign, campaign_now, change, claimed, import, moved, queued, read,
-    recipients, result, sent, states,
+    all, assert_counts, campaign, campaign_now, change, claim, claimed, import, moved, queued,
+    read, recipients, result, sent, states,
 };
 use crate::backends::Database;
 use crate::suite::samples::at;
@@ -16,6 +17,8 @@ use crate::suite::samples::at;
 on_every_backend!(
     a_portion_is_fed_by_position_and_never_more_than_asked_for,
     what_is_due_again_goes_first_and_the_next_time_is_told,
+    recipients_that_wait_for_quiet_hours_make_room_for_others,
+    recipients_that_wait_for_hours_are_fed_again_when_hours_are_changed,
     a_scheduled_campaign_starts_when_its_time_has_come,
     a_campaign_whose_end_has_come_skips_what_is_left_and_is_completed,
     a_large_campaign_whose_end_has_come_is_skipped_in_portions,
@@ -23,6 +26,9 @@ on_every_backend!(
     two_feeders_queue_every_recipient_once,
     campaigns_that_need_a_feeder_are_found,
 );
+
+/// As long as a night.
+const HOURS: Duration = Duration::from_secs(10 * 3_600);
 
 async fn running(store: &Store, count: usize) -> Campaign {
     let new = campaign("ann");
@@ -69,6 +75,75 @@ async fn what_is_due_again_goes_first_and_the_next_time_is_told(db: Database) {
         (vec![], None),
         "two are on their way: it is fed again soon"
     );
+}
+
+async fn recipients_that_wait_for_quiet_hours_make_room_for_others(db: Database) {
+    let store = db.store().await;
+    // The console was changed when the database was made, which is later.
+    store.insert_account(&account("bot", Some("ann")), b"", 9).await.unwrap();
+    let new = Campaign { account: "bot".parse().unwrap(), ..campaign("ann") };
+    store.insert_campaign(&new).await.unwrap();
+    import(&store, new.id, &recipients(4)).await;
+    let running = moved(&store, new.id, CampaignChange::Start, at(2)).await;
+    let ids: Vec<_> = all(&store, running.id).await.iter().map(|it| it.id).collect();
+    let feed = async |now| store.feed_campaign(running.id, 2, now).await.unwrap();
+    let later = || at(3) + HOURS;
+    assert_eq!(feed(at(3)).await.queued, ids[..2]);
+    for id in &ids[..2] {
+        assert!(store.put_off_recipient(*id, later(), at(20)).await.unwrap());
+        assert!(!store.put_off_recipient(*id, later(), at(20)).await.unwrap(), "it is not queued");
+    }
+    let waiting = read(&store, ids[0]).await;
+    assert_eq!((waiting.state, waiting.next_at), (RecipientState::Pending, Some(later())));
+    assert_eq!((waiting.code.as_deref(), waiting.attempts), (Some("quiet_hours"), 0));
+    let answers = store.claim_recipients(&[claim(&running, ids[0])], at(21)).await.unwrap();
+    assert_eq!(answers, [Claimed::Nothing]);
+    assert_eq!(feed(at(22)).await.queued, ids[2..], "others are not held up");
+    for id in &ids[2..] {
+        let run = claimed(&store, &running, *id).await;
+        store.record_runs(&[sent(*id, run, "m")], at(23)).await.unwrap();
+    }
+    let idle = feed(at(24)).await;
+    assert_eq!((idle.queued, idle.next_at), (vec![], Some(later())));
+    assert_eq!(feed(later()).await.queued, ids[..2]);
+    let queued = read(&store, ids[0]).await;
+    assert_eq!((queued.state, queued.code, queued.detail), (RecipientState::Queued, None, None));
+    let nobody = stampede_model::RecipientId::generate();
+    assert!(!store.put_off_recipient(nobody, later(), at(20)).await.unwrap());
+    assert_counts(&store).await;
+}
+
+async fn recipients_that_wait_for_hours_are_fed_again_when_hours_are_changed(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 2).await;
+    // A minute after the console was made.
+    let made = store.account(&running.account).await.unwrap().unwrap().updated_at.max(at(0));
+    let after = |seconds| made + Duration::from_secs(60 + seconds);
+    let later = after(0) + HOURS;
+    let run = claimed(&store, &running, ids[1]).await;
+    let again = result(ids[1], run, AttemptEffect::Retry(later));
+    store.record_runs(&[again], at(6)).await.unwrap();
+    let put_off = async |now| {
+        assert!(store.put_off_recipient(ids[0], later, now).await.unwrap());
+    };
+    let feed = async |now| store.feed_campaign(running.id, 9, now).await.unwrap().queued;
+    put_off(after(0)).await;
+    assert_eq!(feed(after(5)).await, [], "nothing was changed");
+    let changed = Campaign { updated_at: after(6), ..running.clone() };
+    store.update_campaign_as_seen(&changed, None).await.unwrap();
+    assert_eq!(feed(after(7)).await, [ids[0]], "a retry stays where it is");
+    // A job may have read the campaign some moments before the change. It has to end first.
+    put_off(after(8)).await;
+    assert_eq!(feed(after(9)).await, []);
+    assert_eq!(feed(after(11)).await, [ids[0]]);
+    // Put off by the new hours, it stays.
+    put_off(after(60)).await;
+    assert_eq!(feed(after(70)).await, []);
+    // The hours of the account count, too.
+    let account = store.account(&running.account).await.unwrap().unwrap();
+    let account = stampede_store::Account { updated_at: after(80), ..account };
+    store.update_account_as_seen(&account, None, None).await.unwrap();
+    assert_eq!(feed(after(81)).await, [ids[0]]);
 }
 
 async fn a_scheduled_campaign_starts_when_its_time_has_come(db: Database) {

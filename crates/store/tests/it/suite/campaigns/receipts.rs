@@ -7,7 +7,11 @@ use stampede_store::{
     ReceiptStatus, Settlement, Store, SuppressionFilter,
 };
 
-use super::{assert_counts, claim, claimed, moved, queued, read, result, sent, states};
+use super::accounts::account;
+use super::{
+    assert_counts, campaign, claim, claimed, import, moved, queued, read, recipients, result, sent,
+    states,
+};
 use crate::backends::Database;
 use crate::suite::samples::at;
 
@@ -19,6 +23,9 @@ on_every_backend!(
     a_receipt_for_a_message_that_was_never_sent_does_nothing,
     a_receipt_of_another_account_or_for_nobody_does_nothing,
     a_receipt_that_comes_too_late_still_suppresses_the_address,
+    a_receipt_for_a_deleted_campaign_still_suppresses_the_address,
+    of_messages_with_the_same_id_the_newest_of_the_account_is_meant,
+    many_receipts_are_applied_in_portions_and_answered_in_their_order,
     receipts_of_a_group_are_answered_in_their_order,
     a_receipt_by_which_a_recipient_fails_is_logged_and_counts,
 );
@@ -220,6 +227,77 @@ async fn a_receipt_that_comes_too_late_still_suppresses_the_address(db: Database
     let found = store.suppressions(&SuppressionFilter::default(), None, 9).await.unwrap();
     assert_eq!(found.len(), 1, "twice is once");
     assert_eq!((found[0].reason, found[0].since), (SuppressionReason::Complaint, at(10)));
+}
+
+async fn a_receipt_for_a_deleted_campaign_still_suppresses_the_address(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 1).await;
+    sent_as(&store, &running, ids[0], "m1").await;
+    let address = read(&store, ids[0]).await.address;
+    moved(&store, running.id, CampaignChange::Pause, at(7)).await;
+    store.delete_campaign_as_seen(running.id, None).await.unwrap();
+    let stop = Receipt {
+        recipient: Some(ids[0]),
+        suppress: Some(SuppressionReason::Stop),
+        ..receipt(&running, "m1", ReceiptStatus::Failed)
+    };
+    assert_eq!(apply(&store, stop).await, ReceiptEffect::NotFound);
+    let found = store.suppressions(&SuppressionFilter::default(), None, 9).await.unwrap();
+    assert_eq!(found.iter().map(|it| it.address.as_str()).collect::<Vec<_>>(), [address]);
+}
+
+async fn of_messages_with_the_same_id_the_newest_of_the_account_is_meant(db: Database) {
+    let store = db.store().await;
+    let (mine, ids) = queued(&store, 3).await;
+    for id in &ids {
+        sent_as(&store, &mine, *id, "x").await;
+    }
+    // Newer ones: of another account, and of a deleted campaign.
+    let eve = Campaign { account: "of-eve".parse().unwrap(), ..campaign("eve") };
+    let account = account("of-eve", Some("eve"));
+    store.insert_account(&account, b"", 9).await.unwrap();
+    store.insert_campaign(&eve).await.unwrap();
+    import(&store, eve.id, &recipients(1)).await;
+    let eve = moved(&store, eve.id, CampaignChange::Start, at(2)).await;
+    let of_eve = store.feed_campaign(eve.id, 9, at(3)).await.unwrap().queued;
+    sent_as(&store, &eve, of_eve[0], "x").await;
+    let (gone, of_gone) = queued(&store, 1).await;
+    sent_as(&store, &gone, of_gone[0], "x").await;
+    moved(&store, gone.id, CampaignChange::Pause, at(7)).await;
+    store.delete_campaign_as_seen(gone.id, None).await.unwrap();
+
+    let applied = ReceiptEffect::Applied(mine.id);
+    assert_eq!(apply(&store, receipt(&mine, "x", ReceiptStatus::Read)).await, applied);
+    use RecipientState::{Read, Sent};
+    let mut newest = ids.clone();
+    newest.sort_unstable();
+    for id in &ids {
+        let wanted = if Some(id) == newest.last() { Read } else { Sent };
+        assert_eq!(read(&store, *id).await.state, wanted);
+    }
+    assert_eq!(read(&store, of_eve[0]).await.state, Sent);
+    // A receipt that names its recipient is for no other, whatever else it names.
+    let nobody = RecipientId::generate();
+    let named = |id| Receipt { recipient: Some(id), ..receipt(&mine, "x", ReceiptStatus::Read) };
+    assert_eq!(apply(&store, named(nobody)).await, ReceiptEffect::NotFound);
+    assert_eq!(apply(&store, named(of_eve[0])).await, ReceiptEffect::NotFound);
+    assert_eq!(apply(&store, named(newest[0])).await, applied);
+}
+
+async fn many_receipts_are_applied_in_portions_and_answered_in_their_order(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 2).await;
+    sent_as(&store, &running, ids[0], "first").await;
+    sent_as(&store, &running, ids[1], "last").await;
+    let mut many = vec![receipt(&running, "nobody's", ReceiptStatus::Read); 2_500];
+    many[0] = receipt(&running, "first", ReceiptStatus::Delivered);
+    many[2_499] = receipt(&running, "last", ReceiptStatus::Delivered);
+    let effects = store.apply_receipts(&many, at(12)).await.unwrap();
+    assert_eq!(effects.len(), 2_500);
+    let applied = ReceiptEffect::Applied(running.id);
+    let places: Vec<usize> = (0..2_500).filter(|place| effects[*place] == applied).collect();
+    assert_eq!(places, [0, 2_499]);
+    assert_counts(&store).await;
 }
 
 async fn receipts_of_a_group_are_answered_in_their_order(db: Database) {

@@ -2,7 +2,8 @@
 
 use stampede_model::campaign::{RecipientState, SkipReason, SuppressionReason};
 use stampede_store::{
-    AttemptEffect, CampaignMinute, CodeCount, NewRecipient, RecipientFilter, Suppression,
+    AttemptEffect, CampaignMinute, CodeCount, NewRecipient, OTHER_CODES, RecipientFilter,
+    Suppression,
 };
 
 use super::{campaign, claimed, import, queued, read, recipient, result, sent};
@@ -12,6 +13,7 @@ use crate::suite::samples::at;
 on_every_backend!(
     recipients_are_listed_by_position_state_code_and_address,
     failed_unknown_and_skipped_recipients_are_counted_by_code,
+    codes_that_are_never_the_same_are_counted_together,
     attempts_are_counted_by_minute_and_listed_the_newest_first,
     empty_fields_are_found,
     recipients_without_a_message_are_found,
@@ -80,6 +82,34 @@ async fn failed_unknown_and_skipped_recipients_are_counted_by_code(db: Database)
         counted(RecipientState::Unknown, "451 4.7.1", Some("try again\\later"), 1),
     ];
     assert_eq!(store.recipients_by_code(new.id).await.unwrap(), expected);
+}
+
+async fn codes_that_are_never_the_same_are_counted_together(db: Database) {
+    let store = db.store().await;
+    let (running, _) = queued(&store, 1_010).await;
+    sqlx::any::install_default_drivers();
+    let stranger = sqlx::AnyPool::connect(&db.url).await.unwrap();
+    // Two with the code 550, 1,003 failed and five unknown ones with codes of their own.
+    sqlx::query(
+        "UPDATE campaign_recipients SET detail = 'why', state = CASE WHEN position > 1005 THEN 'unknown' ELSE 'failed' END, \
+         code = CASE WHEN position <= 2 THEN '550' ELSE 'e' || CAST(10000 + position AS TEXT) END",
+    )
+    .execute(&stranger)
+    .await
+    .unwrap();
+    let codes = store.recipients_by_code(running.id).await.unwrap();
+    assert_eq!(codes.len(), 1_002, "a thousand, and the others of each state");
+    let of = |state, code: &str, example: Option<&str>, recipients| CodeCount {
+        state,
+        code: code.to_owned(),
+        example: example.map(str::to_owned),
+        recipients,
+    };
+    use RecipientState::{Failed, Unknown};
+    assert_eq!(codes[0], of(Failed, "550", Some("why"), 2));
+    assert_eq!(codes[1], of(Failed, "e10003", Some("why"), 1));
+    assert_eq!(codes[1_000], of(Failed, OTHER_CODES, None, 4));
+    assert_eq!(codes[1_001], of(Unknown, OTHER_CODES, None, 5));
 }
 
 async fn attempts_are_counted_by_minute_and_listed_the_newest_first(db: Database) {

@@ -1,18 +1,24 @@
 //! How runs end.
 
-use stampede_model::campaign::{AccountId, CampaignChange, RecipientState, SuppressionReason};
+use stampede_model::campaign::{
+    AccountId, CampaignChange, RecipientState, SkipReason, SuppressionReason,
+};
 use stampede_model::{RecipientId, RunId, Timestamp};
 use stampede_store::{
-    AttemptEffect, Campaign, Receipt, ReceiptEffect, ReceiptStatus, RunResult, Settlement, Store,
-    SuppressionFilter,
+    AttemptEffect, Campaign, Claimed, Receipt, ReceiptEffect, ReceiptStatus, RunResult, Settlement,
+    Store, Suppression, SuppressionFilter,
 };
 
-use super::{assert_counts, campaign_now, claim, claimed, moved, queued, read, result, sent};
+use super::{
+    assert_counts, campaign_now, claim, claimed, moved, queued, read, result, sent, states,
+};
 use crate::backends::Database;
 use crate::suite::samples::at;
 
 on_every_backend!(
     an_attempt_is_recorded_with_its_effect,
+    a_chat_that_has_moved_is_sent_to_at_its_new_address,
+    a_chat_that_has_moved_to_another_recipients_chat_is_skipped,
     a_result_of_another_run_is_refused,
     a_result_that_is_told_twice_is_recorded_once,
     a_postponed_attempt_is_logged_and_does_not_count,
@@ -63,6 +69,74 @@ async fn an_attempt_is_recorded_with_its_effect(db: Database) {
     let expected = stampede_store::Attempt { number: 1, ..results[1].attempt.clone() };
     assert_eq!(log, [expected]);
     assert_eq!(store.record_runs(&[], at(6)).await.unwrap(), [false; 0]);
+    assert_counts(&store).await;
+}
+
+async fn a_chat_that_has_moved_is_sent_to_at_its_new_address(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 2).await;
+    for (id, address) in [(ids[0], "-100200"), (ids[1], "-100300")] {
+        let run = claimed(&store, &running, id).await;
+        let moved = result(id, run, AttemptEffect::Moved(address.to_owned()));
+        assert_eq!(store.record_runs(&[moved], at(6)).await.unwrap(), [true]);
+        let found = read(&store, id).await;
+        assert_eq!((found.address.as_str(), found.state), (address, RecipientState::Pending));
+        assert_eq!((found.attempts, found.next_at), (0, Some(at(6))), "due at once");
+        assert_eq!(store.recipient_attempts(id).await.unwrap().len(), 1);
+    }
+    let outcomes = store.last_outcomes(running.id, Timestamp::UNIX_EPOCH, 9).await.unwrap();
+    assert_eq!(outcomes, [], "it does not count");
+    // Somebody in one of the new chats has said stop.
+    let stop = Suppression {
+        owner: "ann".to_owned(),
+        account: None,
+        address: "-100300".to_owned(),
+        reason: SuppressionReason::Stop,
+        since: at(1),
+        by: "ann".to_owned(),
+    };
+    store.add_suppressions(&[stop]).await.unwrap();
+    let fed = store.feed_campaign(running.id, 9, at(6)).await.unwrap();
+    assert_eq!(fed.queued.len(), 2);
+    let claims = [claim(&running, ids[0]), claim(&running, ids[1])];
+    let answers = store.claim_recipients(&claims, at(7)).await.unwrap();
+    let [Claimed::Send(sending), Claimed::OptedOut] = answers.as_slice() else {
+        panic!("{answers:?}");
+    };
+    assert_eq!((sending.address.as_str(), sending.attempts), ("-100200", 1));
+    store.record_runs(&[sent(ids[0], claims[0].run, "m")], at(8)).await.unwrap();
+    // The key has moved, too: nobody else is added with the new address, and the log is found by it.
+    let to = store.last_outcomes_to(&running.account, "-100200", 9).await.unwrap();
+    assert_eq!(to, [("sent".to_owned(), None)]);
+    assert_counts(&store).await;
+}
+
+async fn a_chat_that_has_moved_to_another_recipients_chat_is_skipped(db: Database) {
+    let store = db.store().await;
+    let (running, ids) = queued(&store, 3).await;
+    let taken = read(&store, ids[2]).await.address;
+    let mut results = Vec::new();
+    for (id, address) in [(ids[0], taken.as_str()), (ids[1], "-100300")] {
+        let run = claimed(&store, &running, id).await;
+        results.push(result(id, run, AttemptEffect::Moved(address.to_owned())));
+    }
+    assert_eq!(store.record_runs(&results, at(6)).await.unwrap(), [true, true]);
+    let skipped = read(&store, ids[0]).await;
+    assert_eq!(skipped.state, RecipientState::Skipped);
+    assert_eq!((skipped.skipped, skipped.next_at), (Some(SkipReason::Duplicate), None));
+    assert!(skipped.detail.unwrap().contains(&taken));
+    assert_eq!(read(&store, ids[1]).await.state, RecipientState::Pending);
+    // Two that move to the same chat in one transaction.
+    let (running, ids) = queued(&store, 2).await;
+    let mut results = Vec::new();
+    for id in &ids {
+        let run = claimed(&store, &running, *id).await;
+        results.push(result(*id, run, AttemptEffect::Moved("-100400".to_owned())));
+    }
+    assert_eq!(store.record_runs(&results, at(6)).await.unwrap(), [true, true]);
+    let mut states = states(&store, running.id).await;
+    states.sort_unstable();
+    assert_eq!(states, [RecipientState::Pending, RecipientState::Skipped]);
     assert_counts(&store).await;
 }
 

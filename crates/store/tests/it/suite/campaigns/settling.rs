@@ -14,6 +14,7 @@ on_every_backend!(
     what_is_unknown_is_settled_by_id_or_all_at_once,
     failed_recipients_are_tried_again_with_all_attempts,
     a_completed_campaign_with_recipients_to_send_to_is_paused,
+    many_recipients_are_settled_in_portions,
     nothing_is_sent_again_in_a_cancelled_campaign,
     recipients_without_a_job_are_found_and_put_back,
 );
@@ -92,6 +93,30 @@ async fn a_completed_campaign_with_recipients_to_send_to_is_paused(db: Database)
     assert!(reopened.updated_at > at(7));
     moved(&store, campaign, CampaignChange::Start, at(9)).await;
     assert_eq!(store.feed_campaign(campaign, 9, at(9)).await.unwrap().queued.len(), 1);
+}
+
+async fn many_recipients_are_settled_in_portions(db: Database) {
+    const MANY: usize = 10_001;
+    let store = db.store().await;
+    let (running, ids) = queued(&store, MANY).await;
+    sqlx::any::install_default_drivers();
+    let stranger = sqlx::AnyPool::connect(&db.url).await.unwrap();
+    sqlx::query("UPDATE campaign_recipients SET state = 'failed', code = '550', attempts = 3")
+        .execute(&stranger)
+        .await
+        .unwrap();
+    assert!(store.feed_campaign(running.id, 9, at(7)).await.unwrap().is_completed);
+    let settle = async |ids: Option<&[RecipientId]>| {
+        let retry = Settlement::RetryFailed;
+        store.settle_recipients(running.id, retry, ids, at(8)).await.unwrap()
+    };
+    assert_eq!(settle(Some(&ids[..5_002])).await, 5_002);
+    let reopened = campaign_now(&store, running.id).await;
+    assert_eq!((reopened.state, reopened.counts.pending), (CampaignState::Paused, 5_002));
+    assert_eq!(settle(None).await, MANY as u64 - 5_002);
+    assert_eq!(settle(None).await, 0);
+    assert_eq!(campaign_now(&store, running.id).await.counts.pending, MANY as u64);
+    assert_counts(&store).await;
 }
 
 async fn nothing_is_sent_again_in_a_cancelled_campaign(db: Database) {
