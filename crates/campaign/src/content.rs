@@ -18,7 +18,7 @@ use stampede_model::campaign::{Channel, Content, Outcome};
 use stampede_store::Recipient;
 
 use self::carried::Carrying;
-pub(crate) use self::problems::mistakes;
+pub(crate) use self::problems::{mistakes, no_tickets, sends_tickets};
 use crate::snapshot::Snapshot;
 use crate::unsubscribe::Unsubscriber;
 use crate::{Campaigns, Error};

@@ -77,13 +77,7 @@ impl Campaigns {
         account: &Account,
         ready: &Ready,
     ) -> Result<Option<String>, Error> {
-        let Content::Template(template) = &campaign.content else { return Ok(None) };
-        let attaches = template.attach_ticket && account.channel == Channel::Smtp;
-        let what = match (attaches, ready.links_ticket() && !asks_for_ticket(template)) {
-            (true, _) => "attachTicket is set",
-            (false, true) => "the texts have {{ ticketUrl }}",
-            (false, false) => return Ok(None),
-        };
+        let Some(what) = sends_tickets(campaign, account.channel, ready) else { return Ok(None) };
         let recipients = self.shared.store.without_ticket(campaign.id).await?;
         Ok((recipients > 0).then(|| no_tickets(recipients, what)))
     }
@@ -95,8 +89,22 @@ impl Campaigns {
     }
 }
 
+/// What of a campaign needs the tickets of its recipients; `None`: nothing does.
+pub(crate) fn sends_tickets(
+    campaign: &Campaign,
+    channel: Channel,
+    ready: &Ready,
+) -> Option<&'static str> {
+    let Content::Template(template) = &campaign.content else { return None };
+    if template.attach_ticket && channel == Channel::Smtp {
+        return Some("attachTicket is set");
+    }
+    let is_linked = ready.links_ticket() && !asks_for_ticket(template);
+    is_linked.then_some("the texts have {{ ticketUrl }}")
+}
+
 /// That recipients have no ticket, and what to do.
-fn no_tickets(recipients: u64, what: &str) -> String {
+pub(crate) fn no_tickets(recipients: u64, what: &str) -> String {
     let have = if recipients == 1 { "recipient has" } else { "recipients have" };
     format!(
         "{recipients} {have} no ticket, but {what}; add them as guests of their event, or take the ticket out of the content"

@@ -10,7 +10,7 @@ use stampede_store::{Arrival, Campaign, FIELD_NAMES_KEPT, Imported as Counted, N
 use stampede_wire::campaigns::{Duplicate, ImportColumn, ImportReport, ImportedRow, RowMistake};
 
 use super::{Imported, MOST_RECIPIENTS, Purpose};
-use crate::{Campaigns, Error, now, texts};
+use crate::{Campaigns, Error, content, now, texts};
 
 /// Mistakes and duplicates that are listed.
 const LISTED: usize = 1_000;
@@ -42,6 +42,8 @@ pub(super) struct Importing {
     fields: BTreeSet<String>,
     /// Recipients with a message of their own.
     messages: usize,
+    /// Recipients that are sent to and have no ticket.
+    without_ticket: u64,
     /// The keys of a dry run as hashes, with their lines: nothing is written that could be compared.
     seen: HashMap<u64, Option<u64>>,
 }
@@ -58,7 +60,7 @@ impl Importing {
         let report =
             ImportReport { dry_run: purpose == Purpose::DryRun, ..ImportReport::default() };
         let (fields, seen) = (BTreeSet::new(), HashMap::new());
-        Self { campaigns, target, purpose, import, report, total, fields, messages: 0, seen }
+        Self { campaigns, target, purpose, import, report, total, fields, messages: 0, without_ticket: 0, seen }
     }
 
     /// Adds a piece; `Some`: the import is refused and undone.
@@ -70,6 +72,8 @@ impl Importing {
             self.undo().await?;
             return Ok(Some(Imported::TooMany));
         }
+        let is_without = |row: &&NewRecipient| row.skip.is_none() && row.ticket.is_none();
+        self.without_ticket += piece.iter().filter(is_without).count() as u64;
         for row in piece {
             if let Some((_, wrong)) = &row.skip {
                 self.mistake(row.line, "", wrong);
@@ -263,7 +267,11 @@ impl Importing {
                 let is_known = known.len().max(self.fields.len()) < FIELD_NAMES_KEPT;
                 known.extend(self.fields.iter().cloned());
                 let mistakes = texts::mistakes(campaign, channel, is_known.then_some(&known));
-                Ok(mistakes.iter().map(texts::sentence).collect())
+                let ready = texts::ready(campaign, channel);
+                let needed = content::sends_tickets(campaign, channel, &ready);
+                let needed = needed.filter(|_| self.without_ticket > 0);
+                let missing = needed.map(|what| content::no_tickets(self.without_ticket, what));
+                Ok(mistakes.iter().map(texts::sentence).chain(missing).collect())
             }
             _ => Ok(Vec::new()),
         }

@@ -96,7 +96,7 @@ fn accounts_have_the_names_that_clients_read() {
     let shared = json!({ "owner": null, "pacing": {}, "blockedReason": null, "firstSentAt": null });
     assert_names::<Account>(with(account.clone(), shared));
     assert_names::<AccountPage>(json!({ "accounts": [account], "next": "mail" }));
-    assert_names::<AccountCheck>(json!({ "ok": true, "message": "the bot @x" }));
+    assert_names::<AccountCheck>(json!({ "ok": true, "verified": true, "message": "the bot @x" }));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn recipients_have_the_names_that_clients_read() {
 #[test]
 fn what_a_campaign_would_do_has_the_names_that_clients_read() {
     assert_names::<Validation>(json!({
-        "ok": false, "toSend": 3, "skipped": { "duplicate": 1 }, "problems": ["no recipient"],
+        "ok": false, "toSend": 3, "willFail": 1, "skipped": { "duplicate": 1 }, "problems": ["no recipient"],
         "templateMistakes": [{ "part": "text", "line": 1, "column": 2, "message": "is empty" }],
         "emptyFields": [{ "field": "seat", "recipients": 2, "positions": [1, 2] }],
         "tooLong": { "recipients": 1, "positions": [3], "longest": 5_000, "most": 4_096 },
@@ -150,7 +150,8 @@ fn what_a_campaign_would_do_has_the_names_that_clients_read() {
     }));
     assert_names::<Preview>(json!({
         "recipientId": RecipientId::from_bytes([4; 16]), "position": 1, "address": "+4915100000001",
-        "subject": "Doors", "text": "Hello", "html": "<p>Hello</p>", "whatsappValues": ["Ann"],
+        "subject": "Doors", "text": "Hello", "html": "<p>Hello</p>", "whatsappTemplate": null,
+        "whatsappLanguage": null, "whatsappValues": ["Ann"],
         "attachments": ["ticket.pdf"], "emptyFields": ["seat"], "length": 5, "most": 1_600, "segments": 1,
     }));
     assert_names::<TestMessage>(json!({
