@@ -118,7 +118,7 @@ async fn recipients_that_wait_for_hours_are_fed_again_when_hours_are_changed(db:
     let (running, ids) = queued(&store, 2).await;
     // A minute after the console was made.
     let made = store.account(&running.account).await.unwrap().unwrap().updated_at.max(at(0));
-    let after = |seconds| made + Duration::from_secs(60 + seconds);
+    let after = |seconds: u64| made + Duration::from_secs(60 + seconds);
     let later = after(0) + HOURS;
     let run = claimed(&store, &running, ids[1]).await;
     let again = result(ids[1], run, AttemptEffect::Retry(later));

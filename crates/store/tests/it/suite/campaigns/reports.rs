@@ -136,7 +136,7 @@ async fn attempts_are_counted_by_minute_and_listed_the_newest_first(db: Database
     let (began, ended) = store.campaign_span(running.id).await.unwrap().unwrap();
     assert_eq!((began, ended), (at(minute as u64 + 1), at(minute as u64 + 71)));
     let day = store.campaign_minutes(running.id, 24 * 3_600_000).await.unwrap();
-    assert_eq!(day.iter().map(|day| (day.sent, day.failed)).collect::<Vec<_>>(), [(3, 1)]);
+    assert_eq!(day.iter().map(|day| (day.sent, day.failed_attempts)).collect::<Vec<_>>(), [(3, 1)]);
     let outcomes =
         store.last_outcomes(running.id, stampede_model::Timestamp::UNIX_EPOCH, 3).await.unwrap();
     let words: Vec<&str> = outcomes.iter().map(|(word, _)| word.as_str()).collect();
