@@ -175,7 +175,7 @@ async fn read(stream: &mut TcpStream) -> Option<Received> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let length: usize = headers.get("content-length")?.parse().ok()?;
+    let length: usize = headers.get("content-length").map_or(Some(0), |it| it.parse().ok())?;
     while bytes.len() < head + 4 + length {
         if stream.read_buf(&mut bytes).await.ok()? == 0 {
             return None;

@@ -67,7 +67,7 @@ async fn with_template(
 #[tokio::test(flavor = "multi_thread")]
 async fn tickets_are_not_sent_to_recipients_who_have_none() {
     let stage = Stage::start().await;
-    let settings = json!({ "url": "smtp://127.0.0.1:1?tls=none", "from": "ann@example.com" });
+    let settings = json!({ "url": "smtp://127.0.0.1:2525?tls=none", "from": "ann@example.com" });
     let mail = stage.account_of(Channel::Smtp, settings, json!({}), fast()).await;
     let web = stage.account(json!({}), fast()).await;
     let text = |text: &str| Template {
@@ -96,7 +96,7 @@ async fn tickets_are_not_sent_to_recipients_who_have_none() {
 async fn a_preview_shows_the_template_of_whatsapp_with_its_values() {
     let stage = Stage::start().await;
     let settings = json!({ "phoneNumberId": "12345" });
-    let credentials = json!({ "accessToken": "EAAGabcdefgh", "appSecret": "0123456789abcdef0123456789abcdef", "verifyToken": "verify-me" });
+    let credentials = json!({ "accessToken": "EAAGabcdefghijklmnopqrst", "appSecret": "0123456789abcdef0123456789abcdef", "verifyToken": "verify-me" });
     let account = stage.account_of(Channel::Whatsapp, settings, credentials, fast()).await;
     let mut new = campaign(&account);
     new.content = Content::Template(Template {

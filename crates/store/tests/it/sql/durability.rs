@@ -221,6 +221,9 @@ async fn check_campaigns(store: &Store, probe: &Probe) {
     probe.assert("feed_campaign", Relaxed, store.feed_campaign(new.id, 9, at(3))).await;
     let block = store.block_account(&new.account, "a wrong token", None, at(4));
     probe.assert("block_account", Synced, block).await;
+    let account = store.account(&new.account).await.unwrap().unwrap();
+    let mended = store.update_account_as_seen(&account, Some(b"{}"), None);
+    probe.assert("update_account", Synced, mended).await;
     let cancel = campaigns::change(new.id, CampaignChange::Cancel, at(5));
     store.move_campaign(&cancel).await.unwrap();
     for _ in 0..2 {

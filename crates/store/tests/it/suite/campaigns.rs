@@ -137,7 +137,7 @@ pub(crate) async fn queued(store: &Store, count: usize) -> (Campaign, Vec<Recipi
     store.insert_campaign(&new).await.unwrap();
     import(store, new.id, &recipients(count)).await;
     let running = moved(store, new.id, CampaignChange::Start, at(2)).await;
-    let fed = store.feed_campaign(new.id, 10_000, at(3)).await.unwrap();
+    let fed = store.feed_campaign(new.id, 20_000, at(3)).await.unwrap();
     assert_eq!(fed.queued.len(), count);
     (running, fed.queued)
 }
