@@ -60,7 +60,18 @@ impl Importing {
         let report =
             ImportReport { dry_run: purpose == Purpose::DryRun, ..ImportReport::default() };
         let (fields, seen) = (BTreeSet::new(), HashMap::new());
-        Self { campaigns, target, purpose, import, report, total, fields, messages: 0, without_ticket: 0, seen }
+        Self {
+            campaigns,
+            target,
+            purpose,
+            import,
+            report,
+            total,
+            fields,
+            messages: 0,
+            without_ticket: 0,
+            seen,
+        }
     }
 
     /// Adds a piece; `Some`: the import is refused and undone.

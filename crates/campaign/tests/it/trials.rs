@@ -3,8 +3,8 @@
 use serde_json::json;
 use stampede_campaign::{Moved, Previewed, RecipientRow};
 use stampede_model::CampaignId;
-use stampede_testkit::Behaviour;
 use stampede_model::campaign::{AccountId, AutoPause, Channel, Content, RecipientState, Template};
+use stampede_testkit::Behaviour;
 
 use crate::stage::{Stage, campaign, fast, now, rows};
 
@@ -96,7 +96,7 @@ async fn tickets_are_not_sent_to_recipients_who_have_none() {
 async fn a_preview_shows_the_template_of_whatsapp_with_its_values() {
     let stage = Stage::start().await;
     let settings = json!({ "phoneNumberId": "12345" });
-    let credentials = json!({ "accessToken": "EAAGabcdefgh", "appSecret": "0123456789abcdef0123456789abcdef", "verifyToken": "verify-me" });
+    let credentials = json!({ "accessToken": "EAAG0123456789abcdefghij", "appSecret": "0123456789abcdef0123456789abcdef", "verifyToken": "verify-me" });
     let account = stage.account_of(Channel::Whatsapp, settings, credentials, fast()).await;
     let mut new = campaign(&account);
     new.content = Content::Template(Template {
