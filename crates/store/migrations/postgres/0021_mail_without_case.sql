@@ -1,7 +1,7 @@
 -- Mail addresses are compared without regard to case: the keys of recipients and the addresses of suppressions are in lower
 -- case from now on (stampede_model::campaign::address_key). The address of a recipient stays as it was written.
 
--- Of several suppressions that differ in case, the oldest stays.
+-- Of several suppressions that differ in case, the one in lower case stays, else the oldest.
 INSERT INTO campaign_suppressions (owner, account_id, address, reason, since, added_by)
 SELECT owner, account_id, LOWER(address), reason, since, added_by FROM campaign_suppressions
 WHERE address LIKE '_%@_%' AND address <> LOWER(address)

@@ -111,7 +111,6 @@ async fn settle(ann: &Client, path: &str, got: &BTreeSet<String>) -> usize {
             assert_eq!(settled["recipients"], rows.len(), "{settled}");
         }
     }
-    println!("{} unknown had come, {} are sent again", come.len(), not_come.len());
     not_come.len()
 }
 
