@@ -44,9 +44,11 @@ pub(super) const RECIPIENT: &str = "r.id AS id, r.campaign_id AS campaign_id, r.
 pub(super) const HOLDS: &str =
     "s.owner IN (COALESCE(a.owner, c.owner), '') AND s.account_id IN ('*', c.account_id)";
 
-/// Whether a suppression `s` is of the address of a recipient `r`. Mail addresses are suppressed in small letters.
-pub(super) const IS_ADDRESS: &str =
-    "s.address = CASE WHEN r.address LIKE '_%@_%' THEN LOWER(r.address) ELSE r.address END";
+/// Whether a suppression `s` is of the address of a recipient `r`. Suppressions have mail addresses in lower case, and so has the
+/// beginning of the key of a recipient, but for recipients from before keys were in lower case. PostgreSQL's `LOWER` alone is not
+/// enough: it changes more letters than `address_key`.
+pub(super) const IS_ADDRESS: &str = "s.address IN (SUBSTR(r.dedupe_key, 1, LENGTH(r.address)), \
+     CASE WHEN r.address LIKE '_%@_%' THEN LOWER(r.address) ELSE r.address END)";
 
 /// The columns [`held`] reads besides [`RECIPIENT`], with the tables of all of them.
 pub(super) fn held_columns() -> String {
