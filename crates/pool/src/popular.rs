@@ -49,14 +49,16 @@ impl<K: Hash + Eq + Ord + Clone> Popular<K> {
         counters.insert(key.clone(), before + 1);
     }
 
-    /// The keys that were counted most, the first one most often. Keys with the same count are in their own order.
-    pub fn top(&mut self, most: usize, now: Instant) -> Vec<K> {
+    /// The keys that were counted most, the first one most often, and each at least `least` times. Keys with the same count are
+    /// in their own order.
+    pub fn top(&mut self, most: usize, least: u64, now: Instant) -> Vec<K> {
         self.forget(now);
         let mut sums: HashMap<&K, u64> = HashMap::new();
         for (key, count) in self.slices.iter().flat_map(|(_, counters)| counters) {
             *sums.entry(key).or_default() += count;
         }
-        let mut sorted: Vec<(&K, u64)> = sums.into_iter().collect();
+        let mut sorted: Vec<(&K, u64)> =
+            sums.into_iter().filter(|(_, sum)| *sum >= least).collect();
         sorted.sort_unstable_by(|(a, more), (b, less)| less.cmp(more).then(a.cmp(b)));
         sorted.into_iter().take(most).map(|(key, _)| key.clone()).collect()
     }
@@ -82,8 +84,9 @@ mod tests {
         for (key, times) in [("b", 2), ("a", 2), ("often", 5), ("once", 1)] {
             (0..times).for_each(|_| popular.count(&key, now));
         }
-        assert_eq!(popular.top(3, now), ["often", "a", "b"]);
-        assert_eq!(popular.top(100, now).len(), 4);
+        assert_eq!(popular.top(3, 1, now), ["often", "a", "b"]);
+        assert_eq!(popular.top(100, 1, now).len(), 4);
+        assert_eq!(popular.top(100, 2, now), ["often", "a", "b"]);
     }
 
     #[test]
@@ -92,11 +95,11 @@ mod tests {
         let mut popular = Popular::new(start);
         (0..10).for_each(|_| popular.count(&"yesterday", start));
         popular.count(&"later", start + SLICE);
-        assert_eq!(popular.top(9, start + 23 * SLICE), ["yesterday", "later"]);
-        assert_eq!(popular.top(9, start + 24 * SLICE), ["later"]);
-        assert_eq!(popular.top(9, start + 25 * SLICE), [""; 0]);
+        assert_eq!(popular.top(9, 1, start + 23 * SLICE), ["yesterday", "later"]);
+        assert_eq!(popular.top(9, 1, start + 24 * SLICE), ["later"]);
+        assert_eq!(popular.top(9, 1, start + 25 * SLICE), [""; 0]);
         popular.count(&"new", start + 1_000 * SLICE);
-        assert_eq!(popular.top(9, start + 1_000 * SLICE), ["new"]);
+        assert_eq!(popular.top(9, 1, start + 1_000 * SLICE), ["new"]);
     }
 
     #[test]
@@ -114,7 +117,7 @@ mod tests {
             popular.slices.iter().map(|(_, counters)| counters.len()).sum::<usize>(),
             COUNTERS
         );
-        let mut top = popular.top(5, now);
+        let mut top = popular.top(5, 1, now);
         top.sort_unstable();
         assert_eq!(top, [0, 1, 2, 3, 4]);
     }
