@@ -7,7 +7,7 @@ use stampede_pool::Priority;
 use tokio_util::sync::CancellationToken;
 
 use crate::Studio;
-use crate::artist::Format;
+use crate::artist::{Format, NotDrawn};
 use crate::error::Trouble;
 use crate::order::{Order, StickerName};
 
@@ -79,7 +79,7 @@ impl Studio {
                     drawn += 1;
                 }
                 // Nobody can have it in this variant.
-                Err(trouble) if matches!(*trouble, Trouble::NotDrawn(_)) => {
+                Err(trouble) if matches!(*trouble, Trouble::NotDrawn(NotDrawn::Impossible(_))) => {
                     made.insert(order.name);
                 }
                 Err(_) => break,

@@ -95,10 +95,16 @@ pub struct Variant {
     pub config_id: String,
 }
 
-/// A text cannot be drawn in a variant. The message is for the person who wrote the text.
+/// Why a text was not drawn in a variant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NotDrawn(pub String);
+pub enum NotDrawn {
+    /// It cannot be: what is wrong with the text, to be put after the field's name.
+    #[error("{0}")]
+    Impossible(String),
+    /// A defect of the artist.
+    #[error("{0}")]
+    Defect(String),
+}
 
 /// Draws. Made in the thread that uses it.
 pub trait Draw {

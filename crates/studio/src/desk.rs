@@ -61,7 +61,7 @@ impl Desk {
         priority: Priority,
     ) -> Result<Bytes, Arc<Trouble>> {
         let make = async {
-            if let Some(bytes) = self.from_files(order.name).await {
+            if let Some(bytes) = self.file_of(order.name).await {
                 return Ok(bytes);
             }
             let ticket = self.pool()?.submit(priority, self.task(order))?;
@@ -95,7 +95,7 @@ impl Desk {
             self.counts.memory.fetch_add(1, Relaxed);
             return Some(bytes);
         }
-        let bytes = self.from_files(name).await?;
+        let bytes = self.file_of(name).await?;
         self.kept.keep(name, bytes.clone()).await;
         Some(bytes)
     }
@@ -144,7 +144,7 @@ impl Desk {
     }
 
     /// The file of a sticker. A file that is damaged counts as missing, and is written again.
-    async fn from_files(&self, name: StickerName) -> Option<Bytes> {
+    async fn file_of(&self, name: StickerName) -> Option<Bytes> {
         let bytes = match self.files.get(&name.file()).await {
             Ok(bytes) => bytes?,
             Err(error) => {

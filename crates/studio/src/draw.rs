@@ -7,9 +7,13 @@ use futures::future::join_all;
 use stampede_pool::{Priority, Refused};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::artist::{Format, Variant};
 use crate::error::Trouble;
 use crate::order::{Order, StickerName};
 use crate::{Error, Studio};
+
+/// The text of the pictures of variants.
+const SAMPLE: &str = "Hello";
 
 /// A sticker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +59,31 @@ impl Studio {
     /// calls at the same time may be drawn twice.
     pub async fn draw_all(&self, orders: &[Order], priority: Priority) -> Result<Vec<Done>, Error> {
         orders.iter().for_each(|order| self.count(order));
+        self.draw_uncounted(orders, priority).await
+    }
+
+    /// The variants that ship, each with the name of a sticker that shows it; `None`: there is no time to draw it.
+    pub async fn pictured_variants(&self) -> Vec<(Variant, Option<StickerName>)> {
+        let variants = self.artist().variants();
+        let Ok(text) = self.artist().text(SAMPLE) else {
+            return variants.into_iter().map(|variant| (variant, None)).collect();
+        };
+        let order = |variant: &Variant| self.order_of(text.clone(), variant.clone(), Format::Webp);
+        let orders: Vec<Order> = variants.iter().map(order).collect();
+        let drawn = self.draw_uncounted(&orders, Priority::Normal).await.unwrap_or_default();
+        let name = |drawn: &Done| match drawn {
+            Ok(Drawn::Ready(sticker)) => Some(sticker.name),
+            _ => None,
+        };
+        let names = drawn.iter().map(name).chain(std::iter::repeat(None));
+        variants.into_iter().zip(names).collect()
+    }
+
+    async fn draw_uncounted(
+        &self,
+        orders: &[Order],
+        priority: Priority,
+    ) -> Result<Vec<Done>, Error> {
         let mut done: HashMap<StickerName, Done> = HashMap::new();
         let mut missing: Vec<Order> = Vec::new();
         for order in orders {

@@ -82,10 +82,11 @@ impl From<&Trouble> for Error {
             Trouble::Refused(Refused::Full { queued, retry_after }) => {
                 Self::Full { queued: *queued, retry_after: *retry_after }
             }
-            Trouble::NotDrawn(NotDrawn(message)) => {
+            Trouble::NotDrawn(NotDrawn::Impossible(message)) => {
                 Self::Invalid(vec![Mistake::new("text", message)])
             }
-            Trouble::NoAnswer(NoAnswer::Panicked(_) | NoAnswer::NotReady(_))
+            Trouble::NotDrawn(NotDrawn::Defect(_))
+            | Trouble::NoAnswer(NoAnswer::Panicked(_) | NoAnswer::NotReady(_))
             | Trouble::Refused(Refused::TooMany { .. }) => Self::Internal(trouble.to_string()),
             Trouble::Refused(Refused::Closed) | Trouble::NoAnswer(NoAnswer::Closed) => {
                 closed("the pool, which is being shut down,")

@@ -94,7 +94,7 @@ impl Draw for Brush {
         }
         assert!(text != "boom", "the drawer panics at this text");
         if text.contains('☠') {
-            return Err(NotDrawn("has no glyph for ☠".to_owned()));
+            return Err(NotDrawn::Impossible("has no glyph for ☠".to_owned()));
         }
         self.0.drawn.fetch_add(1, Ordering::SeqCst);
         Ok(webp(text))
