@@ -115,7 +115,7 @@ pub trait Draw {
 /// Knows texts and variants, and makes drawers.
 pub trait Artist: Send + Sync + 'static {
     /// Changes whenever the bytes of any sticker do.
-    fn version(&self) -> &str;
+    fn version(&self) -> u32;
 
     /// The text as it is drawn, or what is wrong with it, to be put after the field's name.
     fn text(&self, text: &str) -> Result<String, String>;

@@ -14,9 +14,10 @@ use crate::artist::{Format, Variant};
 pub struct Key([u8; 32]);
 
 impl Key {
-    fn of(version: &str, text: &str, variant: &Variant, format: Format) -> Self {
+    fn of(version: u32, text: &str, variant: &Variant, format: Format) -> Self {
         let mut hash = Sha256::new();
-        for part in [version, text, &variant.look.to_string(), format.as_str()] {
+        hash.update(version.to_le_bytes());
+        for part in [text, &variant.look.to_string(), format.as_str()] {
             // With its length: no two lists of parts have the same bytes.
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
@@ -167,17 +168,17 @@ mod tests {
     #[test]
     fn a_key_depends_on_everything_that_the_bytes_depend_on() {
         let (red, blue) = (variant(json!({ "fill": "red" })), variant(json!({ "fill": "blue" })));
-        let key = Key::of("1", "Hello", &red, Format::Webp);
-        assert_eq!(key, Key::of("1", "Hello", &red, Format::Webp));
+        let key = Key::of(1, "Hello", &red, Format::Webp);
+        assert_eq!(key, Key::of(1, "Hello", &red, Format::Webp));
         // The name of a variant is not its look.
         let named = Variant { name: Some("neon".to_owned()), ..red.clone() };
-        assert_eq!(key, Key::of("1", "Hello", &named, Format::Webp));
+        assert_eq!(key, Key::of(1, "Hello", &named, Format::Webp));
         for other in [
-            Key::of("2", "Hello", &red, Format::Webp),
-            Key::of("1", "Hello!", &red, Format::Webp),
-            Key::of("1", "Hello", &blue, Format::Webp),
-            Key::of("1", "Hello", &red, Format::Tgs),
-            Key::of("1H", "ello", &red, Format::Webp),
+            Key::of(2, "Hello", &red, Format::Webp),
+            Key::of(1, "Hello!", &red, Format::Webp),
+            Key::of(1, "Hello", &blue, Format::Webp),
+            Key::of(1, "Hello", &red, Format::Tgs),
+            Key::of(1, "", &red, Format::Webp),
         ] {
             assert_ne!(key, other);
         }
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_sticker_has_one_name() {
-        let key = Key::of("1", "Hello", &variant(json!({})), Format::Tgs);
+        let key = Key::of(1, "Hello", &variant(json!({})), Format::Tgs);
         let name = StickerName { key, format: Format::Tgs };
         let text = name.to_string();
         assert_eq!(text.parse(), Ok(name));

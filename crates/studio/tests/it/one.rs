@@ -25,7 +25,7 @@ async fn a_sticker_is_drawn_once_and_found_by_all_nodes_afterwards() {
     assert!(cache.bytes > webp("Hello").len() as u64);
     // Other bytes under the same name would be kept by every client for a year.
     let limits = Limits { threads: 1, queue: 10, patience: LONG };
-    let newer = stage.node_of_version(limits, "2").await;
+    let newer = stage.node_of_version(limits, 2).await;
     assert_ne!(newer.order("Hello").name, one.order("Hello").name);
     newer.draw("Hello").await.unwrap();
     assert_eq!(newer.painter.drawn(), 1);

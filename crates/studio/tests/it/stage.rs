@@ -22,7 +22,7 @@ pub(crate) const LONG: Duration = Duration::from_secs(600);
 
 /// Draws whole files whose content is the text. `boom` panics, `☠` has no glyph, `hold …` waits until it is let go.
 pub(crate) struct Painter {
-    pub(crate) version: &'static str,
+    pub(crate) version: u32,
     drawn: AtomicUsize,
     held: (Mutex<usize>, Condvar),
     begun: UnboundedSender<String>,
@@ -50,7 +50,7 @@ impl Painter {
 struct Fake(Arc<Painter>);
 
 impl Artist for Fake {
-    fn version(&self) -> &str {
+    fn version(&self) -> u32 {
         self.0.version
     }
 
@@ -134,10 +134,10 @@ impl Stage {
     }
 
     pub(crate) async fn node_with(&self, limits: Limits) -> Node {
-        self.node_of_version(limits, "1").await
+        self.node_of_version(limits, 1).await
     }
 
-    pub(crate) async fn node_of_version(&self, limits: Limits, version: &'static str) -> Node {
+    pub(crate) async fn node_of_version(&self, limits: Limits, version: u32) -> Node {
         let (begin, begun) = unbounded_channel();
         let (drawn, held) = (AtomicUsize::new(0), Default::default());
         let painter = Arc::new(Painter { version, drawn, held, begun: begin });
