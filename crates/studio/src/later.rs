@@ -30,10 +30,13 @@ impl Studio {
         }
         match self.queue().ended(&name.key.to_string()).await {
             Ok(None) => Ok(LookedUp::NotYet),
-            Ok(Some(ended)) => Ok(match reason(&ended) {
-                Some(reason) => LookedUp::Failed(reason),
-                // Its file is gone: whoever orders it again gets another.
-                None => LookedUp::Unknown,
+            Ok(Some(ended)) => Ok(match result(&ended) {
+                Err(reason) => LookedUp::Failed(reason),
+                Ok(written) => match self.written(name, written).await {
+                    Some(sticker) => LookedUp::Ready(sticker),
+                    // Its file is gone: whoever orders it again gets another.
+                    None => LookedUp::Unknown,
+                },
             }),
             Err(stampede_broker::Error::UnknownJob { .. }) => Ok(LookedUp::Unknown),
             Err(error) => Err(error.into()),
@@ -62,28 +65,37 @@ impl Studio {
         if let JobResult::Failed(reason) = &ended {
             return Err(Error::Internal(format!("the job of a sticker failed: {reason}")));
         }
-        if let Some(reason) = reason(&ended) {
-            return Err(Error::Invalid(vec![Mistake::new("text", reason)]));
-        }
-        match self.desk().made(order.name).await {
-            Some(bytes) => Ok(Drawn::Ready(Sticker { name: order.name, bytes })),
-            None => Err(Error::Unavailable {
-                what: "the storage of stickers",
-                cause: format!("a worker wrote {}, and it is not here", order.name.file()),
-            }),
-        }
+        let written =
+            result(&ended).map_err(|reason| Error::Invalid(vec![Mistake::new("text", reason)]))?;
+        let sticker = self.written(order.name, written).await;
+        sticker.map(Drawn::Ready).ok_or_else(|| Error::Unavailable {
+            what: "the storage of stickers",
+            cause: format!("a worker wrote {}, and it is not here", written.file()),
+        })
+    }
+
+    /// The sticker that a job has written. While nodes and workers are updated, a worker of another version may have written it
+    /// under another name.
+    async fn written(&self, name: StickerName, written: StickerName) -> Option<Sticker> {
+        let bytes = self.desk().made(written).await?;
+        Some(Sticker { name, bytes })
     }
 }
 
-/// Why a job that has ended made no sticker; `None`: it made one.
-fn reason(ended: &JobResult) -> Option<String> {
-    match ended {
-        JobResult::Failed(reason) => Some(reason.clone()),
-        JobResult::Completed(value) => {
-            let made: StickerMade = serde_json::from_value(value.clone()).ok()?;
-            made.error.filter(|_| !made.success)
-        }
+/// The name of the sticker that a job has made, or why it made none.
+fn result(ended: &JobResult) -> Result<StickerName, String> {
+    let value = match ended {
+        JobResult::Failed(reason) => return Err(reason.clone()),
+        JobResult::Completed(value) => value,
+    };
+    let made: StickerMade = serde_json::from_value(value.clone())
+        .map_err(|error| format!("the result of its job cannot be read: {error}"))?;
+    if let Some(reason) = made.error.filter(|_| !made.success) {
+        return Err(reason);
     }
+    let name = made.file.as_deref().and_then(|file| file.rsplit('/').next());
+    let name = name.and_then(|name| name.parse().ok());
+    name.ok_or_else(|| "the result of its job names no file".to_owned())
 }
 
 #[cfg(test)]
@@ -94,11 +106,14 @@ mod tests {
 
     #[test]
     fn the_result_of_a_job_says_whether_there_is_a_sticker() {
-        let completed = |value| reason(&JobResult::Completed(value));
-        assert_eq!(completed(json!({ "success": true, "file": "x", "bytes": 7 })), None);
+        let completed = |value| result(&JobResult::Completed(value));
+        let name = format!("{}.tgs", "a".repeat(64));
+        let made = json!({ "success": true, "file": format!("stickers/aa/{name}"), "bytes": 7 });
+        assert_eq!(completed(made).unwrap().to_string(), name);
         let impossible = json!({ "success": false, "error": "text is empty" });
-        assert_eq!(completed(impossible).as_deref(), Some("text is empty"));
-        assert_eq!(completed(json!(null)), None);
-        assert_eq!(reason(&JobResult::Failed("crashed".into())).as_deref(), Some("crashed"));
+        assert_eq!(completed(impossible).unwrap_err(), "text is empty");
+        assert!(completed(json!(null)).unwrap_err().contains("cannot be read"));
+        assert!(completed(json!({ "success": true })).unwrap_err().contains("names no file"));
+        assert_eq!(result(&JobResult::Failed("crashed".into())).unwrap_err(), "crashed");
     }
 }

@@ -12,6 +12,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `artist.rs` | what draws, as traits; formats, variants |
+//! | `sticker_artist.rs` | the artist of the product: the crate `sticker` |
 //! | `order.rs` | orders, checked; keys and names |
 //! | `desk.rs` | memory, files, pool; one drawing for many callers |
 //! | `draw.rs` | one order, several orders |
@@ -31,6 +32,7 @@ mod jobs;
 mod later;
 mod order;
 mod stats;
+mod sticker_artist;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,6 +53,7 @@ pub use self::jobs::generate_sticker::GenerateSticker;
 pub use self::later::LookedUp;
 pub use self::order::{Key, Mistake, NoName, Order, StickerName};
 pub use self::stats::{CacheCounts, StudioStats};
+pub use self::sticker_artist::StickerArtist;
 
 /// Bytes of stickers that are kept in memory.
 const KEPT_BYTES: u64 = 64 << 20;

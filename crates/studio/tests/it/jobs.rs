@@ -99,3 +99,16 @@ async fn jobs_of_other_producers_are_drawn_and_mistakes_are_results() {
     assert_eq!(worker.painter.drawn(), 1);
     working.stop().await;
 }
+
+#[tokio::test]
+async fn a_worker_of_another_version_draws_for_a_node_that_is_being_updated() {
+    let stage = Stage::new().await;
+    let node = stage.node_with(NO_POOL).await;
+    let (worker, working) = stage.worker_of_version(2).await;
+    assert_eq!(bytes(node.draw("Hello").await), webp("Hello"));
+    let other = stage.node_with(NO_POOL).await;
+    let found = other.studio.look_up(node.order("Hello").name).await.unwrap();
+    let LookedUp::Ready(sticker) = found else { panic!("{found:?}") };
+    assert_eq!((sticker.name, worker.painter.drawn()), (node.order("Hello").name, 1));
+    working.stop().await;
+}

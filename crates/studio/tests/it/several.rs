@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stampede_studio::{Drawn, Error, Limits, Order, Priority};
+use stampede_studio::{Drawn, Error, Limits, LookedUp, Order, Priority};
 use stampede_testkit::eventually;
 
 use crate::stage::{Node, Stage, bytes, webp};
@@ -69,7 +69,9 @@ async fn what_waits_too_long_and_what_never_has_room_is_drawn_by_workers() {
     for order in held.iter().chain(&too_many) {
         let ended = events.ended(&order.name.key.to_string(), Duration::from_secs(60)).await;
         assert!(ended.unwrap().is_some());
-        assert_eq!(bytes(node.draw(&order.text).await), webp(&order.text));
+        let found = node.studio.look_up(order.name).await.unwrap();
+        let LookedUp::Ready(sticker) = found else { panic!("{found:?}") };
+        assert_eq!(sticker.bytes, webp(&order.text));
     }
     assert_eq!(worker.painter.drawn(), 6);
     working.stop().await;

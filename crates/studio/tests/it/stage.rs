@@ -69,7 +69,10 @@ impl Artist for Fake {
         match name_or_look.as_str() {
             Some(name @ ("plain" | "neon")) => Ok(shipped(name)),
             Some(_) => Err("is not known; did you mean neon?".to_owned()),
-            None => Ok(Variant { name: None, ..shipped(&name_or_look["fill"].to_string()) }),
+            None => Ok(Variant {
+                name: None,
+                ..shipped(name_or_look["fill"].as_str().unwrap_or_default())
+            }),
         }
     }
 
@@ -155,7 +158,11 @@ impl Stage {
 
     /// A worker process that serves the queue.
     pub(crate) async fn worker(&self) -> (Node, Working) {
-        let node = self.node_with(Limits::of_worker()).await;
+        self.worker_of_version(1).await
+    }
+
+    pub(crate) async fn worker_of_version(&self, version: u32) -> (Node, Working) {
+        let node = self.node_of_version(Limits::of_worker(), version).await;
         let jobs = JobList::default().with::<GenerateSticker>(node.studio.clone());
         let queue = self.broker.queue("stickers").await.unwrap();
         let config = ConsumerConfig::new("worker", jobs.slots("stickers", 16));
