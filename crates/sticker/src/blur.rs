@@ -111,7 +111,7 @@ fn box_filter(from: &[u8], to: &mut [u8], radius: usize) {
         if at > radius {
             sum -= u32::from(from[at - radius - 1]);
         }
-        to[at] = (sum * inverse >> 16).min(255) as u8;
+        to[at] = (sum * inverse + 0x8000 >> 16).min(255) as u8;
     }
 }
 

@@ -53,13 +53,15 @@ pub(crate) fn encode(scene: &Scene) -> Result<Vec<u8>, Error> {
     if !stays_on_canvas(scene) {
         return Err(Error::Defect("it would leave the canvas"));
     }
-    let mut bytes = 0;
-    for detail in DETAILS {
+    let (mut bytes, mut step) = (0, 0);
+    while let Some(&detail) = DETAILS.get(step) {
         let file = gzip(&Composition { scene, detail }.json(), detail.level)?;
         if file.len() <= MAX_TGS_BYTES {
             return Ok(file);
         }
         bytes = file.len();
+        // Three times too much: the next steps save less than that.
+        step = if bytes > 3 * MAX_TGS_BYTES { (step + 1).max(DETAILS.len() - 2) } else { step + 1 };
     }
     Err(Error::TooLarge { format: Format::Tgs, bytes, most: MAX_TGS_BYTES })
 }
