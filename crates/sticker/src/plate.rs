@@ -8,10 +8,10 @@ use crate::variant::Shape;
 /// Height of a bubble's tail.
 const TAIL: f32 = 42.0;
 /// How far the ends of a ribbon stick out, how much lower they are, and how deep they are cut and folded.
-const END: f32 = 46.0;
+const END: f32 = 42.0;
 const DROP: f32 = 24.0;
 const NOTCH: f32 = 22.0;
-const FOLD: f32 = 30.0;
+const FOLD: f32 = 28.0;
 
 /// How a part of a plate is filled.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,12 +31,17 @@ pub(crate) struct Plate {
     pub(crate) body: Rectangle,
 }
 
+/// The most height that a plate's text may have: a ribbon is no wall.
+pub(crate) fn most_height(shape: Shape) -> f32 {
+    if shape == Shape::Ribbon { 190.0 } else { f32::MAX }
+}
+
 /// How much larger than its text a plate is: left and right together, top and bottom together.
 pub(crate) fn extra(shape: Shape) -> [f32; 2] {
     match shape {
         Shape::None => [0.0, 0.0],
         Shape::Bubble => [2.0 * 38.0, 2.0 * 34.0 + TAIL],
-        Shape::Ribbon => [2.0 * (26.0 + END), 2.0 * 28.0 + DROP],
+        Shape::Ribbon => [2.0 * (24.0 + END), 2.0 * 26.0 + DROP],
     }
 }
 
@@ -50,7 +55,7 @@ pub(crate) fn plate(shape: Shape, width: f32, height: f32) -> Option<Plate> {
     match shape {
         Shape::None => None,
         Shape::Bubble => bubble(around(38.0, 200.0, 34.0, 130.0)),
-        Shape::Ribbon => ribbon(around(26.0, 200.0, 28.0, 110.0)),
+        Shape::Ribbon => ribbon(around(24.0, 200.0, 26.0, 110.0)),
     }
 }
 

@@ -11,13 +11,14 @@ use crate::fonts::{Fonts, is_emoji};
 use crate::layout::{self, Layout};
 use crate::motion::Room;
 use crate::plate::{self, Plate};
-use crate::variant::{Fill, Outline, Shadow, Variant};
+use crate::variant::{Fill, Outline, Shadow, Shape, Variant};
 use crate::{Error, SIDE, Text, units};
 
 /// Middle of the canvas.
 pub(crate) const MIDDLE: f32 = SIDE as f32 / 2.0;
-/// The box that a text with its plate fills at most.
+/// The box that a text fills at most, and a text with its plate.
 const BOX: [f32; 2] = [440.0, 420.0];
+const BOX_OF_PLATES: [f32; 2] = [468.0, 440.0];
 /// Ink stays so far from the edges of the canvas.
 const MARGIN: f32 = 3.0;
 
@@ -145,10 +146,9 @@ fn room(variant: &Variant, moves: Room) -> [f32; 2] {
     let free = |before: f32, after: f32, moved: f32| {
         2.0 * ((MIDDLE - MARGIN - 2.0 - moved) / moves.scale - outline - before.max(after))
     };
-    [
-        BOX[0].min(free(left, right, moves.x)) - extra[0],
-        BOX[1].min(free(top, bottom, moves.y)) - extra[1],
-    ]
+    let most = if variant.shape == Shape::None { BOX } else { BOX_OF_PLATES };
+    let height = most[1].min(free(top, bottom, moves.y)) - extra[1];
+    [most[0].min(free(left, right, moves.x)) - extra[0], height.min(plate::most_height(variant.shape))]
 }
 
 fn widest(outline: Outline) -> f32 {
@@ -161,7 +161,7 @@ fn widest(outline: Outline) -> f32 {
 
 /// Large letters have thicker outlines; those of plates do not depend on the letters.
 fn outline_of_size(variant: &Variant, size: f32) -> f32 {
-    let size = if variant.shape == crate::Shape::None { size } else { 130.0 };
+    let size = if variant.shape == Shape::None { size } else { 130.0 };
     match variant.outline {
         Outline::None => 0.0,
         Outline::Thin => (size * 0.045).clamp(3.0, widest(Outline::Thin)),

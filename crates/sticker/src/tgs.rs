@@ -262,7 +262,7 @@ impl Composition<'_> {
         }
         let rings: &[(f32, u32)] = match self.shadow() {
             Shadow::Soft => &[(3.0, 13), (6.0, 9), (9.0, 6)],
-            Shadow::Glow => &[(5.0, 45), (11.0, 26), (17.0, 16), (23.0, 10)],
+            Shadow::Glow => &[(4.0, 38), (9.0, 24), (14.0, 16), (19.0, 11), (24.0, 7)],
             Shadow::None | Shadow::Hard => &[],
         };
         for &(reach, opacity) in rings {
