@@ -32,7 +32,7 @@ impl Artist for StickerArtist {
     fn variant(&self, name_or_look: &Value) -> Result<Variant, String> {
         match name_or_look {
             Value::String(name) => {
-                sticker::by_name(name).map(shipped).map_err(|error| error.to_string())
+                sticker::by_name(name).map(shipped).map_err(|error| unknown(&error))
             }
             Value::Object(_) => {
                 let variant: sticker::Variant = serde_json::from_value(name_or_look.clone())
@@ -86,6 +86,16 @@ impl Draw for Drawer {
     }
 }
 
+/// A message about an unknown name, to be put after the field's name.
+fn unknown(error: &sticker::Error) -> String {
+    let message = error.to_string();
+    let parts = message.strip_prefix("there is no variant ").and_then(|it| it.rsplit_once("; "));
+    match parts {
+        Some((name, hint)) => format!("{name} is not one that ships; {hint}"),
+        None => message,
+    }
+}
+
 /// A message about a text, to be put after the field's name.
 fn told(error: &sticker::Error) -> String {
     let message = error.to_string();
@@ -113,7 +123,7 @@ mod tests {
             assert_eq!((by_look.config_id, by_look.look), (variant.config_id, variant.look));
         }
         for (wrong, told) in [
-            (json!("noen"), "did you mean neon?"),
+            (json!("noen"), "\"noen\" is not one that ships; did you mean neon?"),
             (json!({ "palette": "red" }), "describes no variant: "),
             (json!(7), "must be the name of a variant"),
         ] {
