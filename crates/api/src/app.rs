@@ -12,6 +12,7 @@ use stampede_identity::Identity;
 use stampede_model::Timestamp;
 use stampede_press::Press;
 use stampede_store::Store;
+use stampede_studio::Studio;
 use stampede_ticketing::Ticketing;
 use stampede_webhook::Webhooks;
 
@@ -62,6 +63,8 @@ pub struct AppParts {
     pub webhooks: Webhooks,
     /// Campaigns.
     pub campaigns: Campaigns,
+    /// Stickers.
+    pub studio: Studio,
     /// The audit log.
     pub audit: Audit,
     /// Records.

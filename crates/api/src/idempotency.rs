@@ -63,7 +63,7 @@ const LONGEST: Duration = Duration::from_secs(90);
 
 /// POSTs that change nothing: they are carried out again. So are scans: their nonces get the first answer again, and a
 /// scanner's key must not fill the database with answers.
-pub(crate) const RUNS_AGAIN: [&str; 8] = [
+pub(crate) const RUNS_AGAIN: [&str; 10] = [
     "verifyToken",
     "validateTemplate",
     "previewFiles",
@@ -72,6 +72,8 @@ pub(crate) const RUNS_AGAIN: [&str; 8] = [
     "uploadScans",
     "validateContract",
     "previewContract",
+    "drawSticker",
+    "drawStickers",
 ];
 
 /// Operations whose answers show a secret once: only the key that asked gets the answer again.

@@ -177,13 +177,14 @@ mod tests {
     }
 
     /// Answers with an array that have no pages, and why.
-    const WHOLE: [(&str, &str); 8] = [
+    const WHOLE: [(&str, &str); 9] = [
         ("listTicketKeys", "an event has at most a hundred keys, and verifiers need all of them"),
         ("listDecisions", "there are at most a hundred"),
         ("getDoor", "what one key may do"),
         ("getBundle", "packed; parts of it follow by `since`"),
         ("getCheckInStatistics", "sums"),
         ("getReport", "sums"),
+        ("listStickerVariants", "there are eight"),
         ("getCluster", "the alerts of one coordinator"),
         ("getHealth", "the state of one node"),
     ];

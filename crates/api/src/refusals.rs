@@ -9,7 +9,7 @@ use stampede_model::TicketId;
 use stampede_ticketing::{Error, Warnings};
 use stampede_wire::ticketing::orders::TicketWarnings;
 
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, FieldError, Problem};
 
 /// `Retry-After` while a ticket waits for its PDF.
 const RETRY_AFTER_S: u32 = 1;
@@ -68,6 +68,26 @@ impl From<stampede_campaign::Error> for Problem {
                 Self::from(Error::Unavailable { what, cause })
             }
             stampede_campaign::Error::Internal(cause) => Self::internal(&cause),
+        }
+    }
+}
+
+impl From<stampede_studio::Error> for Problem {
+    fn from(error: stampede_studio::Error) -> Self {
+        match error {
+            stampede_studio::Error::Full { queued, retry_after } => {
+                let seconds = retry_after.as_secs_f64().ceil() as u32;
+                let detail = format!("{queued} stickers wait already; try again in {seconds} s");
+                Self::new(Code::Overloaded, detail).retry_after(seconds)
+            }
+            stampede_studio::Error::Invalid(mistakes) => {
+                let told = mistakes.into_iter();
+                Self::invalid(told.map(|it| FieldError::new(it.field, it.message)).collect())
+            }
+            stampede_studio::Error::Unavailable { what, cause } => {
+                Self::from(Error::Unavailable { what, cause })
+            }
+            stampede_studio::Error::Internal(cause) => Self::internal(&cause),
         }
     }
 }

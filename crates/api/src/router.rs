@@ -33,8 +33,8 @@ use crate::routes::templates::previews;
 use crate::routes::webhooks::deliveries;
 use crate::routes::{
     api_keys, audit, batch_files, batches, campaigns, codes, description, events, health, limits,
-    links, nodes, orders, pdf, queues, suspects, templates, ticket_keys, tickets, uploads, verify,
-    webhooks,
+    links, nodes, orders, pdf, queues, stickers, suspects, templates, ticket_keys, tickets,
+    uploads, verify, webhooks,
 };
 use crate::trace;
 
@@ -233,6 +233,17 @@ fn queue() -> Room {
     })
 }
 
+/// Stickers.
+fn studio() -> Room {
+    room!("Stickers" {
+        POST "/api/stickers" Write stickers::draw => drawSticker "Draws a sticker, or one in several variants" ! Overloaded;
+        POST "/api/stickers/batch" Write stickers::draw_batch => drawStickers "Draws several stickers" ! Overloaded;
+        GET "/api/stickers/variants" Call stickers::variants => listStickerVariants "Lists the variants that ship, with pictures";
+        GET "/api/stickers/pool" Call stickers::statistics => getStickerPool "Counts what the pool of this node does";
+        GET "/api/stickers/{name}" Call stickers::read => getSticker "Downloads a sticker" ! NotReady, Failed;
+    })
+}
+
 /// What happens, as it happens.
 fn live() -> Room {
     room!("Live" {
@@ -263,7 +274,7 @@ fn vitals() -> Room {
 }
 
 /// All rooms.
-pub(crate) fn rooms() -> [Room; 10] {
+pub(crate) fn rooms() -> [Room; 11] {
     [
         ticketing(),
         checkin(),
@@ -271,6 +282,7 @@ pub(crate) fn rooms() -> [Room; 10] {
         identity(),
         webhook(),
         campaign(),
+        studio(),
         queue(),
         live(),
         cluster(),

@@ -17,6 +17,7 @@ pub(crate) mod nodes;
 pub(crate) mod orders;
 pub(crate) mod pdf;
 pub(crate) mod queues;
+pub(crate) mod stickers;
 pub(crate) mod suspects;
 pub(crate) mod templates;
 pub(crate) mod ticket_keys;

@@ -43,13 +43,15 @@ const LONGEST_RECORD: usize = 200;
 
 /// Routes that change nothing, though their method is not GET.
 #[cfg(test)]
-const CHANGE_NOTHING: [&str; 9] = [
+const CHANGE_NOTHING: [&str; 11] = [
     "verifyToken",
     "validateTemplate",
     "previewFiles",
     "previewTemplate",
     "validateContract",
     "previewContract",
+    "drawSticker",
+    "drawStickers",
     "unknownQueueAction",
     "unknownJobAction",
     "unknownLetterAction",

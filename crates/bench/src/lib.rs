@@ -6,6 +6,7 @@
 //! | `upload.rs` | a large guest list: uploaded, made, downloaded; the memory of the server |
 //! | `campaigns.rs` | a campaign through the webhook channel, and that each recipient gets one message; the import of a large list |
 //! | `redeem.rs` | tickets redeemed at the door, over HTTP |
+//! | `stickers.rs` | what a sticker costs, five at once, a node under load |
 //! | `idle.rs` | CPU and memory of a node that has nothing to do |
 //! | `render.rs` | CPU for one ticket: stamped, typeset, and made by other programs |
 //! | `engine.rs` | the embedded engine beside redis-server |
@@ -28,6 +29,7 @@ mod queue;
 mod redeem;
 mod render;
 mod server;
+mod stickers;
 mod tickets;
 mod upload;
 
@@ -42,6 +44,7 @@ pub use self::idle::BenchIdle;
 pub use self::queue::BenchQueue;
 pub use self::redeem::BenchRedeem;
 pub use self::render::BenchRender;
+pub use self::stickers::BenchStickers;
 pub use self::tickets::BenchTickets;
 pub use self::upload::BenchUpload;
 
@@ -56,6 +59,8 @@ pub enum Bench {
     Campaigns(BenchCampaigns),
     /// Tickets redeemed at the door over HTTP: redeems a second, latency, and what limits them
     Redeem(BenchRedeem),
+    /// CPU time of a sticker, five at once, and a node under a steady load
+    Stickers(BenchStickers),
     /// CPU time and memory of a node that has nothing to do
     Idle(BenchIdle),
     /// CPU time of one ticket: stamped, typeset, and made by other programs that are installed
@@ -75,6 +80,7 @@ impl Bench {
             Self::Upload(options) => Box::pin(upload::run(options)),
             Self::Campaigns(options) => Box::pin(campaigns::run(options)),
             Self::Redeem(options) => Box::pin(redeem::run(options)),
+            Self::Stickers(options) => Box::pin(stickers::run(options)),
             Self::Idle(options) => Box::pin(idle::run(options)),
             Self::Render(options) => Box::pin(render::run(options)),
             Self::Engine(options) => Box::pin(engine::run(options)),

@@ -184,7 +184,7 @@ fn median(costs: &[Cost]) -> Cost {
 }
 
 /// CPU seconds of this thread, to the nanosecond.
-fn thread_cpu() -> Result<f64> {
+pub(crate) fn thread_cpu() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     match text.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()) {
         Some(ns) => Ok(ns / 1e9),

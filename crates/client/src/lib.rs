@@ -7,6 +7,7 @@
 //! | `identity.rs` | API keys |
 //! | `webhooks.rs` | webhooks and their deliveries |
 //! | `campaigns.rs` | campaigns, recipients, accounts, suppressed addresses |
+//! | `stickers.rs` | stickers |
 //! | `audit.rs` | the audit log |
 //! | `live.rs` | live streams |
 //! | `queues.rs` | queues, jobs, dead letters, schedules, limits, breakers |
@@ -26,6 +27,7 @@ mod identity;
 mod live;
 mod queues;
 pub mod sample;
+mod stickers;
 mod ticketing;
 mod uploads;
 mod webhooks;
@@ -43,6 +45,7 @@ pub use error::Error;
 pub use identity::{KeyQuery, NewKey};
 pub use live::{Message, Stream};
 pub use queues::{JobQuery, LetterQuery, Page};
+pub use stickers::{BatchSticker, DrawnSticker, NewSticker};
 pub use ticketing::{
     AnyTemplate, Guest, NewEvent, NewOrder, NewTemplate, TemplateChoice, TemplateUpdate,
 };

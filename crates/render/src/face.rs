@@ -134,6 +134,11 @@ impl Face {
         }
     }
 
+    /// Reads a font that is part of the binary.
+    pub(crate) fn trusted(bytes: &'static [u8]) -> Result<Self, FontError> {
+        Self::parse(FontBytes::Shipped(bytes), 0)
+    }
+
     fn parse(bytes: FontBytes, index: u32) -> Result<Self, FontError> {
         let data = bytes.as_ref();
         let face = ttf_parser::Face::parse(data, index)

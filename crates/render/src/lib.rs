@@ -10,6 +10,7 @@ mod error;
 mod face;
 mod font_limits;
 pub mod fonts;
+pub mod lettering;
 mod merged;
 mod pdf;
 mod preflight;

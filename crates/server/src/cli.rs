@@ -7,6 +7,7 @@ mod campaigns;
 mod engine;
 mod nodes;
 mod queues;
+mod sticker;
 mod template;
 mod token;
 mod watch;
@@ -21,6 +22,7 @@ pub(crate) use self::campaigns::{CampaignCreate, Campaigns, CampaignsCommand};
 pub(crate) use self::engine::{Engine, EngineCommand, EngineRun, Export, FsyncArg, Import, Repair};
 pub(crate) use self::nodes::{Nodes, NodesCommand, Patience};
 pub(crate) use self::queues::{Queues, QueuesCommand};
+pub(crate) use self::sticker::Sticker;
 pub(crate) use self::template::{
     LocalTemplate, Template, TemplatePreview, TemplatePublish, TemplateSource,
 };
@@ -84,7 +86,7 @@ Settings are environment variables; those below are flags of every command too, 
 }
 
 /// Commands that find their server and its data by its settings.
-const BY_SETTINGS: [&str; 14] = [
+const BY_SETTINGS: [&str; 15] = [
     "worker",
     "demo",
     "order",
@@ -96,6 +98,7 @@ const BY_SETTINGS: [&str; 14] = [
     "webhooks",
     "campaigns",
     "accounts",
+    "sticker",
     "nodes",
     "watch",
     "doctor",
@@ -155,6 +158,8 @@ pub(crate) enum Command {
     Campaigns(Campaigns),
     /// Make, list and check the accounts that send campaigns
     Accounts(Accounts),
+    /// Draw a sticker: a text as WEBP, PNG or TGS
+    Sticker(Sticker),
     /// List the nodes of the cluster, and send them commands
     Nodes(Nodes),
     /// Print what happens, as it happens: orders, tickets, scans, queues, nodes

@@ -15,6 +15,7 @@ pub(crate) mod serve;
 mod session;
 pub(crate) mod settings;
 mod signals;
+pub(crate) mod sticker;
 mod table;
 pub(crate) mod template;
 pub(crate) mod ticket_keys;

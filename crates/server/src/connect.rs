@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -13,6 +14,7 @@ use stampede_cluster::JoinError;
 use stampede_files::Files;
 use stampede_model::{MAIN_FILE, TemplateFiles};
 use stampede_store::Store;
+use stampede_studio::{Limits, StickerArtist};
 use stampede_ticketing::Ticketing;
 use tokio::time::Instant;
 
@@ -141,7 +143,17 @@ pub(crate) fn campaign_parts(
     }
 }
 
-/// Opens the folder of PDFs.
+/// What the studio of stickers works with.
+pub(crate) fn studio_parts(
+    broker: &Broker,
+    files: &Files,
+    limits: Limits,
+) -> stampede_studio::Parts {
+    let artist = Arc::new(StickerArtist::default());
+    stampede_studio::Parts { broker: broker.clone(), files: files.clone(), artist, limits }
+}
+
+/// Opens the folder of PDFs and stickers.
 pub(crate) async fn files(settings: &Settings) -> Result<Files> {
     let durability = if settings.file_sync {
         stampede_files::Durability::SyncEach

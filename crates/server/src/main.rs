@@ -92,6 +92,7 @@ async fn run(cli: Cli) -> Result<ExitCode, ExitCode> {
         Command::Webhooks(options) => commands::webhooks::run(settings(given)?, options).await,
         Command::Campaigns(options) => commands::campaigns::run(settings(given)?, options).await,
         Command::Accounts(options) => commands::accounts::run(settings(given)?, options).await,
+        Command::Sticker(options) => commands::sticker::run(settings(given)?, options).await,
         Command::Nodes(options) => commands::nodes::run(settings(given)?, options).await,
         Command::Watch(options) => commands::watch::run(&settings(given)?, options).await,
         Command::Doctor => commands::doctor::run(settings(given)?).await,

@@ -9,6 +9,7 @@
 //! - [`identity`]: API keys
 //! - [`webhooks`]: endpoints, deliveries, attempts
 //! - [`campaigns`]: accounts, campaigns (contracts), recipients, reports, suppressed addresses
+//! - [`stickers`]: stickers, variants, the pool that draws
 //! - [`audit`]: the audit log
 //! - [`queues`]: queues, jobs, dead letters, schedules, limits, circuit breakers
 //! - [`cluster`]: nodes, workers, scaling, health
@@ -29,6 +30,7 @@ mod open;
 mod paged;
 pub mod problem;
 pub mod queues;
+pub mod stickers;
 pub mod ticketing;
 pub mod webhooks;
 

@@ -1,6 +1,9 @@
 //! What jobs may touch. A job that needs more gets it here, where everybody sees it.
 
+use std::time::Duration;
+
 use stampede_campaign::Campaigns;
+use stampede_studio::Studio;
 use stampede_ticketing::Ticketing;
 use stampede_webhook::Webhooks;
 
@@ -13,6 +16,8 @@ pub struct Environment {
     pub webhooks: Webhooks,
     /// Campaigns.
     pub campaigns: Campaigns,
+    /// Stickers.
+    pub studio: Studio,
 }
 
 impl Environment {
@@ -21,5 +26,7 @@ impl Environment {
         // First: what messages led to is recorded before anything else ends.
         self.campaigns.stop().await;
         self.ticketing.stop().await;
+        // No job draws any more: its threads end at once.
+        self.studio.stop(Duration::from_secs(1)).await;
     }
 }

@@ -7,6 +7,7 @@
 
 use stampede_broker::JobList;
 use stampede_campaign::{FeedCampaign, SendMessage};
+use stampede_studio::GenerateSticker;
 use stampede_ticketing::GenerateTicket;
 use stampede_webhook::DeliverWebhook;
 
@@ -14,10 +15,11 @@ use crate::Environment;
 
 /// All jobs, with what they may touch.
 pub fn jobs(environment: &Environment) -> JobList {
-    let Environment { ticketing, webhooks, campaigns } = environment;
+    let Environment { ticketing, webhooks, campaigns, studio } = environment;
     JobList::default() //
         .with::<GenerateTicket>(ticketing.clone())
         .with::<DeliverWebhook>(webhooks.clone())
         .with::<FeedCampaign>(campaigns.clone())
         .with::<SendMessage>(campaigns.clone())
+        .with::<GenerateSticker>(studio.clone())
 }

@@ -211,6 +211,7 @@ impl PathPart for stampede_model::AuditId {}
 impl PathPart for stampede_model::CampaignId {}
 impl PathPart for stampede_model::RecipientId {}
 impl PathPart for stampede_model::campaign::AccountId {}
+impl PathPart for crate::routes::stickers::FileName {}
 impl PathPart for u32 {}
 impl PathPart for crate::routes::templates::Named {}
 

@@ -192,7 +192,7 @@ fn cut(
 }
 
 /// Widths of all parts of a text, in em.
-struct Measured<'a> {
+pub struct Measured<'a> {
     text: &'a str,
     /// Where each cluster begins, and the width of everything before it.
     clusters: Vec<(usize, f32)>,
@@ -202,7 +202,8 @@ struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    fn new(text: &'a str, glyphs: &[Glyph]) -> Self {
+    /// Measures a text by the glyphs that it was shaped into as one line.
+    pub fn new(text: &'a str, glyphs: &[Glyph]) -> Self {
         let mut clusters: Vec<(usize, f32)> =
             glyphs.iter().map(|glyph| (glyph.start as usize, glyph.advance / 1000.0)).collect();
         clusters.sort_by_key(|&(start, _)| start);
@@ -223,12 +224,13 @@ impl<'a> Measured<'a> {
         self.clusters.get(index).map_or(self.total, |&(_, before)| before)
     }
 
-    fn width(&self, range: Range<usize>) -> f32 {
+    /// Width of a part.
+    pub fn width(&self, range: Range<usize>) -> f32 {
         self.before(range.end) - self.before(range.start)
     }
 
     /// Width without the spaces at the end.
-    fn trimmed_width(&self, range: Range<usize>) -> f32 {
+    pub fn trimmed_width(&self, range: Range<usize>) -> f32 {
         let end = range.start + self.text[range.clone()].trim_end().len();
         self.width(range.start..end)
     }
@@ -249,7 +251,7 @@ impl<'a> Measured<'a> {
     }
 
     /// Where the line that begins at `start` ends, if at least one word fits.
-    fn greedy(&self, start: usize, room: f32) -> Option<usize> {
+    pub fn greedy(&self, start: usize, room: f32) -> Option<usize> {
         let first = self.breaks.partition_point(|&at| at <= start);
         let mut end = None;
         for &at in &self.breaks[first..] {
@@ -262,7 +264,7 @@ impl<'a> Measured<'a> {
     }
 
     /// Where a word that does not fit is broken: after as many clusters as fit, at least one.
-    fn broken(&self, start: usize, room: f32) -> Option<usize> {
+    pub fn broken(&self, start: usize, room: f32) -> Option<usize> {
         let mut end = None;
         for (at, cluster) in self.text[start..].grapheme_indices(true) {
             let at = start + at + cluster.len();

@@ -23,7 +23,7 @@ pub(crate) struct Run {
 }
 
 /// The directions of a text.
-pub(crate) enum Directions<'a> {
+pub enum Directions<'a> {
     /// All of it runs rightwards.
     Rightwards,
     /// There are both, or only the other.
@@ -32,7 +32,7 @@ pub(crate) enum Directions<'a> {
 
 impl<'a> Directions<'a> {
     /// Finds them; the base direction is that of the first letter, rightwards without letters.
-    pub(crate) fn of(text: &'a str) -> Self {
+    pub fn of(text: &'a str) -> Self {
         if text.chars().any(may_run_leftwards) {
             Self::Mixed(BidiInfo::new(text, None))
         } else {
@@ -83,12 +83,54 @@ fn may_run_leftwards(c: char) -> bool {
     )
 }
 
+/// Which faces are tried for a text.
+pub(crate) struct Choice {
+    /// Faces to try, in this order.
+    pub(crate) fonts: Vec<u16>,
+    /// The face that is tried before the others for clusters shown as pictures.
+    pub(crate) pictures: Option<u16>,
+}
+
+impl Choice {
+    /// The face for one cluster; the first of the list if none has all of its characters.
+    fn face_for(&self, cluster: &str, covers: impl Fn(u16) -> bool) -> u16 {
+        let pictures = self.pictures.filter(|_| is_picture(cluster));
+        let mut faces = pictures.into_iter().chain(self.fonts.iter().copied());
+        faces.find(|&face| covers(face)).unwrap_or_else(|| self.first())
+    }
+
+    fn first(&self) -> u16 {
+        self.fonts.first().copied().unwrap_or(0)
+    }
+
+    /// Whether a part of the text may have clusters shown as pictures.
+    fn has_pictures(&self, part: &str) -> bool {
+        self.pictures.is_some() && part.chars().any(|c| is_emoji(c) || is_picture_mark(c))
+    }
+}
+
+/// Asks for a picture: the selector of emoji, and the frame of a keycap.
+fn is_picture_mark(c: char) -> bool {
+    matches!(c, '\u{FE0F}' | '\u{20E3}')
+}
+
+/// Characters that people expect in colour, even those that Unicode would show as text unless told otherwise.
+fn is_emoji(c: char) -> bool {
+    matches!(c as u32, 0x2600..=0x27BF | 0x2B00..=0x2BFF | 0x1F000..=0x1FAFF)
+}
+
+/// Whether a cluster is shown as a picture: the selector of text (U+FE0E) says that it is not.
+fn is_picture(cluster: &str) -> bool {
+    !cluster.contains('\u{FE0E}')
+        && (cluster.starts_with(is_emoji) || cluster.chars().any(is_picture_mark))
+}
+
 /// Appends the runs of `text[range]` in the order of the text.
 pub(crate) fn split(
     text: &str,
     range: Range<usize>,
     faces: &[Face],
-    fonts: &[u16],
+    fonts: &Choice,
     runs: &mut Vec<Run>,
 ) {
     let mut start = range.start;
@@ -122,10 +164,10 @@ fn split_by_font(
     range: Range<usize>,
     script: Option<Script>,
     faces: &[Face],
-    fonts: &[u16],
+    fonts: &Choice,
     runs: &mut Vec<Run>,
 ) {
-    let first = fonts.first().copied().unwrap_or(0);
+    let first = fonts.first();
     let covers = |font: u16, part: &str| {
         faces
             .get(usize::from(font))
@@ -135,13 +177,13 @@ fn split_by_font(
     if part.is_empty() {
         return;
     }
-    if covers(first, part) {
+    if covers(first, part) && !fonts.has_pictures(part) {
         runs.push(Run { range, face: first, script });
         return;
     }
     let from = runs.len();
     for (at, cluster) in part.grapheme_indices(true) {
-        let face = fonts.iter().copied().find(|&font| covers(font, cluster)).unwrap_or(first);
+        let face = fonts.face_for(cluster, |font| covers(font, cluster));
         let end = range.start + at + cluster.len();
         match runs[from..].last_mut() {
             Some(run) if run.face == face => run.range.end = end,
@@ -187,10 +229,29 @@ mod tests {
             faces(&["Inter-Regular.ttf", "NotoSansThai-Regular.ttf", "NotoEmoji-Regular.ttf"]);
         let text = "Ann 👩\u{200D}👩\u{200D}👧 กำ";
         let mut runs = Vec::new();
-        split(text, 0..text.len(), &faces, &[0, 1, 2], &mut runs);
+        let fonts = Choice { fonts: vec![0, 1, 2], pictures: None };
+        split(text, 0..text.len(), &faces, &fonts, &mut runs);
         let found: Vec<(&str, u16)> =
             runs.iter().map(|run| (&text[run.range.clone()], run.face)).collect();
         assert_eq!(found, [("Ann ", 0), ("👩\u{200D}👩\u{200D}👧", 2), (" ", 0), ("กำ", 1)]);
+    }
+
+    #[test]
+    fn a_face_of_pictures_goes_first_for_emoji_only() {
+        let faces = faces(&["NotoEmoji-Regular.ttf", "Inter-Regular.ttf", "NotoEmoji-Regular.ttf"]);
+        let faces_of = |text: &str| {
+            let mut runs = Vec::new();
+            let fonts = Choice { fonts: vec![1, 2], pictures: Some(0) };
+            split(text, 0..text.len(), &faces, &fonts, &mut runs);
+            runs.iter().map(|run| (text[run.range.clone()].to_owned(), run.face)).collect::<Vec<_>>()
+        };
+        let run = |text: &str, face| (text.to_owned(), face);
+        assert_eq!(faces_of("1 © ↔"), [run("1 © ↔", 1)]);
+        assert_eq!(faces_of("1\u{FE0F}\u{20E3}!"), [run("1\u{FE0F}\u{20E3}", 0), run("!", 1)]);
+        assert_eq!(faces_of("a☀"), [run("a", 1), run("☀", 0)]);
+        assert_eq!(faces_of("a☎\u{FE0F}"), [run("a", 1), run("☎\u{FE0F}", 0)]);
+        let as_text = faces_of("☀\u{FE0E}");
+        assert_ne!(as_text[0].1, 0, "{as_text:?}");
     }
 
     #[test]

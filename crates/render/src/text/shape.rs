@@ -7,7 +7,7 @@ use harfrust::{
 };
 use unicode_script::Script;
 
-use super::runs::{Directions, Run, split};
+use super::runs::{Choice, Directions, Run, split};
 use crate::compiled::TextField;
 use crate::face::Face;
 
@@ -18,28 +18,30 @@ const MAX_GLYPHS: usize = 4096;
 
 /// A glyph in its place. Distances are thousandths of an em.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Glyph {
+pub struct Glyph {
     /// Index of its face.
-    pub(crate) face: u16,
-    pub(crate) glyph: u16,
+    pub face: u16,
+    /// Its number in the font; 0 if the font has none for the text.
+    pub glyph: u16,
     /// From here to the next glyph, tracking included.
-    pub(crate) advance: f32,
+    pub advance: f32,
     /// Moved to the right by this.
-    pub(crate) dx: f32,
+    pub dx: f32,
     /// Moved up by this.
-    pub(crate) dy: f32,
+    pub dy: f32,
     /// The text it stands for, together with the other glyphs of the same start.
-    pub(crate) start: u32,
-    pub(crate) end: u32,
+    pub start: u32,
+    /// Where that text ends.
+    pub end: u32,
     /// Whether its text runs leftwards.
-    pub(crate) leftwards: bool,
+    pub leftwards: bool,
 }
 
 /// What shaping needs to know of a text field.
 pub(crate) struct Setting {
     /// Tells the settings of a template apart; part of the key of plans.
     number: u16,
-    fonts: Vec<u16>,
+    fonts: Choice,
     features: Vec<Feature>,
     language: Option<Language>,
     /// In thousandths of an em.
@@ -55,16 +57,24 @@ impl Setting {
             .collect();
         Self {
             number,
-            fonts: field.fonts.iter().map(|&font| font as u16).collect(),
+            fonts: Choice {
+                fonts: field.fonts.iter().map(|&font| font as u16).collect(),
+                pictures: None,
+            },
             features,
             language: Language::new(&field.lang),
             tracking: field.tracking * 1000.0,
         }
     }
 
+    /// A setting without a template: these faces, no features, language or tracking.
+    pub(crate) fn plain(number: u16, fonts: Choice) -> Self {
+        Self { number, fonts, features: Vec::new(), language: None, tracking: 0.0 }
+    }
+
     /// Faces to try, in this order.
     pub(crate) fn fonts(&self) -> &[u16] {
-        &self.fonts
+        &self.fonts.fonts
     }
 }
 

@@ -25,6 +25,7 @@ use stampede_model::feed::{Change, NodeData};
 use stampede_model::{MAIN_FILE, TemplateFiles};
 use stampede_press::{Press, Share};
 use stampede_store::Store;
+use stampede_studio::Studio;
 use stampede_ticketing::{Limits as TicketLimits, Parts, Reconciler, Spool, Ticketing};
 use stampede_webhook::{Dispatcher, Webhooks};
 use stampede_worker::Environment;
@@ -50,6 +51,7 @@ struct Ground {
     ticketing: Ticketing,
     webhooks: Webhooks,
     campaigns: Campaigns,
+    studio: Studio,
     jobs: JobList,
     membership: Membership,
 }
@@ -129,6 +131,10 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
         let hub = Hub::new(&ground.broker, stop.clone());
         parts.spawn(hub.clone().run());
         let live = Live::new(hub, settings.cors_origins.clone());
+        let studio = ground.studio;
+        parts.spawn(warm_up(studio.clone()));
+        parts.spawn(studio.clone().run_ahead(stop.clone()));
+        let patience = settings.shutdown_timeout;
         let app = App::new(AppParts {
             live: live.clone(),
             ticketing: ground.ticketing,
@@ -137,6 +143,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             identity,
             webhooks: ground.webhooks,
             campaigns: ground.campaigns,
+            studio: studio.clone(),
             store: store.clone(),
             storage: StorageCheck::default(),
             broker: ground.broker,
@@ -170,6 +177,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             ticketing.stop().await;
             checkin.stop().await;
             live.stop().await;
+            studio.stop(patience).await;
         });
         banner::greet(&settings, admin_key, address);
     }
@@ -201,6 +209,13 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
 async fn told(broker: Broker, change: Change) {
     let telling = stampede_feed::publish(&broker, change);
     let _ = tokio::time::timeout(Duration::from_secs(1), telling).await;
+}
+
+/// Loads the fonts of stickers, so that the first request need not. A failure is told again by every request.
+async fn warm_up(studio: Studio) {
+    if let Err(error) = studio.warm_up().await {
+        tracing::error!(%error, "stickers cannot be drawn");
+    }
 }
 
 /// Checks and opens everything. The cheapest checks come first, so that a mistake shows before
@@ -242,7 +257,7 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         worker: settings.server_name.clone(),
         store: store.clone(),
         broker: broker.clone(),
-        files,
+        files: files.clone(),
         press: press.clone(),
         limits: TicketLimits { quantity: settings.max_quantity, ..TicketLimits::default() },
     };
@@ -251,10 +266,15 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
     let webhooks = connect::step(settings, || Webhooks::open(hooks.clone())).await?;
     let messages = connect::campaign_parts(settings, &store, &broker, &ticketing);
     let campaigns = connect::step(settings, || Campaigns::open(messages.clone())).await?;
+    let limits =
+        stampede_studio::Limits::of_node(settings.worker_pool_size, settings.worker_queue_size);
+    let drawing = connect::studio_parts(&broker, &files, limits);
+    let studio = connect::step(settings, || Studio::open(drawing.clone())).await?;
     let environment = Environment {
         ticketing: ticketing.clone(),
         webhooks: webhooks.clone(),
         campaigns: campaigns.clone(),
+        studio: studio.clone(),
     };
     let jobs = stampede_worker::jobs(&environment);
     let config = cluster::node_config(settings, &jobs);
@@ -271,6 +291,7 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         ticketing,
         webhooks,
         campaigns,
+        studio,
         jobs,
         membership,
     })

@@ -9,6 +9,7 @@ use stampede_cluster::{ANNOUNCE_EVERY, ENTRY_LIVES, WorkerEnv};
 use stampede_feed::Nudger;
 use stampede_model::KeyId;
 use stampede_press::Press;
+use stampede_studio::Studio;
 use stampede_ticketing::{Limits, Parts, Ticketing};
 use stampede_webhook::Webhooks;
 use stampede_worker::{Environment, Heartbeat, Report};
@@ -67,11 +68,12 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
     let store = connect::store(&settings).await?;
     let default = connect::default_template(&settings)?;
     let broker = connect::broker(&settings, redis_url).await?;
+    let files = connect::files(&settings).await?;
     let parts = Parts {
         worker: identity.id.clone(),
         store: store.clone(),
         broker: broker.clone(),
-        files: connect::files(&settings).await?,
+        files: files.clone(),
         press: Press::new(store.clone(), compiler::start()?, default),
         limits: Limits { slots: settings.job_concurrency, ..Limits::default() },
     };
@@ -85,7 +87,9 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
     let messages = connect::campaign_parts(&settings, &store, &broker, &ticketing);
     let campaigns = connect::step(&settings, || Campaigns::open(messages.clone())).await?;
     campaigns.set_message_slots(SendMessage::slots(slots));
-    let environment = Environment { ticketing, webhooks, campaigns };
+    let drawing = connect::studio_parts(&broker, &files, stampede_studio::Limits::of_worker());
+    let studio = connect::step(&settings, || Studio::open(drawing.clone())).await?;
+    let environment = Environment { ticketing, webhooks, campaigns, studio };
     let (reports, reported) = watch::channel(None);
     if identity.supervised {
         tokio::spawn(tell_supervisor(reported));

@@ -26,14 +26,7 @@ use super::secrets;
 use crate::cli::FsyncArg;
 
 /// Names of the product that this version does not use yet: a start with one of them warns.
-pub(crate) const PLANNED: [&str; 6] = [
-    "WORKER_POOL_SIZE",
-    "WORKER_QUEUE_SIZE",
-    "S3_BUCKET",
-    "S3_REGION",
-    "S3_ENDPOINT",
-    "SENTRY_DSN",
-];
+pub(crate) const PLANNED: [&str; 4] = ["S3_BUCKET", "S3_REGION", "S3_ENDPOINT", "SENTRY_DSN"];
 
 /// Names of the product that this version refuses, because to ignore them would lose data.
 pub(crate) const REFUSED: [(&str, &str); 1] =
@@ -296,6 +289,15 @@ settings! {
             .details("It may be an address that is not public, as that of TELEGRAM_API_URL.")
             .for_workers();
     }
+    "Stickers" {
+        worker_pool_size: usize = computed("WORKER_POOL_SIZE", "one per core", cores, |text| whole(text, 0..=1_024))
+            .flag("worker-pool-size", "N")
+            .means("Threads that draw stickers in a node that serves HTTP; 0: none, its stickers are jobs for workers")
+            .details("A worker process has one such thread, whatever this says. No thread is started before the first sticker in a worker.");
+        worker_queue_size: usize = setting("WORKER_QUEUE_SIZE", "100", |text| whole(text, 0..=1_000_000))
+            .flag("worker-queue-size", "N")
+            .means("Stickers that may wait while all threads are busy; more are refused with 503. 0: only if a thread is free");
+    }
     "Scaling" {
         scale_up_pressure: f64 = setting("SCALE_UP_PRESSURE", "10", |text| fraction(text, 1e6))
             .means("Add workers when waiting ÷ (running + 1) jobs exceeds this, and the load is below SCALE_UP_LOAD");
@@ -357,6 +359,10 @@ fn parse_base_url(text: &str) -> Result<Url, String> {
         && url.username().is_empty()
         && url.password().is_none();
     if is_base { Ok(url) } else { Err(right.to_owned()) }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn default_name() -> String {

@@ -84,9 +84,9 @@ codes! {
     BodyTimeout = "body_timeout", 408;
     /// The record's state does not allow it.
     Conflict = "conflict", 409;
-    /// The PDF or batch is not made yet; ask again after `Retry-After`.
+    /// The PDF, batch or sticker is not made yet; ask again after `Retry-After`.
     NotReady = "not_ready", 409;
-    /// The PDF could not be made, and is not tried again.
+    /// The PDF or sticker could not be made, and is not tried again.
     Failed = "failed", 409;
     /// The ticket is void and cannot be changed.
     Void = "void", 409;

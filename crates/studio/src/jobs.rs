@@ -1,0 +1,3 @@
+//! Jobs of the studio, one file each.
+
+pub(crate) mod generate_sticker;
