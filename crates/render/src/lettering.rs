@@ -82,7 +82,8 @@ mod tests {
 
     #[test]
     fn texts_are_shaped_by_style() {
-        let files = ["Inter-Regular.ttf", "NotoSansArabic-Bold.ttf"].map(|name| shipped(name).unwrap());
+        let files =
+            ["Inter-Regular.ttf", "NotoSansArabic-Bold.ttf"].map(|name| shipped(name).unwrap());
         let styles = [Style { fonts: vec![0, 1], emoji: None }];
         let lettering = Lettering::new(&files, &styles).unwrap();
         let mut memory = Memory::default();

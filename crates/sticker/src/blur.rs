@@ -17,11 +17,17 @@ pub(crate) struct Soft {
 
 impl Soft {
     /// The filled paths on a canvas of this size, moved, blurred with a radius in the mask's pixels.
-    pub(crate) fn of(paths: &[&Path], canvas: (u32, u32), moved: (f32, f32), radius: usize) -> Option<Self> {
+    pub(crate) fn of(
+        paths: &[&Path],
+        canvas: (u32, u32),
+        moved: (f32, f32),
+        radius: usize,
+    ) -> Option<Self> {
         let (width, height) = (canvas.0.div_ceil(SCALE as u32), canvas.1.div_ceil(SCALE as u32));
         let mut mask = Mask::new(width, height)?;
         let scale = 1.0 / SCALE as f32;
-        let transform = Transform::from_row(scale, 0.0, 0.0, scale, moved.0 * scale, moved.1 * scale);
+        let transform =
+            Transform::from_row(scale, 0.0, 0.0, scale, moved.0 * scale, moved.1 * scale);
         for path in paths {
             mask.fill_path(path, FillRule::Winding, true, transform);
         }
@@ -41,14 +47,18 @@ impl Soft {
     fn blur(&mut self, radius: usize) {
         let mut lines = vec![0; self.data.len()];
         for _ in 0..PASSES {
-            for (from, to) in self.data.chunks_exact(self.width).zip(lines.chunks_exact_mut(self.width)) {
+            for (from, to) in
+                self.data.chunks_exact(self.width).zip(lines.chunks_exact_mut(self.width))
+            {
                 box_filter(from, to, radius);
             }
             // Columns are filtered as rows of the transposed mask.
             let mut columns = vec![0; lines.len()];
             transpose(&lines, &mut columns, self.width);
             let mut filtered = vec![0; lines.len()];
-            for (from, to) in columns.chunks_exact(self.height).zip(filtered.chunks_exact_mut(self.height)) {
+            for (from, to) in
+                columns.chunks_exact(self.height).zip(filtered.chunks_exact_mut(self.height))
+            {
                 box_filter(from, to, radius);
             }
             transpose(&filtered, &mut self.data, self.height);

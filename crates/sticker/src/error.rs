@@ -20,7 +20,10 @@ pub enum Error {
     #[error("the text has more than {} characters; shorten it", crate::MAX_GRAPHEMES)]
     TooLong,
     /// One grapheme with more marks or joined parts than any language needs.
-    #[error("one character of the text is made of more than {} parts; remove marks or joiners from it", crate::text::MAX_PARTS)]
+    #[error(
+        "one character of the text is made of more than {} parts; remove marks or joiners from it",
+        crate::text::MAX_PARTS
+    )]
     TooManyParts,
     /// More line breaks than a sticker has lines.
     #[error("the text has {0} lines; use at most {max}", max = crate::MAX_LINES)]
@@ -50,7 +53,9 @@ pub enum Error {
     #[error("{0:?} is not a colour; write it as #rrggbb, for example #ff5f6d")]
     NotAColour(String),
     /// The sticker has more bytes than Telegram takes, even with fewer details.
-    #[error("the {format} sticker has {bytes} bytes even with fewer details, and at most {most} are allowed; use a shorter text or fewer different emoji")]
+    #[error(
+        "the {format} sticker has {bytes} bytes even with fewer details, and at most {most} are allowed; use a shorter text or fewer different emoji"
+    )]
     TooLarge {
         /// Which format.
         format: Format,

@@ -33,7 +33,8 @@ const BOLD: [&str; 6] = [
     "NotoSansThai-Bold.ttf",
 ];
 /// Scripts with one weight.
-const OTHERS: [&str; 3] = ["NotoSansSC-Regular.ttf", "NotoSansKR-Regular.ttf", "NotoEmoji-Regular.ttf"];
+const OTHERS: [&str; 3] =
+    ["NotoSansSC-Regular.ttf", "NotoSansKR-Regular.ttf", "NotoEmoji-Regular.ttf"];
 
 /// Where the coloured emoji stand in the list of faces: after all files above.
 const EMOJI_FACE: u16 = (LETTERS.len() + REGULAR.len() + BOLD.len() + OTHERS.len()) as u16;

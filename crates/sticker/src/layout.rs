@@ -83,7 +83,12 @@ struct Letters<'a, 's> {
 }
 
 impl Letters<'_, '_> {
-    fn shape(&mut self, text: &str, range: std::ops::Range<usize>, directions: &Directions<'_>) -> Vec<Glyph> {
+    fn shape(
+        &mut self,
+        text: &str,
+        range: std::ops::Range<usize>,
+        directions: &Directions<'_>,
+    ) -> Vec<Glyph> {
         let mut glyphs = Vec::new();
         self.session.shape(self.style, text, range, directions, &mut glyphs);
         for glyph in glyphs.iter_mut().filter(|glyph| is_emoji(glyph.face) && glyph.advance > 0.0) {
@@ -93,23 +98,41 @@ impl Letters<'_, '_> {
     }
 
     /// All given lines, measured; the error names every part without a glyph.
-    fn paragraphs<'t>(&mut self, text: &'t str, directions: &[Directions<'_>]) -> Result<Vec<Paragraph<'t>>, Error> {
+    fn paragraphs<'t>(
+        &mut self,
+        text: &'t str,
+        directions: &[Directions<'_>],
+    ) -> Result<Vec<Paragraph<'t>>, Error> {
         let (mut paragraphs, mut unknown, mut start) = (Vec::new(), Vec::new(), 0);
         for (part, directions) in text.split('\n').zip(directions) {
             let glyphs = self.shape(part, 0..part.len(), directions);
             for glyph in glyphs.iter().filter(|glyph| glyph.glyph == 0) {
-                let cluster = part.get(glyph.start as usize..glyph.end as usize).unwrap_or_default();
+                let cluster =
+                    part.get(glyph.start as usize..glyph.end as usize).unwrap_or_default();
                 if !unknown.iter().any(|known| known == cluster) {
                     unknown.push(cluster.to_owned());
                 }
             }
-            paragraphs.push(Paragraph { start, text: part, measured: Measured::new(part, &glyphs) });
+            paragraphs.push(Paragraph {
+                start,
+                text: part,
+                measured: Measured::new(part, &glyphs),
+            });
             start += part.len() + 1;
         }
-        if unknown.is_empty() { Ok(paragraphs) } else { Err(Error::UnknownGlyphs(Unknown(unknown))) }
+        if unknown.is_empty() {
+            Ok(paragraphs)
+        } else {
+            Err(Error::UnknownGlyphs(Unknown(unknown)))
+        }
     }
 
-    fn line(&mut self, paragraph: &Paragraph<'_>, line: &Line, directions: &Directions<'_>) -> Shaped {
+    fn line(
+        &mut self,
+        paragraph: &Paragraph<'_>,
+        line: &Line,
+        directions: &Directions<'_>,
+    ) -> Shaped {
         let glyphs = self.shape(paragraph.text, line.range.clone(), directions);
         let mut shaped = Shaped {
             glyphs,

@@ -100,15 +100,28 @@ fn fill(paragraphs: &[Paragraph<'_>], room: f32, words: Words) -> Option<Vec<Lin
     Some(lines)
 }
 
-/// As many lines in the least room.
+/// As many lines, each paragraph in the least room for its own number of lines.
 fn balanced(paragraphs: &[Paragraph<'_>], room: f32, words: Words, lines: Vec<Line>) -> Vec<Line> {
     if lines.len() == paragraphs.len() {
+        return lines;
+    }
+    let mut all = Vec::with_capacity(lines.len());
+    for (index, paragraph) in paragraphs.iter().enumerate() {
+        let own = lines.iter().filter(|line| line.paragraph == index);
+        let own = narrowest(std::slice::from_ref(paragraph), room, words, own.cloned().collect());
+        all.extend(own.into_iter().map(|line| Line { paragraph: index, ..line }));
+    }
+    all
+}
+
+fn narrowest(one: &[Paragraph<'_>], room: f32, words: Words, lines: Vec<Line>) -> Vec<Line> {
+    if lines.len() == 1 {
         return lines;
     }
     let (mut narrow, mut wide, mut best) = (0.0, room, lines);
     for _ in 0..STEPS {
         let middle = (narrow + wide) / 2.0;
-        match fill(paragraphs, middle, words) {
+        match fill(one, middle, words) {
             Some(lines) if lines.len() <= best.len() => (best, wide) = (lines, middle),
             _ => narrow = middle,
         }
@@ -117,6 +130,7 @@ fn balanced(paragraphs: &[Paragraph<'_>], room: f32, words: Words, lines: Vec<Li
 }
 
 fn unbroken(paragraphs: &[Paragraph<'_>]) -> Vec<Line> {
-    let line = |(paragraph, of): (usize, &Paragraph<'_>)| Line { paragraph, range: 0..of.text.len() };
+    let line =
+        |(paragraph, of): (usize, &Paragraph<'_>)| Line { paragraph, range: 0..of.text.len() };
     paragraphs.iter().enumerate().map(line).collect()
 }

@@ -87,12 +87,16 @@ impl Writer {
                     self.end_contour();
                     self.contour.push(Vertex { before: to, at: to, after: to });
                 }
-                PathSegment::LineTo(to) => self.contour.push(Vertex { before: to, at: to, after: to }),
+                PathSegment::LineTo(to) => {
+                    self.contour.push(Vertex { before: to, at: to, after: to })
+                }
                 PathSegment::QuadTo(by, to) => {
-                    let third = |from: Point| Point::from_xy(
-                        from.x + (by.x - from.x) * 2.0 / 3.0,
-                        from.y + (by.y - from.y) * 2.0 / 3.0,
-                    );
+                    let third = |from: Point| {
+                        Point::from_xy(
+                            from.x + (by.x - from.x) * 2.0 / 3.0,
+                            from.y + (by.y - from.y) * 2.0 / 3.0,
+                        )
+                    };
                     self.curve(third(last), third(to), to);
                 }
                 PathSegment::CubicTo(a, b, to) => self.curve(a, b, to),
@@ -185,7 +189,12 @@ impl Writer {
     }
 
     /// A property of numbers: one value, or keyframes. `scale` and `shift` turn values into Lottie's.
-    pub(crate) fn track<const N: usize>(&mut self, keys: &[Key<N>], rest: [f32; N], map: impl Fn([f32; N]) -> [f32; N]) {
+    pub(crate) fn track<const N: usize>(
+        &mut self,
+        keys: &[Key<N>],
+        rest: [f32; N],
+        map: impl Fn([f32; N]) -> [f32; N],
+    ) {
         match keys {
             [] => {
                 self.raw(r#"{"a":0,"k":"#);

@@ -150,11 +150,12 @@ pub(crate) fn whole(animation: Animation) -> Whole {
     whole
 }
 
-/// What moves the unit at `index` of `count`.
-pub(crate) fn single(variant: &Variant, index: usize, count: usize) -> Single {
+/// What moves the unit at `index` of `count`; `size` is that of letters, for small ones go less far.
+pub(crate) fn single(variant: &Variant, size: f32, index: usize, count: usize) -> Single {
+    let height = unit_height(variant) * (size / 110.0).min(1.0);
     match variant.animation {
-        Animation::Bounce => hop(unit_height(variant), index, count),
-        Animation::Wave => lift(unit_height(variant), index, count),
+        Animation::Bounce => hop(height, index, count),
+        Animation::Wave => lift(height, index, count),
         _ => Single::default(),
     }
 }
@@ -244,7 +245,7 @@ mod tests {
             for count in [1, 2, 30, 200] {
                 for index in 0..count {
                     let variant = Variant { animation, ..shipped()[0].variant };
-                    let of = single(&variant, index, count);
+                    let of = single(&variant, 60.0, index, count);
                     check(&of.offset, frames, "offset");
                     check(&of.scale, frames, "a unit's scale");
                     if animation == Animation::Type {

@@ -107,8 +107,7 @@ fn ribbon(of: Rectangle) -> Option<Plate> {
         (fold(right, -1.0)?, Tone::Right(0.5)),
         (band, Tone::Main),
     ];
-    let body =
-        Rectangle { left: left - END, top, right: right + END, bottom: bottom + DROP };
+    let body = Rectangle { left: left - END, top, right: right + END, bottom: bottom + DROP };
     Some(Plate { parts, body })
 }
 

@@ -8,13 +8,12 @@ use ttf_parser::RgbaColor;
 
 use crate::blur::Soft;
 use crate::plate::Tone;
-use crate::scene::{MIDDLE, Rectangle, Scene, shadow_reach};
+use crate::scene::{MIDDLE, Piece, Rectangle, Scene, shadow_reach};
 use crate::variant::{Fill, Shadow};
 use crate::{Colour, Error, SIDE};
 
-/// How far soft and hard shadows are moved.
+/// How far soft shadows are moved down.
 const SOFT_DROP: f32 = 7.0;
-const HARD_DROP: (f32, f32) = (7.0, 9.0);
 /// The shorter side is at least so long.
 const SHORTEST: f32 = 96.0;
 /// Transparent pixels that are kept around everything.
@@ -105,15 +104,15 @@ fn shadow(scene: &Scene, paths: &[&Path], window: &Window, picture: &mut Pixmap)
             }
         }
         Shadow::Hard => {
-            let (x, y) = HARD_DROP;
+            let (x, y) = scene.hard_drop;
             let moved = Transform::from_translate(x - window.x, y - window.y);
             for path in paths {
                 picture.fill_path(path, &flat(colour), FillRule::Winding, moved, None);
             }
         }
         Shadow::Glow => {
-            if let (Some(near), Some(far)) = (soft(0.0, 1), soft(0.0, 2)) {
-                near.or(&far, 220).paint(picture, colour, 250);
+            if let (Some(near), Some(far)) = (soft(0.0, 1), soft(0.0, 3)) {
+                near.or(&far, 256).paint(picture, colour, 255);
             }
         }
     }
@@ -153,6 +152,7 @@ pub(crate) fn tone_of(scene: &Scene, tone: Tone) -> Option<Colour> {
 }
 
 fn letters(scene: &Scene, picture: &mut Pixmap, moved: Transform) {
+    emoji_edges(scene, picture, moved);
     let mut plain = PathBuilder::new();
     for unit in &scene.units {
         for piece in &unit.pieces {
@@ -176,6 +176,24 @@ fn letters(scene: &Scene, picture: &mut Pixmap, moved: Transform) {
     }
 }
 
+fn emoji_edges(scene: &Scene, picture: &mut Pixmap, moved: Transform) {
+    if scene.emoji_edge <= 0.0 {
+        return;
+    }
+    let mut edges = PathBuilder::new();
+    for unit in &scene.units {
+        let is_edge = |piece: &&Piece| piece.colour.is_some() && piece.is_edge;
+        unit.pieces
+            .iter()
+            .filter(is_edge)
+            .for_each(|piece| add(&mut edges, &piece.path, (unit.x, unit.y)));
+    }
+    if let Some(around) = edges.finish().and_then(|edges| outline(&edges, scene.emoji_edge)) {
+        let paint = flat(scene.variant.palette.ink);
+        picture.fill_path(&around, &paint, FillRule::Winding, moved, None);
+    }
+}
+
 fn flat(colour: Colour) -> Paint<'static> {
     let mut paint = Paint { anti_alias: true, ..Paint::default() };
     paint.set_color_rgba8(colour.red, colour.green, colour.blue, 255);
@@ -190,9 +208,8 @@ fn of_font(colour: RgbaColor) -> Paint<'static> {
 
 /// From the upper left corner to the lower right.
 fn gradient(from: Colour, to: Colour, over: Rectangle) -> Paint<'static> {
-    let stop = |at, of: Colour| {
-        GradientStop::new(at, Color::from_rgba8(of.red, of.green, of.blue, 255))
-    };
+    let stop =
+        |at, of: Colour| GradientStop::new(at, Color::from_rgba8(of.red, of.green, of.blue, 255));
     let ((x1, y1), (x2, y2)) = gradient_line(over);
     let shader = LinearGradient::new(
         Point::from_xy(x1, y1),

@@ -57,6 +57,8 @@ pub(crate) struct Piece {
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) variant: Variant,
+    /// Pixels of an em.
+    pub(crate) size: f32,
     pub(crate) units: Vec<Unit>,
     pub(crate) plate: Option<Plate>,
     /// Where the plate's origin is.
@@ -67,6 +69,10 @@ pub(crate) struct Scene {
     pub(crate) body: Rectangle,
     /// How far the outline reaches beyond the edge; 0 without one.
     pub(crate) outline: f32,
+    /// Emoji on a plate have an edge in the colour of letters, or some could not be told from the plate; else 0.
+    pub(crate) emoji_edge: f32,
+    /// How far a hard shadow is moved to the right and down.
+    pub(crate) hard_drop: (f32, f32),
 }
 
 impl Scene {
@@ -86,7 +92,12 @@ impl Rectangle {
     }
 
     fn moved(self, x: f32, y: f32) -> Self {
-        Self { left: self.left + x, top: self.top + y, right: self.right + x, bottom: self.bottom + y }
+        Self {
+            left: self.left + x,
+            top: self.top + y,
+            right: self.right + x,
+            bottom: self.bottom + y,
+        }
     }
 
     /// The rectangle, larger by so much on each side.
@@ -121,14 +132,21 @@ pub(crate) fn compose(
     let layout = layout::set(fonts, memory, text, variant.font, room(variant, moves))?;
     let plate = plate::plate(variant.shape, layout.width, layout.height);
     let (half_width, half_height) = (layout.width / 2.0, layout.height / 2.0);
-    let ink = Rectangle { left: -half_width, top: -half_height, right: half_width, bottom: half_height };
+    let ink =
+        Rectangle { left: -half_width, top: -half_height, right: half_width, bottom: half_height };
     let body = plate.as_ref().map_or(ink, |plate| plate.body);
     // The body's middle is the canvas' middle; a shadow below counts a little.
     let drop = if variant.shadow == Shadow::None { 0.0 } else { 2.0 };
     let x = MIDDLE - (body.left + body.right) / 2.0;
     let y = MIDDLE - (body.top + body.bottom) / 2.0 - drop;
+    let has_plate = plate.is_some();
+    // Small letters have short shadows.
+    let drop = if has_plate { 1.0 } else { (layout.size / 90.0).clamp(0.3, 1.0) };
     Ok(Scene {
+        emoji_edge: if has_plate { (layout.size * 0.03).clamp(1.0, 4.0) } else { 0.0 },
+        hard_drop: (7.0 * drop, 9.0 * drop),
         variant: *variant,
+        size: layout.size,
         units: units_of(fonts, text, &layout, x, y),
         plate,
         plate_at: (x, y),
@@ -148,7 +166,10 @@ fn room(variant: &Variant, moves: Room) -> [f32; 2] {
     };
     let most = if variant.shape == Shape::None { BOX } else { BOX_OF_PLATES };
     let height = most[1].min(free(top, bottom, moves.y)) - extra[1];
-    [most[0].min(free(left, right, moves.x)) - extra[0], height.min(plate::most_height(variant.shape))]
+    [
+        most[0].min(free(left, right, moves.x)) - extra[0],
+        height.min(plate::most_height(variant.shape)),
+    ]
 }
 
 fn widest(outline: Outline) -> f32 {
@@ -164,8 +185,8 @@ fn outline_of_size(variant: &Variant, size: f32) -> f32 {
     let size = if variant.shape == Shape::None { size } else { 130.0 };
     match variant.outline {
         Outline::None => 0.0,
-        Outline::Thin => (size * 0.045).clamp(3.0, widest(Outline::Thin)),
-        Outline::Thick => (size * 0.085).clamp(6.0, widest(Outline::Thick)),
+        Outline::Thin => (size * 0.045).clamp(1.5, widest(Outline::Thin)),
+        Outline::Thick => (size * 0.085).clamp(3.0, widest(Outline::Thick)),
     }
 }
 
@@ -176,7 +197,14 @@ fn units_of(fonts: &Fonts, text: &Text, layout: &Layout, x: f32, y: f32) -> Vec<
         let Some(first) = glyphs.first() else { continue };
         let mut pieces = Vec::new();
         for glyph in glyphs {
-            add_pieces(fonts, glyph, layout.size, glyph.x - first.x, glyph.y - first.y, &mut pieces);
+            add_pieces(
+                fonts,
+                glyph,
+                layout.size,
+                glyph.x - first.x,
+                glyph.y - first.y,
+                &mut pieces,
+            );
         }
         let reading = glyphs.iter().map(|glyph| glyph.start).min().unwrap_or_default();
         found.push(Unit { x: first.x + x, y: first.y + y, pieces, reading });
@@ -184,7 +212,14 @@ fn units_of(fonts: &Fonts, text: &Text, layout: &Layout, x: f32, y: f32) -> Vec<
     found
 }
 
-fn add_pieces(fonts: &Fonts, glyph: &layout::Placed, size: f32, dx: f32, dy: f32, out: &mut Vec<Piece>) {
+fn add_pieces(
+    fonts: &Fonts,
+    glyph: &layout::Placed,
+    size: f32,
+    dx: f32,
+    dy: f32,
+    out: &mut Vec<Piece>,
+) {
     let Some(face) = fonts.face(glyph.face) else { return };
     let scale = size / f32::from(face.units_per_em());
     let layers = if is_emoji(glyph.face) { fonts.emoji.layers(glyph.glyph) } else { &[] };
@@ -204,7 +239,13 @@ pub(crate) fn outline_of(face: &ttf_parser::Face<'_>, glyph: GlyphId, scale: f32
     outline_at(face, glyph, scale, 0.0, 0.0)
 }
 
-fn outline_at(face: &ttf_parser::Face<'_>, glyph: GlyphId, scale: f32, x: f32, y: f32) -> Option<Path> {
+fn outline_at(
+    face: &ttf_parser::Face<'_>,
+    glyph: GlyphId,
+    scale: f32,
+    x: f32,
+    y: f32,
+) -> Option<Path> {
     let mut pen = Pen { path: PathBuilder::new(), scale, x, y };
     face.outline_glyph(glyph, &mut pen)?;
     pen.path.finish()

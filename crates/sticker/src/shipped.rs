@@ -1,8 +1,8 @@
 //! The eight variants that ship, by name.
 
+use crate::Error;
 use crate::palette::{Colour, Palette};
 use crate::variant::{Animation, Fill, Font, Outline, Shadow, Shape, Variant};
-use crate::Error;
 
 /// Characters of an unknown name that are shown.
 const SHOWN: usize = 40;

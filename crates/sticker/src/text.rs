@@ -50,12 +50,11 @@ impl Text {
 /// Line breaks are the only control characters with a meaning here.
 fn check_controls(text: &str) -> Result<(), Error> {
     let is_refused = |c: char| {
-        c.is_control() && c != '\n' || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FFF9}'..='\u{FFFC}')
+        c.is_control() && c != '\n'
+            || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FFF9}'..='\u{FFFC}')
     };
     match text.chars().enumerate().find(|&(_, c)| is_refused(c)) {
-        Some((index, character)) => {
-            Err(Error::ControlCharacter { character, position: index + 1 })
-        }
+        Some((index, character)) => Err(Error::ControlCharacter { character, position: index + 1 }),
         None => Ok(()),
     }
 }
@@ -107,7 +106,9 @@ mod tests {
 
     #[test]
     fn texts_without_anything_to_see_are_refused() {
-        for typed in ["", " ", "\n \n", "\u{3000}\u{A0}", "\u{200B}\u{FE0F}\u{200D}", "\u{3164}", "\u{2800}"] {
+        for typed in
+            ["", " ", "\n \n", "\u{3000}\u{A0}", "\u{200B}\u{FE0F}\u{200D}", "\u{3164}", "\u{2800}"]
+        {
             assert_eq!(Text::new(typed), Err(Error::Empty), "{typed:?}");
         }
         for typed in ["\u{301}", "\u{301}\u{302}", " \u{301}\n\u{64B}"] {

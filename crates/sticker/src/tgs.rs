@@ -19,8 +19,9 @@ use crate::{Colour, Error, MAX_TGS_BYTES, SIDE};
 
 /// Parts that typed text appears in at most.
 const MOST_TYPED: usize = 40;
-/// A hard shadow is moved by this.
-const HARD_DROP: (f32, f32) = (7.0, 9.0);
+/// Segments of paths that one stroke follows at most. Players that use FreeType's stroker (rlottie) draw nothing at all when
+/// the outline of a stroke has more than 32,767 points, and a segment becomes about twenty.
+const MOST_SEGMENTS: usize = 800;
 
 /// How much of a scene is written.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +79,8 @@ fn gzip(text: &str, level: i32) -> Result<Vec<u8>, Error> {
 
 fn stays_on_canvas(scene: &Scene) -> bool {
     let room = motion::room(&scene.variant);
-    let all = scene.body.grown(shadow_reach(scene.variant.shadow).map(|reach| reach + scene.outline));
+    let all =
+        scene.body.grown(shadow_reach(scene.variant.shadow).map(|reach| reach + scene.outline));
     let half_width = (MIDDLE - all.left).max(all.right - MIDDLE) * room.scale + room.x;
     let half_height = (MIDDLE - all.top).max(all.bottom - MIDDLE) * room.scale + room.y;
     half_width <= MIDDLE && half_height <= MIDDLE
@@ -126,14 +128,13 @@ impl Composition<'_> {
     fn layers(&self, writer: &mut Writer) {
         let units = self.in_reading_order();
         let is_typed = self.scene.variant.animation == Animation::Type;
-        let size = if is_typed { units.len().div_ceil(MOST_TYPED) } else { units.len() };
-        let chunks: Vec<&[(usize, &Unit)]> = units.chunks(size.max(1)).collect();
+        let chunks = if is_typed { typed_parts(&units) } else { drawable_parts(&units) };
         let has_plate = self.scene.plate.is_some();
         let hard = !has_plate && self.shadow() == Shadow::Hard;
-        let parts: &[Part] = match (has_plate, is_typed) {
+        let parts: &[Part] = match (has_plate, chunks.len()) {
             (true, _) => &[Part::Fills],
-            (false, true) => &[Part::Fills, Part::Strokes],
-            (false, false) => &[Part::Both],
+            (false, 0 | 1) => &[Part::Both],
+            (false, _) => &[Part::Fills, Part::Strokes],
         };
         for part in parts.iter().chain(if hard { &[Part::HardShadow][..] } else { &[] }) {
             for (index, chunk) in chunks.iter().enumerate() {
@@ -153,13 +154,19 @@ impl Composition<'_> {
         units.into_iter().enumerate().collect()
     }
 
-    fn letters(&self, writer: &mut Writer, units: &[(usize, &Unit)], part: Part, typed: Vec<motion::Key<1>>) {
+    fn letters(
+        &self,
+        writer: &mut Writer,
+        units: &[(usize, &Unit)],
+        part: Part,
+        typed: Vec<motion::Key<1>>,
+    ) {
         // What stands on a plate moves with it.
         let mut whole = motion::whole(self.scene.variant.animation);
         if !typed.is_empty() {
             whole.opacity = typed;
         }
-        let moved = if part == Part::HardShadow { HARD_DROP } else { (0.0, 0.0) };
+        let moved = if part == Part::HardShadow { self.scene.hard_drop } else { (0.0, 0.0) };
         self.begin_layer(writer, &whole, moved);
         match part {
             Part::Fills | Part::Both => self.fills(writer, units),
@@ -230,7 +237,14 @@ impl Composition<'_> {
     }
 
     /// A group with the paths of a unit, with or without their own colours, and its transform.
-    fn unit(&self, writer: &mut Writer, index: usize, unit: &Unit, takes: impl Fn(&Piece) -> bool, with_colours: bool) {
+    fn unit(
+        &self,
+        writer: &mut Writer,
+        index: usize,
+        unit: &Unit,
+        takes: impl Fn(&Piece) -> bool,
+        with_colours: bool,
+    ) {
         writer.comma();
         writer.raw(r#"{"ty":"gr","it":["#);
         // Lottie has the uppermost first.
@@ -249,8 +263,15 @@ impl Composition<'_> {
                 writer.path(&piece.path);
             }
         }
+        if with_colours && self.scene.emoji_edge > 0.0 {
+            writer.stroke(self.scene.variant.palette.ink, 2.0 * self.scene.emoji_edge, 100);
+        }
         let count = self.scene.units.len();
-        transform(writer, unit, &motion::single(&self.scene.variant, index, count));
+        transform(
+            writer,
+            unit,
+            &motion::single(&self.scene.variant, self.scene.size, index, count),
+        );
         writer.raw("]}");
     }
 
@@ -262,7 +283,7 @@ impl Composition<'_> {
         }
         let rings: &[(f32, u32)] = match self.shadow() {
             Shadow::Soft => &[(3.0, 13), (6.0, 9), (9.0, 6)],
-            Shadow::Glow => &[(4.0, 38), (9.0, 24), (14.0, 16), (19.0, 11), (24.0, 7)],
+            Shadow::Glow => &[(4.0, 30), (9.0, 18), (14.0, 12), (19.0, 8), (24.0, 5)],
             Shadow::None | Shadow::Hard => &[],
         };
         for &(reach, opacity) in rings {
@@ -278,7 +299,7 @@ impl Composition<'_> {
         self.strokes(writer);
         self.end_layer(writer);
         if self.shadow() == Shadow::Hard {
-            self.begin_layer(writer, &whole, HARD_DROP);
+            self.begin_layer(writer, &whole, self.scene.hard_drop);
             let colour = self.scene.variant.palette.shadow;
             self.plate_parts(writer, plate, Some(colour));
             writer.stroke(colour, 2.0 * self.scene.outline.max(0.5), 100);
@@ -308,9 +329,36 @@ impl Composition<'_> {
             }
             writer.raw(r#",{"ty":"tr","p":{"a":0,"k":"#);
             writer.pair(self.scene.plate_at.0, self.scene.plate_at.1);
-            writer.raw(concat!(r#"},"a":{"a":0,"k":[0,0]},"s":{"a":0,"k":[100,100]},"#, r#""r":{"a":0,"k":0},"o":{"a":0,"k":100}}]}"#));
+            writer.raw(concat!(
+                r#"},"a":{"a":0,"k":[0,0]},"s":{"a":0,"k":[100,100]},"#,
+                r#""r":{"a":0,"k":0},"o":{"a":0,"k":100}}]}"#
+            ));
         }
     }
+}
+
+/// A unit with its place in the order of reading.
+type Numbered<'a> = (usize, &'a Unit);
+
+/// Units that appear together when text is typed.
+fn typed_parts<'a, 's>(units: &'a [Numbered<'s>]) -> Vec<&'a [Numbered<'s>]> {
+    units.chunks(units.len().div_ceil(MOST_TYPED).max(1)).collect()
+}
+
+/// Units in groups that are not too much for one stroke.
+fn drawable_parts<'a, 's>(units: &'a [Numbered<'s>]) -> Vec<&'a [Numbered<'s>]> {
+    let segments = |unit: &Unit| unit.pieces.iter().map(|piece| piece.path.len()).sum::<usize>();
+    let (mut parts, mut start, mut sum) = (Vec::new(), 0, 0);
+    for (index, (_, unit)) in units.iter().enumerate() {
+        let own = segments(unit);
+        if sum + own > MOST_SEGMENTS && index > start {
+            parts.push(&units[start..index]);
+            (start, sum) = (index, 0);
+        }
+        sum += own;
+    }
+    parts.push(&units[start..]);
+    parts
 }
 
 /// The transform of a group that does not move.

@@ -12,7 +12,9 @@ pub(crate) fn of(text: &str, glyphs: &[Placed]) -> Vec<Range<usize>> {
     let mut units: Vec<Range<usize>> = Vec::new();
     for (index, glyph) in glyphs.iter().enumerate() {
         match units.last_mut() {
-            Some(unit) if belong_together(text, &glyphs[unit.end - 1], glyph) => unit.end = index + 1,
+            Some(unit) if belong_together(text, &glyphs[unit.end - 1], glyph) => {
+                unit.end = index + 1
+            }
             _ => units.push(index..index + 1),
         }
     }

@@ -131,13 +131,21 @@ mod tests {
     fn the_id_depends_on_the_values_only() {
         let classic = by_name("classic").unwrap().variant;
         let json = classic.canonical_json();
-        assert!(json.starts_with(r##"{"animation":"bounce","fill":"gradient","font":"extra-bold","outline""##), "{json}");
+        assert!(
+            json.starts_with(
+                r##"{"animation":"bounce","fill":"gradient","font":"extra-bold","outline""##
+            ),
+            "{json}"
+        );
         let mut fields: Vec<String> = Vec::new();
-        let serde_json::Value::Object(object) = serde_json::to_value(classic).unwrap() else { panic!() };
+        let serde_json::Value::Object(object) = serde_json::to_value(classic).unwrap() else {
+            panic!()
+        };
         for (name, value) in object.iter().rev() {
             fields.push(format!("{name:?} : {value}"));
         }
-        let reordered: Variant = serde_json::from_str(&format!("{{ {} }}", fields.join(" , "))).unwrap();
+        let reordered: Variant =
+            serde_json::from_str(&format!("{{ {} }}", fields.join(" , "))).unwrap();
         assert_eq!(reordered.config_id(), classic.config_id());
         assert_eq!(classic.config_id().len(), 32);
         let other = Variant { shadow: Shadow::Hard, ..classic };
@@ -166,9 +174,17 @@ mod tests {
             serde_json::from_value::<Variant>(value).unwrap_err().to_string()
         };
         assert!(refused(&|value| value["colour"] = 1.into()).contains("unknown field `colour`"));
-        assert!(refused(&|value| value["palette"]["glow"] = "#000000".into()).contains("unknown field `glow`"));
-        assert!(refused(&|value| value["animation"] = "spin".into()).contains("unknown variant `spin`"));
-        assert!(refused(&|value| value["palette"]["ink"] = "red".into()).contains("write it as #rrggbb"));
+        assert!(
+            refused(&|value| value["palette"]["glow"] = "#000000".into())
+                .contains("unknown field `glow`")
+        );
+        assert!(
+            refused(&|value| value["animation"] = "spin".into()).contains("unknown variant `spin`")
+        );
+        assert!(
+            refused(&|value| value["palette"]["ink"] = "red".into())
+                .contains("write it as #rrggbb")
+        );
         assert!(refused(&|value| *value = serde_json::json!({})).contains("missing field"));
     }
 }

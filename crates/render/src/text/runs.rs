@@ -243,7 +243,9 @@ mod tests {
             let mut runs = Vec::new();
             let fonts = Choice { fonts: vec![1, 2], pictures: Some(0) };
             split(text, 0..text.len(), &faces, &fonts, &mut runs);
-            runs.iter().map(|run| (text[run.range.clone()].to_owned(), run.face)).collect::<Vec<_>>()
+            runs.iter()
+                .map(|run| (text[run.range.clone()].to_owned(), run.face))
+                .collect::<Vec<_>>()
         };
         let run = |text: &str, face| (text.to_owned(), face);
         assert_eq!(faces_of("1 © ↔"), [run("1 © ↔", 1)]);

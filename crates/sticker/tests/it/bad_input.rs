@@ -1,6 +1,8 @@
 //! What is refused when it is drawn: the rules of texts alone are tested beside them, in `src/text.rs`.
 
-use stampede_sticker::{Error, Format, MAX_GRAPHEMES, MAX_TGS_BYTES, Studio, Text, by_name, shipped};
+use stampede_sticker::{
+    Error, Format, MAX_GRAPHEMES, MAX_TGS_BYTES, Studio, Text, by_name, shipped,
+};
 
 fn refusal(studio: &Studio, typed: &str) -> Error {
     let text = Text::new(typed).unwrap();
@@ -24,7 +26,10 @@ fn a_text_whose_glyphs_have_no_ink_is_empty() {
     let studio = Studio::new().unwrap();
     for typed in ["\u{1F3FB}\u{FE0E}", "\u{AD}x"] {
         // Both have ink: a swatch, a letter.
-        assert!(studio.draw(&Text::new(typed).unwrap(), &shipped()[0].variant, Format::Png).is_ok(), "{typed:?}");
+        assert!(
+            studio.draw(&Text::new(typed).unwrap(), &shipped()[0].variant, Format::Png).is_ok(),
+            "{typed:?}"
+        );
     }
 }
 
@@ -60,7 +65,9 @@ fn broken_and_hostile_texts_never_panic() {
 /// Characters that shaping, bidi and layout treat in a special way.
 fn odd_character(rng: &mut fastrand::Rng) -> char {
     match rng.u8(0..8) {
-        0 => *rng.choice(&['\u{200D}', '\u{FE0F}', '\u{20E3}', '\u{202E}', '\u{2067}', '\n', ' ']).unwrap(),
+        0 => *rng
+            .choice(&['\u{200D}', '\u{FE0F}', '\u{20E3}', '\u{202E}', '\u{2067}', '\n', ' '])
+            .unwrap(),
         1 => rng.char('\u{300}'..='\u{36F}'),
         2 => rng.char('\u{600}'..='\u{6FF}'),
         3 => rng.char('\u{1F1E6}'..='\u{1F1FF}'),

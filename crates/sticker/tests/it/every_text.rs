@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use stampede_sticker::{
-    Animation, Format, MAX_STATIC_BYTES, MAX_TGS_BYTES, Outline, SIDE, Shadow, Shape, Studio, Text, Variant, by_name, shipped,
+    Animation, Format, MAX_STATIC_BYTES, MAX_TGS_BYTES, Outline, SIDE, Shadow, Shape, Studio, Text,
+    Variant, by_name, shipped,
 };
 
 use crate::corpus;
@@ -26,10 +27,24 @@ fn folder() -> Option<PathBuf> {
 fn variants() -> Vec<(&'static str, Variant)> {
     let mut all: Vec<_> = shipped().iter().map(|shipped| (shipped.name, shipped.variant)).collect();
     let of = |name: &str| by_name(name).unwrap().variant;
-    all.push(("still", Variant { animation: Animation::None, outline: Outline::None, ..of("sunset") }));
+    all.push((
+        "still",
+        Variant { animation: Animation::None, outline: Outline::None, ..of("sunset") },
+    ));
     all.push(("typed-hard", Variant { animation: Animation::Type, ..of("comic") }));
-    all.push(("shaken-bubble", Variant { animation: Animation::Shake, shadow: Shadow::Hard, ..of("bubble") }));
-    all.push(("beating-ribbon", Variant { animation: Animation::Pulse, shadow: Shadow::Glow, shape: Shape::Ribbon, ..of("mint") }));
+    all.push((
+        "shaken-bubble",
+        Variant { animation: Animation::Shake, shadow: Shadow::Hard, ..of("bubble") },
+    ));
+    all.push((
+        "beating-ribbon",
+        Variant {
+            animation: Animation::Pulse,
+            shadow: Shadow::Glow,
+            shape: Shape::Ribbon,
+            ..of("mint")
+        },
+    ));
     all
 }
 
@@ -49,16 +64,22 @@ fn every_text_in_every_variant_keeps_the_limits() {
             scope.spawn(move || {
                 for number in (thread..texts()).step_by(threads) {
                     let typed = corpus::text(number);
-                    let text = Text::new(&typed).unwrap_or_else(|error| panic!("{typed:?}: {error}"));
+                    let text =
+                        Text::new(&typed).unwrap_or_else(|error| panic!("{typed:?}: {error}"));
                     for (name, variant) in all {
                         let file = |format: Format| {
-                            let bytes = studio.draw(&text, variant, format).unwrap_or_else(|error| panic!("{typed:?} as {name}: {error}"));
+                            let bytes = studio
+                                .draw(&text, variant, format)
+                                .unwrap_or_else(|error| panic!("{typed:?} as {name}: {error}"));
                             keep(&format!("{number:04}-{name}.{}", format.extension()), &bytes);
                             bytes
                         };
                         check_still(&typed, &file(Format::Webp));
                         let tgs = file(Format::Tgs);
-                        assert!(tgs.starts_with(&[0x1F, 0x8B]) && tgs.len() <= MAX_TGS_BYTES, "{typed:?} as {name}");
+                        assert!(
+                            tgs.starts_with(&[0x1F, 0x8B]) && tgs.len() <= MAX_TGS_BYTES,
+                            "{typed:?} as {name}"
+                        );
                         // Decoding a WEBP and a PNG of the same pixels would be the same test twice.
                         if number % 10 == 0 {
                             check_png(&typed, &file(Format::Png));
@@ -99,11 +120,40 @@ fn check_pixels(text: &str, width: u32, height: u32, pixels: &[u8]) {
     assert!(!on_border, "{text:?} touches the border");
 }
 
+/// The texts of the pictures in `docs`, kept as `shown-…` (`interop/stickers/picture.py` puts them together).
+#[test]
+fn the_texts_of_the_documents_are_drawn() {
+    let (studio, folder) = (Studio::new().unwrap(), folder());
+    for (number, typed) in
+        ["Good luck! 🍀", "С днём рождения, Алиса 🎂", "مرحبا بكم 👋🏽"].iter().enumerate()
+    {
+        let text = Text::new(typed).unwrap();
+        for shipped in shipped() {
+            for format in [Format::Webp, Format::Tgs] {
+                let bytes = studio.draw(&text, &shipped.variant, format).unwrap();
+                if let Some(folder) = &folder {
+                    let name = format!(
+                        "shown-{}-{number}-{}.{}",
+                        shipped.index,
+                        shipped.name,
+                        format.extension()
+                    );
+                    std::fs::write(folder.join(name), bytes).unwrap();
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn the_corpus_is_the_same_in_every_run_and_has_a_thousand_texts() {
     let all: Vec<String> = (0..1000).map(corpus::text).collect();
     assert_eq!(all, (0..1000).map(corpus::text).collect::<Vec<_>>());
     assert!(all.iter().all(|text| Text::new(text).is_ok()));
-    let graphemes = |text: &String| unicode_segmentation::UnicodeSegmentation::graphemes(text.as_str(), true).count();
-    assert!(all.iter().any(|text| graphemes(text) == 1) && all.iter().any(|text| graphemes(text) > 190));
+    let graphemes = |text: &String| {
+        unicode_segmentation::UnicodeSegmentation::graphemes(text.as_str(), true).count()
+    };
+    assert!(
+        all.iter().any(|text| graphemes(text) == 1) && all.iter().any(|text| graphemes(text) > 190)
+    );
 }

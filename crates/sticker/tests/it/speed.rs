@@ -3,7 +3,8 @@
 use rustix::time::{ClockId, clock_gettime};
 use stampede_sticker::{Format, Studio, Text, shipped};
 
-const TEXTS: [&str; 4] = ["Привет,\nмир! 🎉", "С днём\nрождения,\nАлиса 🎂", "OK", "Hello\nTelegram\nstickers"];
+const TEXTS: [&str; 4] =
+    ["Привет,\nмир! 🎉", "С днём\nрождения,\nАлиса 🎂", "OK", "Hello\nTelegram\nstickers"];
 const ROUNDS: usize = 20;
 
 fn cpu_ms() -> f64 {
@@ -31,14 +32,25 @@ fn time_of_a_sticker() {
     for shipped in shipped() {
         let time = |format| {
             least(|round| {
-                std::hint::black_box(studio.draw(&texts[round % texts.len()], &shipped.variant, format).unwrap());
+                std::hint::black_box(
+                    studio.draw(&texts[round % texts.len()], &shipped.variant, format).unwrap(),
+                );
             })
         };
         let (webp, png, tgs) = (time(Format::Webp), time(Format::Png), time(Format::Tgs));
-        let bytes = |format| texts.iter().map(|text| studio.draw(text, &shipped.variant, format).unwrap().len()).max().unwrap();
+        let bytes = |format| {
+            texts
+                .iter()
+                .map(|text| studio.draw(text, &shipped.variant, format).unwrap().len())
+                .max()
+                .unwrap()
+        };
         println!(
             "{:8} WEBP {webp:.2} ms, {} bytes; PNG {png:.2} ms, {} bytes; TGS {tgs:.2} ms, {} bytes",
-            shipped.name, bytes(Format::Webp), bytes(Format::Png), bytes(Format::Tgs)
+            shipped.name,
+            bytes(Format::Webp),
+            bytes(Format::Png),
+            bytes(Format::Tgs)
         );
     }
 }

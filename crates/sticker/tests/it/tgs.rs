@@ -33,13 +33,19 @@ fn only_allowed_shapes_are_written() {
     let text = Text::new("Hi 👋🏽 مرحبا\n1️⃣ नमस्ते").unwrap();
     for shipped in shipped() {
         let of = lottie(&studio.draw(&text, &shipped.variant, Format::Tgs).unwrap());
-        assert_eq!((&of["w"], &of["h"], &of["fr"], &of["tgs"]), (&512.into(), &512.into(), &60.into(), &1.into()));
+        assert_eq!(
+            (&of["w"], &of["h"], &of["fr"], &of["tgs"]),
+            (&512.into(), &512.into(), &60.into(), &1.into())
+        );
         assert!(of["op"].as_u64().unwrap() <= 180 && of["ip"] == 0, "{}", shipped.name);
         assert_eq!(of["assets"], Value::Array(Vec::new()));
         for layer in of["layers"].as_array().unwrap() {
             assert_eq!(layer["ty"], 4, "a layer of shapes");
             for forbidden in ["masksProperties", "hasMask", "ef", "tt", "tm", "ao"] {
-                assert!(matches!(layer[forbidden], Value::Null) || layer[forbidden] == 0, "{forbidden}");
+                assert!(
+                    matches!(layer[forbidden], Value::Null) || layer[forbidden] == 0,
+                    "{forbidden}"
+                );
             }
             check_shapes(&layer["shapes"]);
         }
@@ -59,4 +65,35 @@ fn joined_scripts_move_as_words() {
     assert_eq!(moving("مرحبا بكم"), 2);
     assert_eq!(moving("नमस्ते"), 1);
     assert_eq!(moving("👩‍👩‍👧"), 1);
+}
+
+/// Vertices of all paths that a stroke at the foot of a layer follows.
+fn vertices(shapes: &Value) -> usize {
+    let of = |shape: &Value| match shape["ty"].as_str() {
+        Some("sh") => shape["ks"]["k"]["v"].as_array().unwrap().len(),
+        Some("gr") => vertices(&shape["it"]),
+        _ => 0,
+    };
+    shapes.as_array().unwrap().iter().map(of).sum()
+}
+
+#[test]
+fn no_stroke_follows_more_than_players_can_draw() {
+    let studio = Studio::new().unwrap();
+    for typed in ["生日快乐 お誕生日 ".repeat(16), "Ann Ёлкина ".repeat(18), "🦄🎡".repeat(60)]
+    {
+        let text = Text::new(&typed).unwrap();
+        for shipped in shipped() {
+            let of = lottie(&studio.draw(&text, &shipped.variant, Format::Tgs).unwrap());
+            for layer in of["layers"].as_array().unwrap() {
+                let has_stroke =
+                    layer["shapes"].as_array().unwrap().iter().any(|shape| shape["ty"] == "st");
+                assert!(
+                    !has_stroke || vertices(&layer["shapes"]) <= 1000,
+                    "{typed:?} as {}",
+                    shipped.name
+                );
+            }
+        }
+    }
 }
