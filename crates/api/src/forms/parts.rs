@@ -58,7 +58,7 @@ pub(crate) trait Part: Sized + JsonSchema {
 /// Writes the schema of a simple type where it is used.
 macro_rules! inline_schema {
     ($name:literal, $schema:expr) => {
-        fn schema_name() -> Cow<'static, str> {
+        fn schema_name() -> ::std::borrow::Cow<'static, str> {
             $name.into()
         }
 
@@ -66,7 +66,7 @@ macro_rules! inline_schema {
             true
         }
 
-        fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        fn json_schema(_: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
             $schema
         }
     };

@@ -1,9 +1,7 @@
 //! Any JSON, as the payload of a job. The memory of the tree is counted while it grows: small objects take up to eighty
 //! times the bytes of their text.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema};
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::{Map, Number, Value};
 

@@ -1,9 +1,8 @@
 //! Numbers with a fraction, and objects whose values are short texts.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, json_schema};
 use serde::de::MapAccess;
 use serde_json::{Number, Value};
 

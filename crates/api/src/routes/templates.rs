@@ -9,11 +9,9 @@ pub(crate) mod files;
 pub(crate) mod previews;
 mod request;
 
-use std::borrow::Cow;
-
 use axum::Json;
 use axum::extract::State;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, json_schema};
 use serde_json::{Value, json};
 use stampede_model::{
     Event, EventId, Limit, Principal, Template, TemplateFiles, TemplateId, TemplateRevision,
