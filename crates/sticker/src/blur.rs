@@ -39,7 +39,7 @@ impl Soft {
     /// The stronger of the two at each place; `other` is weakened to so many 256ths.
     pub(crate) fn or(mut self, other: &Self, weight: u32) -> Self {
         for (own, other) in self.data.iter_mut().zip(&other.data) {
-            *own = (*own).max((u32::from(*other) * weight >> 8) as u8);
+            *own = (*own).max(((u32::from(*other) * weight) >> 8) as u8);
         }
         self
     }
@@ -102,7 +102,7 @@ fn neighbours(at: usize, most: usize) -> (usize, usize, u32) {
 /// The colour for every value of the mask.
 fn shades(colour: Colour, strength: u32) -> Vec<PremultipliedColorU8> {
     let shade = |value: u32| {
-        let alpha = value * strength >> 8;
+        let alpha = (value * strength) >> 8;
         let part = |colour: u8| (u32::from(colour) * alpha / 255) as u8;
         let (red, green, blue) = (part(colour.red), part(colour.green), part(colour.blue));
         PremultipliedColorU8::from_rgba(red, green, blue, alpha as u8)
@@ -121,7 +121,7 @@ fn box_filter(from: &[u8], to: &mut [u8], radius: usize) {
         if at > radius {
             sum -= u32::from(from[at - radius - 1]);
         }
-        to[at] = (sum * inverse + 0x8000 >> 16).min(255) as u8;
+        to[at] = ((sum * inverse + 0x8000) >> 16).min(255) as u8;
     }
 }
 
