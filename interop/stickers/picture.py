@@ -48,7 +48,7 @@ def grid(rows, path, side):
         draw.text((GAP + 4, top), label, fill=(60, 80, 60, 255))
         for place, sticker in enumerate(row):
             put(sheet, sticker, GAP + place * (side + GAP), top + LABEL, side)
-    sheet.convert("RGB").quantize(200).save(path, optimize=True)
+    sheet.convert("RGB").quantize(256).save(path, optimize=True)
 
 
 def main():

@@ -16,6 +16,8 @@ const AFTER_EMOJI: f32 = 70.0;
 const GAP: f32 = 0.15;
 /// Least distance between two baselines, in em.
 const LEAST_PITCH: f32 = 0.9;
+/// Distances that differ by less than this, in em, are made equal.
+const UNEVEN: f32 = 0.3;
 /// Height that a text counts as having at least, in em: or else a full stop would fill the sticker.
 const LEAST_HEIGHT: f32 = 0.72;
 /// Width that a text counts as having at least, in em.
@@ -164,15 +166,20 @@ impl Shaped {
 
 /// Baselines of the lines in em, the first at 0.
 fn baselines(lines: &[Shaped]) -> Vec<f32> {
-    let (mut y, mut descent) = (0.0, None);
-    let mut found = Vec::with_capacity(lines.len());
-    for line in lines {
-        if let Some(descent) = descent {
-            let needed = if line.has_ink() { descent + line.ascent + GAP } else { LEAST_PITCH };
-            y += needed.max(LEAST_PITCH);
-        }
-        descent = Some(if line.has_ink() { line.descent } else { 0.0 });
-        found.push(y);
+    let needed = |pair: &[Shaped]| {
+        let ink = if pair[0].has_ink() && pair[1].has_ink() {
+            pair[0].descent + pair[1].ascent + GAP
+        } else {
+            LEAST_PITCH
+        };
+        ink.max(LEAST_PITCH)
+    };
+    let largest = lines.windows(2).map(needed).fold(0.0, f32::max);
+    let mut found = vec![0.0];
+    for pair in lines.windows(2) {
+        let pitch = needed(pair);
+        let even = if largest - pitch <= UNEVEN { largest } else { pitch };
+        found.push(found.last().copied().unwrap_or_default() + even);
     }
     found
 }

@@ -152,7 +152,7 @@ pub(crate) fn whole(animation: Animation) -> Whole {
 
 /// What moves the unit at `index` of `count`; `size` is that of letters, for small ones go less far.
 pub(crate) fn single(variant: &Variant, size: f32, index: usize, count: usize) -> Single {
-    let height = unit_height(variant) * (size / 110.0).min(1.0);
+    let height = unit_height(variant).min(size * 0.16);
     match variant.animation {
         Animation::Bounce => hop(height, index, count),
         Animation::Wave => lift(height, index, count),

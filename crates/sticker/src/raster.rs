@@ -111,7 +111,7 @@ fn shadow(scene: &Scene, paths: &[&Path], window: &Window, picture: &mut Pixmap)
             }
         }
         Shadow::Glow => {
-            if let (Some(near), Some(far)) = (soft(0.0, 1), soft(0.0, 3)) {
+            if let (Some(near), Some(far)) = (soft(0.0, 1), soft(0.0, 2)) {
                 near.or(&far, 256).paint(picture, colour, 255);
             }
         }
