@@ -62,7 +62,7 @@ impl Artist for Fake {
     }
 
     fn variants(&self) -> Vec<Variant> {
-        ["plain", "neon"].map(|name| shipped(name)).into()
+        ["plain", "neon"].map(shipped).into()
     }
 
     fn variant(&self, name_or_look: &Value) -> Result<Variant, String> {
