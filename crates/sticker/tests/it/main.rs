@@ -4,6 +4,8 @@
 //! - `STAMPEDE_STICKER_FILES=folder` keeps every file that was drawn, for the programs in `interop/stickers`.
 //! - `cargo nextest run --release -p stampede-sticker --run-ignored only --no-capture` measures the time of a sticker.
 
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
 mod bad_input;
 mod corpus;
 mod every_text;
