@@ -7,6 +7,7 @@
 |---|---|---|
 | TGS | lottie's TgsValidator, every severity | no complaint |
 | TGS | rlottie, every frame | 512 × 512, 60 frames a second, at most 3 s, ink in every sticker, none on the border of any frame, first = last |
+| TGS | rlottie, each layer with strokes alone | the strokes are seen |
 | WEBP | webpinfo, Pillow | no error, lossless with alpha, one side 512 and the other at most |
 | PNG | Pillow | the same sides, alpha |
 
@@ -66,10 +67,27 @@ def played(document):
     return wrong
 
 
+def without_fills(shapes):
+    kept = [shape for shape in shapes if shape["ty"] not in ("fl", "gf")]
+    return [dict(shape, it=without_fills(shape["it"])) if shape["ty"] == "gr" else shape for shape in kept]
+
+
+def stroked(document):
+    """Layers whose strokes rlottie does not draw: it gives up on a whole stroke if it dislikes one of its paths."""
+    wrong = []
+    for number, layer in enumerate(document["layers"]):
+        if any(shape["ty"] == "st" for shape in layer["shapes"]):
+            alone = dict(document, layers=[dict(layer, shapes=without_fills(layer["shapes"]))])
+            animation = LottieAnimation.from_data(json.dumps(alone))
+            if not any(animation.lottie_animation_render(0)[3::4]):
+                wrong.append(f"no stroke is seen in layer {number}")
+    return wrong
+
+
 def tgs(path):
     raw = open(path, "rb").read()
     document = json.loads(gzip.decompress(raw))
-    return validated(document, len(raw)) + played(document)
+    return validated(document, len(raw)) + played(document) + stroked(document)
 
 
 def still(path):

@@ -15,6 +15,8 @@ pub(crate) struct Writer {
     /// Digits after the point in coordinates.
     digits: u32,
     contour: Vec<Vertex>,
+    /// Where the contour before began.
+    last_start: Point,
 }
 
 /// A point of a contour with its two handles, all absolute.
@@ -26,7 +28,12 @@ struct Vertex {
 
 impl Writer {
     pub(crate) fn new(digits: u32) -> Self {
-        Self { out: String::with_capacity(16 << 10), digits, contour: Vec::new() }
+        Self {
+            out: String::with_capacity(16 << 10),
+            digits,
+            contour: Vec::new(),
+            last_start: Point::zero(),
+        }
     }
 
     pub(crate) fn raw(&mut self, text: &str) {
@@ -122,6 +129,12 @@ impl Writer {
             contour.pop();
         }
         if contour.len() > 1 {
+            // Of two contours that begin at the same point, rlottie takes the second for a part of the first, and then draws
+            // no stroke at all. A closed contour may begin anywhere.
+            if (contour[0].at - self.last_start).length() < 0.2 {
+                contour.rotate_left(1);
+            }
+            self.last_start = contour[0].at;
             self.comma();
             self.raw(r#"{"ty":"sh","ks":{"a":0,"k":{"c":true,"v":["#);
             self.vertices(&contour, |vertex| vertex.at);
@@ -256,6 +269,22 @@ fn ease(ease: Ease) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_contour_begins_where_the_one_before_began() {
+        let mut path = tiny_skia::PathBuilder::new();
+        for corner in [3.0, 7.0] {
+            path.move_to(1.0, 2.0);
+            path.line_to(corner, 2.0);
+            path.line_to(corner, 9.0);
+            path.close();
+        }
+        let mut writer = Writer::new(1);
+        writer.path(&path.finish().unwrap());
+        let starts: Vec<&str> =
+            writer.out.split(r#""v":["#).skip(1).map(|rest| &rest[..5]).collect();
+        assert_eq!(starts, ["[1,2]", "[7,2]"]);
+    }
 
     #[test]
     fn numbers_are_as_short_as_they_can_be() {

@@ -19,9 +19,9 @@ use crate::{Colour, Error, MAX_TGS_BYTES, SIDE};
 
 /// Parts that typed text appears in at most.
 const MOST_TYPED: usize = 40;
-/// Segments of paths that one stroke follows at most. Players that use FreeType's stroker (rlottie) draw nothing at all when
-/// the outline of a stroke has more than 32,767 points, and a segment becomes about twenty.
-const MOST_SEGMENTS: usize = 800;
+/// Segments of paths that one stroke follows at most. Players that use FreeType's stroker (rlottie) count the points of a
+/// stroke's edges in 16 bits; 2,400 segments were drawn without harm.
+const MOST_SEGMENTS: usize = 2000;
 
 /// How much of a scene is written.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@
 //! - `cargo nextest run --release -p stampede-sticker --run-ignored only --no-capture` measures the time of a sticker.
 
 // A test that cannot go on says so by panicking.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 mod bad_input;
 mod corpus;
