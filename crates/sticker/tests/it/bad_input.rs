@@ -39,7 +39,7 @@ fn two_hundred_of_the_largest_emoji_become_a_smaller_file_or_an_error_that_says_
     let emoji = ["🏙️", "🗺️", "👩‍👩‍👧‍👦", "🎠", "🧑🏽‍🤝‍🧑🏿", "🇲🇽", "🕌", "🎆", "🏞️", "🎡", "🛤️", "🌃"];
     let text: String = emoji.iter().cycle().take(MAX_GRAPHEMES).copied().collect();
     let text = Text::new(&text).unwrap();
-    for shipped in shipped() {
+    for shipped in [by_name("comic"), by_name("ink"), by_name("bubble")].map(Result::unwrap) {
         match studio.draw(&text, &shipped.variant, Format::Tgs) {
             Ok(bytes) => assert!(bytes.len() <= MAX_TGS_BYTES),
             Err(Error::TooLarge { bytes, most, .. }) => assert!(bytes > most),

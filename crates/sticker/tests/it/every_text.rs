@@ -10,7 +10,7 @@ use stampede_sticker::{
 use crate::corpus;
 
 /// Texts that are played without the environment variable.
-const SLICE: usize = 20;
+const SLICE: usize = 10;
 
 fn texts() -> usize {
     std::env::var("STAMPEDE_STICKER_TEXTS").map_or(SLICE, |count| count.parse().unwrap())
