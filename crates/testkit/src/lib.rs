@@ -23,6 +23,7 @@ mod receiver;
 mod redis;
 mod sentinel;
 mod small_disk;
+mod sticker_telegram;
 
 pub use app::{ADMIN_KEY, App, kill, signal};
 pub use client::{Answer, Client, send};
@@ -44,6 +45,7 @@ pub use redis::Redis;
 pub use rustix::process::Signal;
 pub use sentinel::Sentinel;
 pub use small_disk::SmallDisk;
+pub use sticker_telegram::{BOT_NAME, MadeSet, StickerTelegram};
 pub use tempfile::TempDir;
 
 /// Makes a temporary folder that is removed when the value is dropped.

@@ -30,8 +30,10 @@ pub struct Asked {
     pub path: String,
     /// The headers; names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body as text.
     pub body: String,
+    /// The body.
+    pub bytes: Vec<u8>,
 }
 
 impl Asked {
@@ -311,7 +313,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
 }
 
 /// Reads one request; what comes behind it stays in `bytes`.
-async fn read(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<Asked> {
+pub(crate) async fn read(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<Asked> {
     let head = loop {
         if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
             break end;
@@ -335,13 +337,18 @@ async fn read(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<Asked> {
             return None;
         }
     }
-    let body = String::from_utf8_lossy(&bytes[head + 4..head + 4 + length]).into_owned();
+    let raw = bytes[head + 4..head + 4 + length].to_vec();
     bytes.drain(..head + 4 + length);
-    Some(Asked { method, path, headers, body })
+    let body = String::from_utf8_lossy(&raw).into_owned();
+    Some(Asked { method, path, headers, body, bytes: raw })
 }
 
 /// Answers; `false`: the connection is to be closed.
-async fn answer(stream: &mut TcpStream, reply: Reply, head_only: bool) -> std::io::Result<bool> {
+pub(crate) async fn answer(
+    stream: &mut TcpStream,
+    reply: Reply,
+    head_only: bool,
+) -> std::io::Result<bool> {
     let (status, header, kind, body, more) = match reply {
         Reply::Json(status, body) => {
             (status, String::new(), "application/json", body.to_string(), 0)

@@ -1,4 +1,4 @@
-//! docs/api.md and docs/campaigns.md: every line of their shell blocks runs against the real binary, and the answers have the
+//! docs/api.md, docs/campaigns.md and docs/stickers.md: every line of their shell blocks runs against the real binary, and the answers have the
 //! documented fields.
 //!
 //! A new section needs nothing here: all ```` ```sh ```` blocks of a page run in order in one bash, with `BASE` and `KEY` in the
@@ -104,6 +104,11 @@ async fn every_example_of_the_guide_runs_and_answers_as_it_says() {
 #[tokio::test]
 async fn a_campaign_is_finished_by_the_lines_of_its_guide() {
     walk("docs/campaigns.md", 8).await;
+}
+
+#[tokio::test]
+async fn every_line_of_the_guide_to_stickers_runs() {
+    walk("docs/stickers.md", 7).await;
 }
 
 /// Runs all examples of a page, which has at least so many.
