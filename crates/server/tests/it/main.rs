@@ -43,6 +43,7 @@ mod sandbox;
 mod scopes;
 mod slow_templates;
 mod start;
+mod sticker_bot;
 mod stickers;
 mod template_commands;
 mod templates;
