@@ -85,7 +85,9 @@ pub(crate) fn room(variant: &Variant) -> Room {
     match variant.animation {
         // Units on a plate move within it.
         Animation::Bounce | Animation::Wave if variant.shape != Shape::None => Room::NONE,
-        Animation::Bounce | Animation::Wave => Room { y: height, ..Room::NONE },
+        // Half of what a unit as wide as the sticker becomes wider.
+        Animation::Bounce => Room { x: (WIDER - 1.0) * 230.0, y: height, ..Room::NONE },
+        Animation::Wave => Room { y: height, ..Room::NONE },
         Animation::Pulse => Room { scale: PULSE, ..Room::NONE },
         // Half of the canvas times the sine of the angle.
         Animation::Shake => Room { x: 13.0, y: 13.0, ..Room::NONE },
@@ -93,6 +95,8 @@ pub(crate) fn room(variant: &Variant) -> Room {
     }
 }
 
+/// How much wider a unit is before it jumps. It never is higher than at rest.
+const WIDER: f32 = 1.03;
 const PULSE: f32 = 1.07;
 const SHAKE: f32 = 2.8;
 
@@ -180,10 +184,10 @@ fn hop(height: f32, index: usize, count: usize) -> Single {
         scale: keys(&[
             (0.0, [1.0; 2], Smooth),
             (at, [1.0; 2], Smooth),
-            (at + 6.0, [1.04, 0.9], Smooth),
-            (at + 14.0, [0.97, 1.04], Smooth),
+            (at + 6.0, [WIDER, 0.9], Smooth),
+            (at + 14.0, [0.96, 1.0], Smooth),
             (at + 28.0, [1.0; 2], Smooth),
-            (at + 33.0, [1.03, 0.94], Smooth),
+            (at + 33.0, [WIDER, 0.94], Smooth),
             (at + 40.0, [1.0; 2], Smooth),
         ]),
     }
@@ -248,6 +252,11 @@ mod tests {
                     let of = single(&variant, 60.0, index, count);
                     check(&of.offset, frames, "offset");
                     check(&of.scale, frames, "a unit's scale");
+                    let room = room(&variant);
+                    assert!(of.offset.iter().all(|key| key.value[1].abs() <= room.y));
+                    assert!(
+                        of.scale.iter().all(|key| key.value[0] <= WIDER && key.value[1] <= 1.0)
+                    );
                     if animation == Animation::Type {
                         check(&typed(index, count), frames, "typing");
                     }
