@@ -94,6 +94,10 @@ def run(stage, role, user, seconds, event, config, reached, *more):
     print(f"schemathesis, {name}: {len(operations)} operations, {count} test cases in {time.monotonic() - begun:.0f} s, {'fine' if ended.returncode == 0 else 'FAILED'}")
     if ended.returncode != 0 or os.environ.get("SHOW"):
         print("\n".join(line[:300] for line in output.splitlines()))
+        told = [line for line in stage.said().splitlines() if " WARN " in line or " ERROR " in line]
+        print("The server's warnings and errors:", *told[-20:], sep="\n")
+        if (code := stage.process.poll()) is not None:
+            print(f"The server has ended with {code}")
     return count, ended.returncode == 0
 
 

@@ -83,6 +83,7 @@ impl Campaigns {
         let campaigns = self.clone();
         self.shared.runs.spawn(async move {
             if let Err(error) = campaigns.write_csv(id, &pieces).await {
+                tracing::warn!(%error, campaign = %id, "the table of a campaign's report broke off");
                 let _ = pieces.send(Err(error)).await;
             }
         });

@@ -17,6 +17,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
+use futures::StreamExt;
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde_json::json;
@@ -95,7 +96,7 @@ pub(crate) fn answer(
         let message = receiver.recv().await?;
         Some((Ok::<Bytes, Infallible>(message), receiver))
     });
-    let mut response = Response::new(Body::from_stream(messages));
+    let mut response = Response::new(Body::from_stream(messages.fuse()));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

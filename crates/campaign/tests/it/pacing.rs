@@ -140,7 +140,9 @@ async fn a_daily_cap_holds_for_all_campaigns_of_an_account_until_it_is_raised() 
     // Messages that wait ask again within half a minute; those of a campaign that is resumed ask at once.
     for id in ids {
         if let Paused::Done(_) = stage.campaigns.pause(id).await.unwrap() {
-            assert!(matches!(stage.campaigns.resume(id).await.unwrap(), Moved::Done(_)));
+            // Its last message may have been in flight: then it is completed.
+            let resumed = stage.campaigns.resume(id).await.unwrap();
+            assert!(matches!(resumed, Moved::Done(_) | Moved::WrongState(_)), "{resumed:?}");
         }
     }
     for id in ids {

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
+use futures::StreamExt;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use schemars::json_schema;
 use stampede_model::CampaignId;
@@ -47,7 +48,8 @@ pub(crate) async fn table(
     let pieces = futures::stream::unfold(pieces, async |mut pieces| {
         pieces.next().await.map(|piece| (piece, pieces))
     });
-    let mut response = Response::new(Body::from_stream(pieces));
+    // Compression asks for more after the end.
+    let mut response = Response::new(Body::from_stream(pieces.fuse()));
     set(&mut response, CONTENT_TYPE, "text/csv; charset=utf-8; header=present");
     let name = format!("attachment; filename=\"contract-{id}.csv\"");
     set(&mut response, CONTENT_DISPOSITION, &name);

@@ -1,6 +1,8 @@
 //! From a file to a report.
 
+use reqwest::Method;
 use serde_json::json;
+use stampede_testkit::send;
 
 use super::{completed, fast_account, fields, organiser, people, text, upload, verb};
 use crate::start;
@@ -48,6 +50,10 @@ async fn a_thousand_rows_of_csv_become_a_thousand_messages_and_a_report() {
     assert_eq!(sent, 1_000, "{report}");
     let csv = ann.get(&format!("{path}/report.csv")).await;
     assert!(csv.headers["content-type"].to_str().unwrap().starts_with("text/csv"));
+    let compressed = ann.request(Method::GET, &format!("{path}/report.csv"));
+    let compressed = send(compressed.header("accept-encoding", "gzip")).await;
+    assert_eq!(compressed.headers["content-encoding"], "gzip");
+    assert!(compressed.bytes.len() < csv.bytes.len() / 2, "{}", compressed.bytes.len());
     let rows = String::from_utf8(csv.bytes).unwrap();
     let total = ended["counts"]["total"].as_u64().unwrap() as usize;
     assert_eq!(rows.lines().count(), total + 1, "a head, and a row for each recipient");
