@@ -16,8 +16,8 @@ build: own
 	@mkdir -p bin && strip --strip-debug -o bin/stampede.new "$(CARGO_TARGET_DIR)/release/stampede" && mv -f bin/stampede.new bin/stampede
 
 ## test: everything that must hold: format, lints, all tests, the broker's tests on the engine too, examples in the documentation,
-## BullMQ's own clients on the engine, schemathesis and generated clients on the API, the gate page in a browser, deploy/monitoring; at the end, the
-## tests that passed only at the second try
+## BullMQ's own clients on the engine, schemathesis and generated clients on the API, the gate page in a browser, Prometheus and
+## Alertmanager on deploy/monitoring; at the end, the tests that passed only at the second try
 test: install-test lint
 	cargo nextest run --locked --workspace
 	STAMPEDE_TEST_SERVER=engine cargo nextest run --locked --workspace --profile engine

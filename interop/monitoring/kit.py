@@ -1,6 +1,7 @@
 """What the checks of deploy/monitoring share: the folder under test, its expressions, the table of metrics, other programs."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -40,7 +41,8 @@ def program(name):
 
 def run(*command, cwd=None, stdin=None):
     """The output of a program; what it says is the error if it fails."""
-    done = subprocess.run([str(word) for word in command], cwd=cwd, input=stdin, capture_output=True, text=True, timeout=120)
+    colourless = os.environ | {"NO_COLOR": "1", "FORCE_COLOR": "0"}
+    done = subprocess.run([str(word) for word in command], cwd=cwd, env=colourless, input=stdin, capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
         raise Wrong(f"{Path(str(command[0])).name} {' '.join(map(str, command[1:3]))} ended with {done.returncode}:", (done.stdout + done.stderr).strip())
     return done.stdout
