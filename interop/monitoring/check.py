@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -378,6 +379,8 @@ def main():
     arguments.add_argument("--broken", action="store_true", help="show that every check can fail")
     arguments.add_argument("--without-servers", action="store_true", help="start no Prometheus and no Alertmanager")
     given = arguments.parse_args()
+    # Servers are ended on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if given.broken:
         import broken
         sys.exit(broken.play(given.copy))
