@@ -88,8 +88,9 @@ pub use queue::{
     ConsumerConfig, ConsumerEvent, ConsumerHandle, Counts, DeadLetter, DeadLetters, Deduplication,
     Delayed, Edit, EventKind, Flow, Found, FoundLetters, Handler, Job, JobContext, JobPolicy,
     JobResult, JobSpec, JobView, Keep, Letters, Limits, NotReplayed, OnFailure, OpenBreaker,
-    Outcome, Pause, Permit, Permits, Presence, Queue, QueueEvent, QueueEvents, Rate, Rest,
-    RetryPolicy, Schedule, State, Suspect, Suspects, Taken, Taking, WhenActive, Which,
+    Outcome, Pause, Permit, Permits, Presence, Queue, QueueEvent, QueueEvents, QueueFigures, Rate,
+    Rest, RetryPolicy, RunEnd, RunObserver, Schedule, State, Suspect, Suspects, Taken, Taking,
+    WhenActive, Which,
 };
 pub use quota::{Quota, Standing};
 pub use request_id::{RequestId, kept};

@@ -82,6 +82,8 @@ pub struct Job {
     pub attempts: u32,
     /// When it was added, in milliseconds since 1970.
     pub timestamp: u64,
+    /// How long after it was added it could begin, in milliseconds.
+    pub(crate) delay_ms: u64,
     /// Why it must not run: it was marked as failed while no worker had it (its workers crashed, or a child of it
     /// failed), or it is malformed.
     pub(crate) deferred_failure: Option<String>,
@@ -164,6 +166,7 @@ impl Job {
             crashes: whole(fields.get("stc")),
             starts: whole(fields.get("ats")),
             attempts: options["attempts"].as_f64().map_or(0, |n| n as u32),
+            delay_ms: options["delay"].as_f64().map_or(0, |n| n as u64),
             pause: Pause::read(&options["backoff"]),
             shows_progress: json(fields.get("progress")).as_f64().is_some_and(|n| n > 0.0),
             stack_trace_limit: options["stackTraceLimit"]
@@ -199,6 +202,15 @@ impl Job {
             name: fields.remove("name").unwrap_or_default(),
             id,
         }
+    }
+}
+
+impl Job {
+    /// How long the job has waited, if this is its first run. Later runs do not tell when they could begin.
+    pub(crate) fn first_wait(&self) -> Option<Duration> {
+        let could_begin = self.timestamp.saturating_add(self.delay_ms);
+        let wait = Duration::from_millis(self.processed_on.saturating_sub(could_begin));
+        (self.starts <= 1 && self.timestamp > 0).then_some(wait)
     }
 }
 
@@ -356,6 +368,26 @@ mod tests {
             ("parent", "7"),
         ] {
             assert!(with(field, value).unwrap().contains(field), "{field} {value}");
+        }
+    }
+
+    #[test]
+    fn a_job_waits_from_the_time_at_which_it_could_begin() {
+        let job = |fields: &[(&str, &str)]| {
+            let usual =
+                [("name", "x"), ("data", "{}"), ("timestamp", "1000"), ("processedOn", "9000")];
+            let all = usual.iter().chain(fields).map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            Job::from_hash("id".into(), all.collect())
+        };
+        let delayed = ("opts", r#"{"delay":7500}"#);
+        for (fields, waited) in [
+            (&[("ats", "1")][..], Some(8_000)),
+            (&[("ats", "1"), delayed], Some(500)),
+            (&[("ats", "1"), ("opts", r#"{"delay":60000}"#)], Some(0)),
+            (&[("ats", "2")], None),
+            (&[("ats", "1"), ("timestamp", "?")], None),
+        ] {
+            assert_eq!(job(fields).first_wait(), waited.map(Duration::from_millis), "{fields:?}");
         }
     }
 

@@ -185,9 +185,13 @@ impl Limits {
                 Permit::Granted(stale) if !stale.is_fresh() => {
                     permit = self.take_once(who, ask, Some(&stale)).await?;
                 }
-                permit => return Ok(permit),
+                permit => {
+                    self.count_wait(ask, &permit);
+                    return Ok(permit);
+                }
             }
         }
+        self.count_wait(ask, &permit);
         if matches!(&permit, Permit::Granted(taken) if !taken.is_fresh()) {
             self.broker.once_a_minute("stale permits", || {
                 tracing::warn!(
@@ -198,6 +202,12 @@ impl Limits {
             });
         }
         Ok(permit)
+    }
+
+    fn count_wait(&self, ask: &Ask, permit: &Permit) {
+        if matches!(permit, Permit::Wait(_)) {
+            self.broker.waits().count(&ask.limit);
+        }
     }
 
     async fn take_once(
