@@ -182,6 +182,7 @@ impl Campaigns {
             other => {
                 drop(call);
                 give_back(permits).await;
+                self.count_unsent(&snapshot, other.as_ref());
                 return match other {
                     Some(Claimed::Busy) => Next::Later(BUSY.mul_f64(0.5 + rand::random::<f64>())),
                     Some(Claimed::Changed) => Next::Changed,
@@ -250,6 +251,7 @@ impl Campaigns {
         if attempted.finds_mailbox_full(outcome) {
             effect = self.full_mailbox(snapshot, address).await;
         }
+        self.count_attempt(snapshot, &effect);
         // Before the record: others would go on sending while it waits for the database.
         self.hold(snapshot, address, &consequence).await;
         self.note(row, run, attempt, Some(outcome), effect).await;

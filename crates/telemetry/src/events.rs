@@ -1,11 +1,10 @@
 //! What happens: requests, tickets, messages, receipts, waits, restarts. Each is counted once, where it happens.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Metrics;
-use crate::labels::LabelValues;
-use crate::table::LIMITS;
 use crate::values::{Histogram, Seen};
 
 /// A part that a node needs.
@@ -73,6 +72,13 @@ pub enum StoreWork {
     Read,
     /// A transaction that writes.
     Write,
+}
+
+/// How much of what a connection to Redis tells of itself was counted already.
+#[derive(Debug, Default)]
+pub struct RedisSeen {
+    reconnects: Seen,
+    waits: HashMap<String, Seen>,
 }
 
 /// A method of HTTP, in capital letters.
@@ -146,22 +152,15 @@ impl Metrics {
         self.table.restarts.with(&[reason]).add(1);
     }
 
-    /// Redis was back so often since this process began. `seen` is kept by the caller.
-    pub fn redis_reconnects(&self, seen: &Seen, total: u64) {
-        self.table.redis_reconnects.with(&[]).add(seen.growth(total));
-    }
-
-    /// Something had to wait so often, since this process began, for limits of this kind: the beginning of their names. `seen` is
-    /// kept by the caller, one for each kind.
-    pub fn limit_waits(&self, kind: &str, seen: &Seen, total: u64) {
-        self.table.limit_waits.with(&[kind]).add(seen.growth(total));
-    }
-
-    /// The kinds of limits that have names of their own; all others are "other".
-    pub fn limit_kinds() -> &'static [&'static str] {
-        match LIMITS {
-            LabelValues::OneOf(kinds) => kinds,
-            _ => &[],
+    /// Redis was back so often since this process began, and so often something had to wait for limits of each kind: the part of
+    /// their names before the first colon.
+    pub fn redis(&self, seen: &mut RedisSeen, reconnects: u64, waits: &BTreeMap<String, u64>) {
+        self.table.redis_reconnects.with(&[]).add(seen.reconnects.growth(reconnects));
+        for (kind, total) in waits {
+            let growth = seen.waits.entry(kind.clone()).or_default().growth(*total);
+            if growth > 0 {
+                self.table.limit_waits.with(&[kind]).add(growth);
+            }
         }
     }
 }

@@ -40,14 +40,14 @@ use std::sync::Arc;
 
 pub use prometheus::Registry;
 
-pub use self::events::{Attempt, HttpMethod, Part, Printed, Restart, StoreWork};
+pub use self::events::{Attempt, HttpMethod, Part, Printed, RedisSeen, Restart, StoreWork};
 pub use self::family::About;
 pub use self::jobs::{JobEnd, JobMetrics};
 pub use self::labels::LabelValues;
 pub use self::levels::{CampaignLevels, ClusterLevels, PoolMetrics, PoolTotals, QueueLevels};
 use self::table::Table;
 pub use self::told::{Snapshot, TOLD, Told};
-pub use self::values::{Histogram, Seen};
+pub use self::values::Histogram;
 
 /// The media type of [`text`].
 pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

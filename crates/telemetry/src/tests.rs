@@ -72,8 +72,8 @@ fn count_everything(metrics: &Metrics, queues: usize) {
     for restart in [Restart::Died, Restart::Memory, Restart::CannotStart, Restart::Rolling] {
         metrics.worker_restarted(restart);
     }
-    metrics.redis_reconnects(&Seen::default(), 2);
-    metrics.limit_waits("queue", &Seen::default(), 9);
+    let waits = [("queue".to_owned(), 9), ("made-up".to_owned(), 1)].into();
+    metrics.redis(&mut RedisSeen::default(), 2, &waits);
     let workers = vec![("running", 3), ("draining", 1)];
     metrics.show_cluster(&ClusterLevels {
         workers,
@@ -221,11 +221,14 @@ fn the_levels_of_too_many_queues_are_shown_together() {
 #[test]
 fn a_total_of_elsewhere_is_counted_once() {
     let (registry, metrics) = node();
-    let seen = Seen::default();
+    let mut seen = RedisSeen::default();
     for total in [2, 2, 5, 4, 6] {
-        metrics.redis_reconnects(&seen, total);
+        let waits = [("day".to_owned(), total), ("a".to_owned(), total), ("b".to_owned(), 1)];
+        metrics.redis(&mut seen, total, &waits.into());
     }
     assert_eq!(value(&registry, "stampede_redis_reconnects_total"), Some(6.0));
+    let waits = |kind| value(&registry, &format!("stampede_limit_waits_total{{kind=\"{kind}\"}}"));
+    assert_eq!([waits("day"), waits("other")], [Some(6.0), Some(7.0)]);
 }
 
 #[test]

@@ -222,7 +222,7 @@ impl Value for Histogram {
 
 /// How much of a total that is kept elsewhere was counted already.
 #[derive(Debug, Default)]
-pub struct Seen(AtomicU64);
+pub(crate) struct Seen(AtomicU64);
 
 impl Seen {
     /// What the total has grown by since the last call.

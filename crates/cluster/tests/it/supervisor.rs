@@ -9,6 +9,7 @@ use stampede_broker::{Broker, Config};
 use stampede_cluster::{
     Program, Supervisor, SupervisorConfig, SupervisorHandle, WorkerState, WorkerStatus,
 };
+use stampede_telemetry::Metrics;
 use stampede_testkit::{Redis, TempDir, eventually, kill, temp_dir};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -56,6 +57,7 @@ impl Stage {
             kill_after: Duration::from_secs(3),
             memory,
             queues: vec!["tickets".to_owned()],
+            metrics: Metrics::default(),
         };
         let supervisor = Supervisor::new(config, broker);
         let (handle, stop) = (supervisor.handle(), CancellationToken::new());
