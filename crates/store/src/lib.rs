@@ -63,11 +63,11 @@ pub use batches::{BatchFilter, Batches, Cancelled, MadeTickets};
 pub use campaigns::{
     Account, AccountDeleted, AccountFilter, AccountWritten, Accounts, Arrival, Attempt,
     AttemptEffect, Audiences, BOUNCED_LATER, Blocked, Campaign, CampaignCounts, CampaignFilter,
-    CampaignMinute, Campaigns, Claim, Claimed, CodeCount, FAILED_LATER, FIELD_NAMES_KEPT, Fed,
-    Import, Imported, Known, Ledger, Move, Moved, NewRecipient, Receipt, ReceiptEffect,
-    ReceiptStatus, Recipient, RecipientFilter, Reports, RunResult, Settlement, Stopped,
-    Suppression, SuppressionFilter, Suppressions, TESTS_KEPT, TestAttempt, TestEnd, TestLog,
-    Wishes,
+    CampaignMinute, CampaignTotal, Campaigns, Claim, Claimed, CodeCount, FAILED_LATER,
+    FIELD_NAMES_KEPT, Fed, Import, Imported, Known, Ledger, Move, Moved, NewRecipient, Receipt,
+    ReceiptEffect, ReceiptStatus, Recipient, RecipientFilter, Reports, RunResult, Settlement,
+    Stopped, Suppression, SuppressionFilter, Suppressions, TESTS_KEPT, TestAttempt, TestEnd,
+    TestLog, Wishes,
 };
 pub use check_ins::{
     AdmissionMark, Block, Blocks, CheckInReports, CheckInSetup, Device, Figures, GateFigures,

@@ -236,6 +236,15 @@ pub(super) fn code_count(row: &AnyRow) -> sqlx::Result<CodeCount> {
     })
 }
 
+/// Reads the columns `state`, `campaigns` and `unknown`.
+pub(super) fn campaign_total(row: &AnyRow) -> sqlx::Result<CampaignTotal> {
+    Ok(CampaignTotal {
+        state: word(row, "state", CampaignState::from_word)?,
+        campaigns: number(row, "campaigns")?,
+        unknown: number(row, "unknown")?,
+    })
+}
+
 /// Reads the columns `at`, `sent` and `failed`.
 pub(super) fn minute(row: &AnyRow) -> sqlx::Result<CampaignMinute> {
     Ok(CampaignMinute {
