@@ -49,7 +49,7 @@ install-run:
 	@scripts/install cargo cc
 
 install-test:
-	@scripts/install cargo rustfmt clippy cc redis-server postgres nginx pdftotext zbarimg qpdf unzip jq curl openssl node npm python3-venv chromium ffmpeg cargo-nextest
+	@scripts/install cargo rustfmt clippy cc redis-server postgres nginx pdftotext zbarimg qpdf unzip jq curl openssl node npm python3-venv chromium ffmpeg promtool cargo-nextest
 
 clean:
 	rm -rf bin "$(CARGO_TARGET_DIR)"

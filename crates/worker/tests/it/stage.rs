@@ -129,6 +129,7 @@ pub(crate) struct Stage {
     pub(crate) working: JoinHandle<()>,
     pub(crate) slow: Queue,
     pub(crate) quick: Queue,
+    /// What the worker counts.
     pub(crate) metrics: Metrics,
 }
 
