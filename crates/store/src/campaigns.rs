@@ -41,7 +41,7 @@ pub use self::ledger::{
     Attempt, AttemptEffect, BOUNCED_LATER, Claim, Claimed, FAILED_LATER, Fed, Ledger, Receipt,
     ReceiptEffect, ReceiptStatus, Recipient, RecipientFilter, RunResult, Settlement,
 };
-pub use self::reports::{CampaignMinute, CodeCount, Reports};
+pub use self::reports::{CampaignMinute, CampaignTotal, CodeCount, Reports};
 pub use self::suppressions::{Suppression, SuppressionFilter, Suppressions, Wishes};
 pub use self::test_log::{TESTS_KEPT, TestAttempt, TestEnd, TestLog};
 use crate::{Result, Slice, Versioned};

@@ -81,12 +81,9 @@ pub struct RedisSeen {
     waits: HashMap<String, Seen>,
 }
 
-/// A method of HTTP, in capital letters.
-pub type HttpMethod<'a> = &'a str;
-
 impl Metrics {
-    /// A request was answered. `route` is the pattern of its route, never its path; `None`: there is no such route.
-    pub fn http(&self, method: HttpMethod<'_>, route: Option<&str>, status: u16, took: Duration) {
+    /// A request was answered. `method` has capital letters; `route` is the pattern of its route, never its path; `None`: there is no such route.
+    pub fn http(&self, method: &str, route: Option<&str>, status: u16, took: Duration) {
         let (route, status) = (route.unwrap_or(crate::labels::OTHER), status.to_string());
         self.table.http.with(&[method, route, &status]).observe(took);
     }

@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 pub use prometheus::Registry;
 
-pub use self::events::{Attempt, HttpMethod, Part, Printed, RedisSeen, Restart, StoreWork};
+pub use self::events::{Attempt, Part, Printed, RedisSeen, Restart, StoreWork};
 pub use self::family::About;
 pub use self::jobs::{JobEnd, JobMetrics};
 pub use self::labels::LabelValues;

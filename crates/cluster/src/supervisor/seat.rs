@@ -213,12 +213,7 @@ impl Seat {
     /// Reads a worker's report: `ready`, `busy 3 of 16`, or what it has counted.
     fn report(&self, line: &str, told: &mut Told) {
         if line.starts_with(TOLD) {
-            match Snapshot::read(line) {
-                Some(snapshot) => told.hear(snapshot),
-                // The last line of a process that was killed may be cut off.
-                None => tracing::debug!(worker = self.id, "cannot read what it has counted"),
-            }
-            return;
+            return self.hear(line, told);
         }
         let mut words = line.split(' ');
         let number = |word: Option<&str>| word.and_then(|n| n.parse::<usize>().ok());
@@ -239,6 +234,15 @@ impl Seat {
         }
     }
 
+    /// Reads what a worker has counted, and nothing else: a worker that ends is not running any more, whatever it told before.
+    fn hear(&self, line: &str, told: &mut Told) {
+        match Snapshot::read(line) {
+            Some(snapshot) => told.hear(snapshot),
+            // The last line of a process that was killed may be cut off.
+            None => tracing::debug!(worker = self.id, line, "tells no counts"),
+        }
+    }
+
     /// Notes the memory it uses; `Some` if that is too much.
     fn too_large(&self, child: &Child) -> Option<u64> {
         let used = machine::memory_of(child.id()?)?;
@@ -250,7 +254,7 @@ impl Seat {
     async fn hear_the_rest(&self, output: &mut Output) {
         let rest = async {
             while let Some(line) = output.try_next_line().await {
-                self.report(&line, &mut output.told);
+                self.hear(&line, &mut output.told);
             }
         };
         // A child of its own may have the pipe open.
@@ -269,7 +273,7 @@ impl Seat {
                 tokio::select! {
                     _ = child.wait() => break,
                     // A worker whose pipe is full could not end.
-                    line = output.next_line() => self.report(&line, &mut output.told),
+                    line = output.next_line() => self.hear(&line, &mut output.told),
                 }
             }
         };

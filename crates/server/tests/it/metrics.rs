@@ -137,8 +137,10 @@ async fn every_kind_of_node_shows_metrics_that_prometheus_accepts() {
     let page = Page::of(&workers[0]).await;
     let slots = page.value("stampede_worker_slots");
     assert!(slots > 0.0 && page.value(r#"stampede_workers{state="running"}"#) == 2.0);
-    assert!(page.value(r#"stampede_render_seconds_count{mode="stamped"}"#) > 0.0);
     assert!(page.value(r#"stampede_store_seconds_count{kind="write"}"#) > 0.0);
+    let (stamped, other) =
+        (r#"stampede_render_seconds_count{mode="stamped"}"#, Page::of(&workers[1]).await);
+    assert!(page.value(stamped) + other.value(stamped) >= 60.0);
     let page = Page::of(&api.admin()).await;
     let orders = r#"stampede_http_request_duration_seconds_count{method="POST",route="/api/tickets",status="200"}"#;
     assert_eq!((page.value(orders), page.value("stampede_worker_slots")), (1.0, 0.0));
@@ -239,7 +241,7 @@ async fn a_hundred_queues_are_shown_quickly() {
     let admin = app.admin();
     for number in 0..100 {
         let job = json!({ "name": "send" });
-        admin.post(&format!("/api/queues/q-{number:03}/jobs",), &job).await.expect(200);
+        admin.post(&format!("/api/queues/q-{number:03}/jobs"), &job).await.expect(200);
     }
     redis.cli(&["HSET", "bull:q-007:meta", "paused", "1"]);
     redis.cli(&["LPUSH", "bull:q-007-dlq:wait", "x"]);
@@ -274,7 +276,8 @@ async fn what_redis_knows_is_not_shown_while_it_is_away() {
     assert_eq!(page.value(r#"stampede_up{part="store"}"#), 1.0);
     redis.start_again().await;
     until(&app.admin(), up, 1.0).await;
-    until(&app.admin(), "stampede_redis_reconnects_total", 1.0).await;
+    let page = Page::of(&app.admin()).await;
+    assert!(page.value("stampede_redis_reconnects_total") >= 1.0);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use stampede_model::campaign::{
 use crate::campaigns::{Held, HeldCampaign};
 use crate::sql::rows::{damaged, number, optional_parsed, optional_time, parsed, time, value};
 use crate::{
-    Account, Attempt, Campaign, CampaignCounts, CampaignMinute, CodeCount, Recipient, Suppression,
-    TestAttempt, TestEnd,
+    Account, Attempt, Campaign, CampaignCounts, CampaignMinute, CampaignTotal, CodeCount,
+    Recipient, Suppression, TestAttempt, TestEnd,
 };
 
 /// Stands for all accounts of an owner, in the column of a suppression's account. No account has this id.
