@@ -205,15 +205,6 @@ impl Job {
     }
 }
 
-impl Job {
-    /// How long the job has waited, if this is its first run. Later runs do not tell when they could begin.
-    pub(crate) fn first_wait(&self) -> Option<Duration> {
-        let could_begin = self.timestamp.saturating_add(self.delay_ms);
-        let wait = Duration::from_millis(self.processed_on.saturating_sub(could_begin));
-        (self.starts <= 1 && self.timestamp > 0).then_some(wait)
-    }
-}
-
 /// The options of a job, or why they are unreadable: without them the job would run with other attempts, retention or
 /// parent than its producer asked for.
 fn read_options(text: &str) -> Result<Value, String> {
@@ -368,26 +359,6 @@ mod tests {
             ("parent", "7"),
         ] {
             assert!(with(field, value).unwrap().contains(field), "{field} {value}");
-        }
-    }
-
-    #[test]
-    fn a_job_waits_from_the_time_at_which_it_could_begin() {
-        let job = |fields: &[(&str, &str)]| {
-            let usual =
-                [("name", "x"), ("data", "{}"), ("timestamp", "1000"), ("processedOn", "9000")];
-            let all = usual.iter().chain(fields).map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
-            Job::from_hash("id".into(), all.collect())
-        };
-        let delayed = ("opts", r#"{"delay":7500}"#);
-        for (fields, waited) in [
-            (&[("ats", "1")][..], Some(8_000)),
-            (&[("ats", "1"), delayed], Some(500)),
-            (&[("ats", "1"), ("opts", r#"{"delay":60000}"#)], Some(0)),
-            (&[("ats", "2")], None),
-            (&[("ats", "1"), ("timestamp", "?")], None),
-        ] {
-            assert_eq!(job(fields).first_wait(), waited.map(Duration::from_millis), "{fields:?}");
         }
     }
 

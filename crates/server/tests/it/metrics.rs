@@ -54,7 +54,7 @@ impl Page {
             let name = series.split('{').next().unwrap_or(series);
             let parts = ["", "_bucket", "_sum", "_count"];
             parts.iter().any(|part| {
-                name.strip_suffix(part).is_some_and(|family| self.growing.contains(family))
+                name.strip_suffix(*part).is_some_and(|family| self.growing.contains(family))
             })
         };
         self.series.iter().filter(move |(name, _)| is_total(name)).map(|(name, at)| (name, *at))
