@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::{LabelPair, MetricFamily, MetricType};
 
-use crate::labels::{Allowed, Label};
+use crate::labels::{Allowed, Label, LabelValues};
 use crate::told::{Amount, Series};
 use crate::values::Value;
 
@@ -82,6 +82,21 @@ impl<V: Value> Family<V> {
         debug_assert_eq!(values.len(), about.labels.len(), "labels of {}", about.name);
         let pairs = about.labels.iter().zip(values);
         pairs.map(|(label, value)| allowed.value(label, value.as_ref()).to_owned()).collect()
+    }
+
+    /// Shows all combinations of its label values, if all of them are of closed sets.
+    pub(crate) fn show_all(&self) {
+        let mut combinations: Vec<Vec<&'static str>> = vec![Vec::new()];
+        for label in self.0.about.labels {
+            let LabelValues::OneOf(values) = label.values else { return };
+            let longer = |begin: Vec<&'static str>| {
+                values.iter().map(move |value| [begin.as_slice(), &[*value]].concat())
+            };
+            combinations = combinations.into_iter().flat_map(longer).collect();
+        }
+        for values in combinations {
+            let _ = self.with(&values);
+        }
     }
 
     /// Calls a function with each value.

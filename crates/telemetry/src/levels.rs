@@ -109,6 +109,21 @@ impl Metrics {
         open.iter().for_each(|service| breakers.with(&[service]).set(1.0));
     }
 
+    /// Shows as 0 what a node and its workers may count: an increase from nothing would be none.
+    pub fn show_zeros(&self) {
+        let table = &self.table;
+        for counter in [
+            &table.restarts,
+            &table.tickets,
+            &table.messages,
+            &table.receipts,
+            &table.suppressions,
+            &table.limit_waits,
+        ] {
+            counter.show_all();
+        }
+    }
+
     /// Shows the version of this program.
     pub fn show_version(&self, version: &str) {
         self.table.build.with(&[version]).set(1.0);

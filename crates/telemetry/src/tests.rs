@@ -193,6 +193,20 @@ fn nothing_is_shown_whose_source_has_not_begun() {
 }
 
 #[test]
+fn a_node_shows_zeros_from_its_start() {
+    let (registry, metrics) = node();
+    metrics.show_zeros();
+    for series in [
+        r#"stampede_campaign_messages_total{channel="sms",outcome="unknown"}"#,
+        r#"stampede_worker_restarts_total{reason="died"}"#,
+    ] {
+        assert_eq!(value(&registry, series), Some(0.0), "{series}");
+    }
+    assert!(!text(&registry).unwrap().contains("bot_"), "not every node has a pool");
+    assert_eq!(metrics.snapshot(), Snapshot::default());
+}
+
+#[test]
 fn levels_that_nobody_knows_are_not_shown() {
     let (registry, metrics) = node();
     count_everything(&metrics, 2);

@@ -29,6 +29,7 @@ impl Counted {
         };
         let registry = Registry::new();
         let metrics = Metrics::register(&registry)?;
+        metrics.show_zeros();
         metrics.show_version(env!("CARGO_PKG_VERSION"));
         Ok(Self { registry, metrics, listener })
     }
