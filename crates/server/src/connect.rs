@@ -13,6 +13,7 @@ use stampede_cluster::JoinError;
 use stampede_files::Files;
 use stampede_model::{MAIN_FILE, TemplateFiles};
 use stampede_store::Store;
+use stampede_telemetry::Metrics;
 use stampede_ticketing::Ticketing;
 use tokio::time::Instant;
 
@@ -27,9 +28,15 @@ const CONNECTIONS: u32 = 8;
 
 /// Connects to the database, with the secret of the ticket keys if there is one.
 pub(crate) async fn store(settings: &Settings) -> Result<Store> {
+    counted_store(settings, &Metrics::default()).await
+}
+
+/// Connects to the database as [`store`] does, and counts its work there.
+pub(crate) async fn counted_store(settings: &Settings, metrics: &Metrics) -> Result<Store> {
     let config = stampede_store::Config {
         url: settings.database_url.clone(),
         max_connections: CONNECTIONS,
+        metrics: metrics.clone(),
         ..stampede_store::Config::default()
     };
     let store = patiently(settings.start_timeout, stampede_store::Error::is_outage, || {
@@ -124,6 +131,7 @@ pub(crate) fn campaign_parts(
     store: &Store,
     broker: &Broker,
     ticketing: &Ticketing,
+    metrics: &Metrics,
 ) -> stampede_campaign::Parts {
     let channels = stampede_channel::Config {
         allowed: settings.webhook_allow_private.clone(),
@@ -138,6 +146,7 @@ pub(crate) fn campaign_parts(
         ticketing: ticketing.clone(),
         channels: Channels::new(channels),
         public_url: public_url.map(str::to_owned),
+        metrics: metrics.clone(),
     }
 }
 
