@@ -71,7 +71,7 @@ impl Campaigns {
             self.look_at_failures(campaign);
         }
         let suppressed = store.apply_wishes(&wishes, now()).await?;
-        self.count_receipts(&account, &receipts, &effects);
+        self.count_receipts(account, &receipts, &effects);
         self.count_stops(&wishes.stops, suppressed);
         let statuses = receipts.iter().map(|receipt| word(receipt.status)).collect();
         Ok(Received::Done { applied: applied as u64, suppressed, statuses })
