@@ -229,5 +229,7 @@ fn flag(is_so: bool) -> f64 {
 }
 
 fn count_of(counts: &[(&'static str, u64)], wanted: &str) -> f64 {
-    counts.iter().filter(|(state, _)| *state == wanted).map(|(_, count)| *count as f64).sum()
+    let counts = counts.iter().filter(|(state, _)| *state == wanted).map(|(_, count)| count);
+    // As integers: the sum of no floating-point numbers is -0.
+    counts.sum::<u64>() as f64
 }
