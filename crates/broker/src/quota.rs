@@ -112,8 +112,9 @@ impl Shared {
 
     /// Takes a permit that this node has; otherwise the lock of the task that asks Redis.
     fn take(&self, subject: &str) -> Result<Standing, Arc<tokio::sync::Mutex<()>>> {
-        let now = Instant::now();
         let mut subjects = self.subjects();
+        // Behind the lock: another task may have waited for Redis meanwhile.
+        let now = Instant::now();
         if let Some(known) = subjects.get_mut(subject) {
             return known.lease.take(now).ok_or_else(|| known.asking.clone());
         }
@@ -125,8 +126,8 @@ impl Shared {
 
     /// Adds a portion of Redis, or one that is counted here alone.
     fn add(&self, subject: &str, portion: Option<Portion>) -> Standing {
-        let now = Instant::now();
         let mut subjects = self.subjects();
+        let now = Instant::now();
         // It may have been forgotten meanwhile.
         let known = subjects.get_mut(subject).map(|known| &mut known.lease);
         let mut forgotten = Lease::unknown(now);

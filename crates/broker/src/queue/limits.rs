@@ -10,7 +10,7 @@
 //! request: latency costs no rate.
 //!
 //! A limit may be changed while it is in use, and for a moment callers ask with its former and its present window. Grants
-//! are remembered for the longest window that callers ask with, and that long after the last of those calls: a caller
+//! are remembered for each window that callers ask with, and that long after the last of those calls: a caller
 //! with a shorter window forgets nothing.
 //!
 //! A limit whose window becomes longer does not know the grants that had left the former one, and a Redis that has lost its

@@ -44,9 +44,9 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Nothing is known: the window is over.
+    /// Nothing is known but that permits may be left: the window is over, also for a task that read the clock a moment before.
     pub(super) fn unknown(now: Instant) -> Self {
-        Self { unused: 0, left: 0, used: 0, ends: now }
+        Self { unused: 0, left: 1, used: 0, ends: now }
     }
 
     /// Takes a permit; `None`: Redis has to be asked.
@@ -127,6 +127,13 @@ mod tests {
         assert_eq!((last.granted, last.left), (true, 0));
         let refused = Standing { granted: false, left: 0, resets_in: SECOND };
         assert_eq!((lease.take(now), lease.exhausted(now)), (Some(refused), Some(refused)));
+    }
+
+    #[test]
+    fn a_task_that_read_the_clock_before_the_lease_was_made_is_not_refused() {
+        let now = Instant::now();
+        let mut lease = Lease::unknown(now + SECOND);
+        assert_eq!((lease.take(now), lease.exhausted(now)), (None, None));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 -- Adds operations to the log of a rate limit that began before it was kept, or left it before its window became longer.
--- KEYS[1] grants; KEYS[2] the longest window, and since when KEYS[1] has every grant: both as `take_permit.lua` keeps them.
+-- KEYS[1] grants; KEYS[2] the windows, and since when KEYS[1] has every grant: both as `take_permit.lua` keeps them.
 -- ARGV[1] window in microseconds; ARGV[2] since when KEYS[1] has every grant after this call, or empty: another call follows;
 -- then of each operation: the key under which it counts, the earliest and the latest moment at which it may have begun.
 -- Moments are microseconds by the clock of this server. Returns how many operations it has added, and the present moment.
@@ -8,11 +8,14 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local function whole(number) return string.format('%.0f', number) end
 
-local longest, since = string.match(redis.call('GET', KEYS[2]) or '', '^(%d+) ?(%d*)$')
+local stored = redis.call('GET', KEYS[2])
 -- What was read may lack what began before this server lost its data again.
-if not longest then return {0, whole(now)} end
-longest = tonumber(longest)
-since = math.max(tonumber(since or '') or 0, now - longest)
+if not stored then return {0, whole(now)} end
+local longest = 0
+for length, kept_till in string.gmatch(stored, '(%d+):(%d+)') do
+  if tonumber(kept_till) > now then longest = math.max(longest, tonumber(length)) end
+end
+local since = math.max(tonumber(string.match(stored, 's(%d+)$') or '') or 0, now - longest)
 longest = math.max(longest, tonumber(ARGV[1]))
 -- As in `take_permit.lua`: an operation begins within the slack, and counts from its end.
 local longest_slack = 50000
@@ -33,6 +36,7 @@ for i = 3, #ARGV, 3 do
 end
 if added > 0 and redis.call('PTTL', KEYS[1]) < keep then redis.call('PEXPIRE', KEYS[1], keep) end
 if ARGV[2] ~= '' and tonumber(ARGV[2]) < since then
-  redis.call('SET', KEYS[2], whole(longest) .. ' ' .. ARGV[2], 'PX', keep + 3600000)
+  local kept = (keep + 3600000) * 1000
+  redis.call('SET', KEYS[2], whole(longest) .. ':' .. whole(now + kept) .. ' s' .. ARGV[2], 'PX', keep + 3600000)
 end
 return {added, whole(now)}

@@ -1,8 +1,9 @@
 -- Takes one permit of a rate limit, or returns how long to wait for one. A former permit can be given back before.
 -- KEYS[1] settings of the limit; KEYS[2] grants, by the last moment at which their operations may begin;
 -- KEYS[3] callers that wait, by their time; KEYS[4] holds: until when nobody gets a permit;
--- KEYS[5] the longest window in microseconds that callers ask with: it expires that long after the last of them. With a history
--- (ARGV[14]) a space follows, and the moment since which KEYS[2] has every grant; then it expires an hour later.
+-- KEYS[5] the windows in microseconds that callers ask with, each with the moment until which grants are kept for it: as long as
+-- the window after the last caller that asked with it. A window stands there only if no longer one is kept for longer. With a
+-- history (ARGV[14]) `s` follows, and the moment since which KEYS[2] has every grant; then windows are kept for an hour more.
 -- ARGV[1] max, ARGV[2] window in ms (both used when the settings say nothing);
 -- ARGV[3] a unique id for this permit, or empty: only the former one is given back; ARGV[4] the caller;
 -- ARGV[5] for how many ms this grant holds the limit, or empty; ARGV[6], ARGV[7] every how many grants one holds it longer,
@@ -77,21 +78,36 @@ if limited then
   window = per * 1000
   -- Callers may ask with different windows for a moment, because the limit has changed since some of them read it. So the
   -- longest window says which grants are forgotten: a shorter one must not forget what a longer one counts.
-  local longest, since = string.match(redis.call('GET', KEYS[5]) or '', '^(%d+) ?(%d*)$')
-  longest, since = tonumber(longest or 0), tonumber(since or '')
+  local stored = redis.call('GET', KEYS[5]) or ''
+  local since = tonumber(string.match(stored, 's(%d+)$') or '')
+  local till_then = now + window + 2 * longest_slack
+  if has_history or since then till_then = till_then + 3600000000 end
+  local longest, last, text = 0, 0, ''
+  for length, kept_till in string.gmatch(stored, '(%d+):(%d+)') do
+    length, kept_till = tonumber(length), tonumber(kept_till)
+    if kept_till > now then
+      longest = math.max(longest, length)
+      if length > window then
+        last = math.max(last, kept_till)
+        text = text .. whole(length) .. ':' .. whole(kept_till) .. ' '
+      end
+    end
+  end
   local is_longer = window > longest
-  local text, keep_text = whole(window), 0
   if has_history or since then
     -- What has left the longest window so far was forgotten. Without KEYS[5], that is everything.
     since = math.max(since or 0, now - longest)
     complete = not has_history or since <= now - window
-    text, keep_text = text .. ' ' .. whole(since), 3600000
     -- Some of it may be left, and would count twice when it is added again.
     if has_history and is_longer then redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', whole(since)) end
   end
   longest = math.max(longest, window)
   keep = math.ceil((longest + 2 * longest_slack) / 1000)
-  if window == longest then redis.call('SET', KEYS[5], text, 'PX', keep + keep_text) end
+  if till_then > last then
+    text = text .. whole(window) .. ':' .. whole(till_then) .. ' '
+    if since then text = text .. 's' .. whole(since) end
+    redis.call('SET', KEYS[5], text, 'PX', math.ceil((till_then - now) / 1000))
+  end
   if is_longer and redis.call('PTTL', KEYS[2]) < keep then redis.call('PEXPIRE', KEYS[2], keep) end
   redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - longest - longest_slack)
   -- Grants from before the clock was set back would block all callers until that time comes again. They were

@@ -42,7 +42,8 @@ async fn a_campaign_is_told_which_messages_are_too_long_or_empty() {
         "{valid}"
     );
     assert_eq!(valid["empty"], json!({ "recipients": 1, "positions": [3] }), "{valid}");
-    assert_eq!((&valid["ok"], &valid["lookedAt"]), (&json!(false), &json!(5)), "{valid}");
+    assert_eq!((&valid["ok"], &valid["lookedAt"]), (&json!(true), &json!(5)), "{valid}");
+    assert_eq!((&valid["toSend"], &valid["willFail"]), (&json!(2), &json!(3)), "{valid}");
     assert_eq!((&valid["segments"], &valid["problems"]), (&json!(null), &json!([])), "{valid}");
     let empty = json!([{ "field": "name", "recipients": 1, "positions": [3] }]);
     assert_eq!(valid["emptyFields"], empty, "{valid}");
