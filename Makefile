@@ -16,14 +16,15 @@ build: own
 	@mkdir -p bin && strip --strip-debug -o bin/stampede.new "$(CARGO_TARGET_DIR)/release/stampede" && mv -f bin/stampede.new bin/stampede
 
 ## test: everything that must hold: format, lints, all tests, the broker's tests on the engine too, examples in the documentation,
-## BullMQ's own clients on the engine, stickers in other people's validators, schemathesis and generated clients on the API, the gate page in a browser; at the end, the
-## tests that passed only at the second try
+## BullMQ's own clients on the engine, stickers in other people's validators, schemathesis and generated clients on the API, the gate
+## page in a browser, Prometheus and Alertmanager on deploy/monitoring; at the end, the tests that passed only at the second try
 test: install-test lint
 	cargo nextest run --locked --workspace
 	STAMPEDE_TEST_SERVER=engine cargo nextest run --locked --workspace --profile engine
 	cargo test --locked --workspace --doc --quiet
 	ENGINE="$(CARGO_TARGET_DIR)/debug/stampede" interop/run all
 	ENGINE="$(CARGO_TARGET_DIR)/debug/stampede" interop/run web
+	ENGINE="$(CARGO_TARGET_DIR)/debug/stampede" interop/run monitoring
 	@scripts/flaky
 
 ## test-valkey: the broker's tests on Valkey; Debian 12 has it in its backports, Debian 13 as an ordinary package
@@ -49,7 +50,7 @@ install-run:
 	@scripts/install cargo cc
 
 install-test:
-	@scripts/install cargo rustfmt clippy cc redis-server postgres nginx pdftotext zbarimg qpdf unzip jq curl openssl node npm python3-venv chromium ffmpeg webpinfo cargo-nextest
+	@scripts/install cargo rustfmt clippy cc redis-server postgres nginx pdftotext zbarimg qpdf unzip jq curl openssl node npm python3-venv chromium ffmpeg webpinfo promtool amtool cargo-nextest
 
 clean:
 	rm -rf bin "$(CARGO_TARGET_DIR)"

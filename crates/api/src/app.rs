@@ -20,6 +20,7 @@ use crate::body::{Budget, Uploads};
 use crate::idempotency::AnswerShares;
 use crate::link_base::LinkBase;
 use crate::live::Live;
+use crate::metrics::MetricsPage;
 use crate::orders_at_once::OrdersAtOnce;
 use crate::rate_limits::RateLimits;
 use crate::storage_check::StorageCheck;
@@ -101,6 +102,8 @@ pub struct AppParts {
     pub node: NodeHandle,
     /// Notes how quickly requests are answered.
     pub latency: LatencyMeter,
+    /// What this node counts.
+    pub metrics: MetricsPage,
 }
 
 /// The present, as precise as the store keeps it.

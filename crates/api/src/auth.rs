@@ -198,9 +198,7 @@ impl Writer {
 async fn signed_in(parts: &mut Parts, app: &App) -> Result<Principal, Problem> {
     let from = client_address(parts);
     let principal = principal(&app.identity, &app.rates, &parts.headers, from).await?;
-    let principal = principal.ok_or_else(|| {
-        unauthorized("an API key is needed: send it as \"Authorization: Bearer <key>\"")
-    })?;
+    let principal = principal.ok_or_else(no_key)?;
     app.rates.count_key(parts, &principal).await?;
     // The memory of the request's body is counted for its user (`body.rs`).
     parts.extensions.insert(principal.clone());
@@ -345,6 +343,11 @@ pub(crate) async fn known(
         }
         Err(reason) => Err(rates.count_failure(credential, from, reason).await),
     }
+}
+
+/// The answer to a request without a key.
+pub(crate) fn no_key() -> Problem {
+    unauthorized("an API key is needed: send it as \"Authorization: Bearer <key>\"")
 }
 
 fn unauthorized(detail: &str) -> Problem {

@@ -23,9 +23,11 @@ use crate::client_address::TrustedProxies;
 use crate::connection_places::OfAddresses;
 use crate::front::Front;
 use crate::live::CutOff;
+use crate::metrics::MetricsPage;
 use crate::request_ids::identify;
 use crate::router::router;
 use crate::routes::health::{Vitals, health_router};
+use crate::routes::metrics::open_router;
 use crate::write_limit::{PATIENCE, WriteLimited, limit_unacknowledged};
 
 /// Connections served at the same time; more wait in the system's queue.
@@ -51,9 +53,15 @@ pub async fn run(
     serve(listener, front.around(router(app).merge(pages), rates), proxies, stop).await;
 }
 
-/// Serves `/health` and `/ready` on `listener` until `stop`, for a node without the API.
+/// Serves `/health`, `/ready` and `/metrics` on `listener` until `stop`, for a node without the API.
 pub async fn run_health(listener: TcpListener, vitals: Vitals, stop: CancellationToken) {
     let routes = health_router(vitals).layer(middleware::from_fn(identify));
+    serve(listener, routes, TrustedProxies::default(), stop).await;
+}
+
+/// Serves `/metrics`, without a key, on `listener` until `stop`.
+pub async fn run_metrics(listener: TcpListener, page: MetricsPage, stop: CancellationToken) {
+    let routes = open_router(page).layer(middleware::from_fn(identify));
     serve(listener, routes, TrustedProxies::default(), stop).await;
 }
 

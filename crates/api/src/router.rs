@@ -33,7 +33,7 @@ use crate::routes::templates::previews;
 use crate::routes::webhooks::deliveries;
 use crate::routes::{
     api_keys, audit, batch_files, batches, campaigns, codes, description, events, health, limits,
-    links, nodes, orders, pdf, queues, stickers, suspects, templates, ticket_keys, tickets,
+    links, metrics, nodes, orders, pdf, queues, stickers, suspects, templates, ticket_keys, tickets,
     uploads, verify, webhooks,
 };
 use crate::trace;
@@ -268,6 +268,7 @@ fn vitals() -> Room {
     room!("Service" {
         GET "/health" Nothing health::health => getHealth "Tells that the process answers";
         GET "/ready" Nothing health::ready => getReadiness "Tells whether the node can do its work";
+        GET "/metrics" Watch metrics::show => getMetrics "Shows what this node has counted, for Prometheus";
         GET "/api/openapi.json" Nothing description::openapi => getOpenApi "Describes this API as an OpenAPI document";
         GET "/api/docs" Nothing description::page => getDocs "Describes this API as a page for people";
     })
@@ -326,18 +327,23 @@ async fn limit_time(request: Request, next: Next) -> Response {
     }
 }
 
-/// Measures the time to an answer, for nodes whose workers make way for the API. Previews and files of whole batches
-/// do not count: they are slow by nature.
+/// Measures the time to an answer, for metrics, and for nodes whose workers make way for the API. For those, previews and files of
+/// whole batches do not count: they are slow by nature.
 async fn note_time(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let counts = path.starts_with("/api/")
         && !["/api/templates", "/api/batches"].iter().any(|slow| path.starts_with(slow))
         && time_limit(&request) == REQUEST_TIMEOUT;
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let method = request.method().clone();
     let started = Instant::now();
     let response = next.run(request).await;
+    let took = started.elapsed();
     if counts {
-        app.latency.record(started.elapsed());
+        app.latency.record(took);
     }
+    let (route, status) = (route.as_ref().map(MatchedPath::as_str), response.status().as_u16());
+    app.metrics.metrics().http(method.as_str(), route, status, took);
     response
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod health;
 pub(crate) mod limits;
 pub(crate) mod links;
 pub(crate) mod live;
+pub(crate) mod metrics;
 pub(crate) mod nodes;
 pub(crate) mod orders;
 pub(crate) mod pdf;

@@ -1,6 +1,6 @@
 //! The broker: one connection to Redis, and the way to queues, limits, channels and snapshots.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use crate::link::{
     CONNECT_TIMEOUT, ConnectionState, Link, Listener, Official, Opener, RESPONSE_TIMEOUT, Restarts,
     TlsFiles, Watched, ask_home, no_answer,
 };
+use crate::queue::limit_waits::LimitWaits;
 use crate::queue::names::{check_prefix, check_queue_name};
 use crate::queue::queue_names::QueueNames;
 use crate::{Error, Queue, Snapshots};
@@ -62,6 +63,7 @@ pub struct Broker {
     /// When each frequent event was last logged.
     logged: Arc<Mutex<HashMap<&'static str, Instant>>>,
     names: QueueNames,
+    waits: LimitWaits,
 }
 
 impl Broker {
@@ -103,6 +105,7 @@ impl Broker {
             state,
             logged: Arc::default(),
             names: QueueNames::default(),
+            waits: LimitWaits::default(),
         })
     }
 
@@ -156,6 +159,20 @@ impl Broker {
             logged.insert(event, Instant::now());
             log();
         }
+    }
+
+    /// How often Redis was back since this process connected, or another server answered.
+    pub fn reconnects(&self) -> u64 {
+        self.state.returns()
+    }
+
+    /// How often this process had to wait for rate limits, by the part of their names before the first colon.
+    pub fn limit_waits(&self) -> BTreeMap<String, u64> {
+        self.waits.by_kind()
+    }
+
+    pub(crate) fn waits(&self) -> &LimitWaits {
+        &self.waits
     }
 
     /// Names of queues that were found or used lately.

@@ -89,8 +89,8 @@ pub use queue::{
     Delayed, Edit, EventKind, Flow, Found, FoundLetters, Handler, History, Job, JobContext,
     JobPolicy, JobResult, JobSpec, JobView, Keep, Letters, Limits, NotReplayed, OnFailure,
     OpenBreaker, Outcome, PastOperation, Pause, Permit, Permits, Presence, Queue, QueueEvent,
-    QueueEvents, Rate, Rest, RetryPolicy, Schedule, State, Suspect, Suspects, Taken, Taking,
-    WhenActive, Which,
+    QueueEvents, QueueFigures, Rate, Rest, RetryPolicy, RunEnd, RunObserver, Schedule, State,
+    Suspect, Suspects, Taken, Taking, WhenActive, Which,
 };
 pub use quota::{Quota, Standing};
 pub use request_id::{RequestId, kept};

@@ -8,9 +8,10 @@
 //! | `job.rs`, `backoff.rs` | a job taken from a queue, its outcome, the pause before its next attempt |
 //! | `dead_letters.rs` | jobs that failed permanently: list, search, replay, purge |
 //! | `flows.rs`, `schedules.rs` | trees of jobs; jobs that come again and again |
-//! | `limits.rs`, `permits.rs`, `history.rs`, `breaker.rs` | rate limits and circuit breakers that all processes share |
+//! | `limits.rs`, `permits.rs`, `history.rs`, `limit_waits.rs`, `breaker.rs` | rate limits and circuit breakers that all processes share |
 //! | `suspects.rs` | things that bring down the processes that work with them |
 //! | `inspect.rs`, `operate.rs` | what an operator sees, and does |
+//! | `figures.rs` | the sizes of many queues in a few round trips |
 //! | `events.rs` | events of a queue, and waiting for the end of a job |
 //! | `reclaim.rs` | returning the jobs of a worker that died |
 //! | `scripts/` | calls of Lua scripts; the texts are in `crates/scripts` |
@@ -30,10 +31,12 @@ mod consumer;
 mod dead_letters;
 mod edits;
 mod events;
+mod figures;
 mod flows;
 mod history;
 mod inspect;
 mod job;
+pub(crate) mod limit_waits;
 mod limits;
 pub(crate) mod names;
 mod operate;
@@ -59,13 +62,14 @@ pub use self::backoff::RetryPolicy;
 pub use self::breaker::{Breaker, BreakerConfig, BreakerDecision, Call, OpenBreaker};
 pub use self::consumer::{
     Cancelled, Consumer, ConsumerConfig, ConsumerEvent, ConsumerHandle, EventKind, Handler,
-    JobContext, JobPolicy,
+    JobContext, JobPolicy, RunEnd, RunObserver,
 };
 pub use self::dead_letters::{
     BulkResult, DeadLetter, DeadLetters, FoundLetters, Letters, NotReplayed,
 };
 pub use self::edits::Edit;
 pub use self::events::{JobResult, QueueEvent, QueueEvents};
+pub use self::figures::QueueFigures;
 pub use self::flows::{Flow, OnFailure};
 pub use self::history::{History, PastOperation};
 pub use self::inspect::{Found, JobView, State};

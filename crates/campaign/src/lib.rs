@@ -23,6 +23,7 @@
 //! | `content.rs`, `content/`, `texts.rs` | the message of one recipient, and the ticket in it |
 //! | `aftermath.rs`, `rules.rs` | what follows from an outcome; campaigns that pause by themselves |
 //! | `reconcile.rs` | what processes that died have left behind |
+//! | `counts.rs` | what metrics count |
 //! | `provider.rs`, `values.rs`, `answers.rs`, `error.rs` | questions to channels, rules of values, records as the API tells them, errors |
 //!
 //! [`Campaigns`] is the one type that callers hold. This crate must never name routes or statuses of our own API.
@@ -34,6 +35,7 @@ mod asks;
 mod campaigns;
 mod commits;
 mod content;
+mod counts;
 mod create;
 mod error;
 mod feed;
@@ -69,6 +71,7 @@ use stampede_broker::{Broker, Queue, Work};
 use stampede_channel::Channels;
 use stampede_model::{CampaignId, Timestamp};
 use stampede_store::{Claim, Claimed, RunResult, Store};
+use stampede_telemetry::Metrics;
 use stampede_ticketing::Ticketing;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -106,6 +109,8 @@ pub struct Parts {
     /// The address under which people reach this server, without a slash at its end: for links in messages. `None`: messages
     /// have none.
     pub public_url: Option<String>,
+    /// Where messages and receipts are counted.
+    pub metrics: Metrics,
 }
 
 /// Campaigns. Cheap to clone; all clones are the same.
@@ -122,6 +127,7 @@ struct Shared {
     ticketing: Ticketing,
     channels: Channels,
     public_url: Option<String>,
+    metrics: Metrics,
     /// The queue of feeders.
     contracts: Queue,
     /// The queue of messages.
@@ -143,7 +149,7 @@ struct Shared {
 impl Campaigns {
     /// Opens the queues, and starts the tasks that commit.
     pub async fn open(parts: Parts) -> Result<Self, stampede_broker::Error> {
-        let Parts { store, broker, ticketing, channels, public_url } = parts;
+        let Parts { store, broker, ticketing, channels, public_url, metrics } = parts;
         let contracts = broker.queue(FeedCampaign::QUEUE).await?;
         let messages = broker.queue(SendMessage::QUEUE).await?;
         let claiming = store.clone();
@@ -164,6 +170,7 @@ impl Campaigns {
             ticketing,
             channels,
             public_url,
+            metrics,
             contracts,
             messages,
             claims,

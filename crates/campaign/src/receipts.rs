@@ -71,6 +71,8 @@ impl Campaigns {
             self.look_at_failures(campaign);
         }
         let suppressed = store.apply_wishes(&wishes, now()).await?;
+        self.count_receipts(account, &receipts, &effects);
+        self.count_stops(&wishes.stops, suppressed);
         let statuses = receipts.iter().map(|receipt| word(receipt.status)).collect();
         Ok(Received::Done { applied: applied as u64, suppressed, statuses })
     }
@@ -197,7 +199,7 @@ fn stored(status: Status) -> ReceiptStatus {
     }
 }
 
-fn word(status: ReceiptStatus) -> &'static str {
+pub(crate) fn word(status: ReceiptStatus) -> &'static str {
     match status {
         ReceiptStatus::Sent => "sent",
         ReceiptStatus::Delivered => "delivered",

@@ -116,7 +116,9 @@ impl Campaigns {
         if !mistakes.is_empty() {
             return Ok(Suppressed::Invalid(mistakes));
         }
-        Ok(Suppressed::Done(self.shared.store.add_suppressions(&suppressions).await?))
+        let added = self.shared.store.add_suppressions(&suppressions).await?;
+        self.shared.metrics.suppressed(new.reason.as_str(), added);
+        Ok(Suppressed::Done(added))
     }
 
     /// Removes a suppression; `false` if there is none. The address is as the list shows it.

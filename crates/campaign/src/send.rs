@@ -238,7 +238,9 @@ impl Campaigns {
             campaign_seen: snapshot.campaign.updated_at,
             account_seen: Some(snapshot.account.updated_at),
         };
-        Err(match self.until_told(|| self.shared.claims.commit(claim)).await {
+        let claimed = self.until_told(|| self.shared.claims.commit(claim)).await;
+        self.count_unsent(snapshot, claimed.as_ref());
+        Err(match claimed {
             Some(Claimed::Send(row)) => return Ok(row),
             Some(Claimed::Busy) => Next::Later(BUSY.mul_f64(0.5 + rand::random::<f64>())),
             Some(Claimed::Changed) => Next::Changed,
@@ -326,6 +328,7 @@ impl Campaigns {
         if attempted.finds_mailbox_full(outcome) {
             effect = self.full_mailbox(snapshot, address).await;
         }
+        self.count_attempt(snapshot, &effect);
         // Before the record: others would go on sending while it waits for the database.
         self.hold(snapshot, address, &consequence).await;
         self.note(row, run, attempt, Some(outcome), effect).await;

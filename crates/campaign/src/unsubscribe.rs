@@ -64,7 +64,9 @@ impl Campaigns {
             since: now(),
             by: "unsubscribe".to_owned(),
         };
-        if self.shared.store.add_suppressions(&[suppression]).await? > 0 {
+        let added = self.shared.store.add_suppressions(&[suppression]).await?;
+        self.shared.metrics.suppressed(SuppressionReason::Stop.as_str(), added);
+        if added > 0 {
             tracing::info!(account = %who.account, owner = who.owner, "a recipient unsubscribed");
         }
         self.told(who, true).await.map(Some)

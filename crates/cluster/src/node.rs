@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use stampede_broker::{Announced, Broker, Leadership, NodeIdentity};
+use stampede_telemetry::ClusterLevels;
 use stampede_wire::cluster::NodeHealth;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -134,6 +135,11 @@ impl NodeHandle {
     /// The node's name, mode, roles and workers, and whether it reaches the cluster.
     pub fn health(&self) -> NodeHealth {
         self.shared.health()
+    }
+
+    /// What metrics show of the node. How many nodes there are is not known here.
+    pub fn levels(&self) -> ClusterLevels {
+        self.shared.levels()
     }
 
     /// Workers of this node that take jobs.

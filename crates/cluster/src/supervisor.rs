@@ -20,6 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::future::BoxFuture;
 use stampede_broker::{Broker, Error};
+use stampede_telemetry::Metrics;
 use stampede_wire::announcement::{Announcement, WorkerStarted};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -76,6 +77,8 @@ pub struct SupervisorConfig {
     pub memory: Option<u64>,
     /// The queues of its jobs; jobs of a dead worker are put back there.
     pub queues: Vec<String>,
+    /// Where counts of workers are added up.
+    pub metrics: Metrics,
 }
 
 impl SupervisorConfig {

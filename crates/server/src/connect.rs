@@ -15,6 +15,7 @@ use stampede_files::Files;
 use stampede_model::{MAIN_FILE, TemplateFiles};
 use stampede_store::Store;
 use stampede_studio::{Limits, StickerArtist};
+use stampede_telemetry::Metrics;
 use stampede_ticketing::Ticketing;
 use tokio::time::Instant;
 
@@ -29,9 +30,15 @@ const CONNECTIONS: u32 = 8;
 
 /// Connects to the database, with the secret of the ticket keys if there is one.
 pub(crate) async fn store(settings: &Settings) -> Result<Store> {
+    counted_store(settings, &Metrics::default()).await
+}
+
+/// Connects to the database as [`store`] does, and counts its work there.
+pub(crate) async fn counted_store(settings: &Settings, metrics: &Metrics) -> Result<Store> {
     let config = stampede_store::Config {
         url: settings.database_url.clone(),
         max_connections: CONNECTIONS,
+        metrics: metrics.clone(),
         ..stampede_store::Config::default()
     };
     let store = patiently(settings.start_timeout, stampede_store::Error::is_outage, || {
@@ -126,6 +133,7 @@ pub(crate) fn campaign_parts(
     store: &Store,
     broker: &Broker,
     ticketing: &Ticketing,
+    metrics: &Metrics,
 ) -> stampede_campaign::Parts {
     let channels = stampede_channel::Config {
         allowed: settings.webhook_allow_private.clone(),
@@ -140,6 +148,7 @@ pub(crate) fn campaign_parts(
         ticketing: ticketing.clone(),
         channels: Channels::new(channels),
         public_url: public_url.map(str::to_owned),
+        metrics: metrics.clone(),
     }
 }
 

@@ -45,7 +45,8 @@ pub use self::ledger::{
 };
 pub use self::past_sends::{PastSend, PastSends, SendFilter, SendScope};
 pub use self::reports::{
-    AccountAtWork, CODES_REPORTED, CampaignMinute, CodeCount, LastAttempts, OTHER_CODES, Reports,
+    AccountAtWork, CODES_REPORTED, CampaignMinute, CampaignTotal, CodeCount, LastAttempts,
+    OTHER_CODES, Reports,
 };
 pub use self::suppressions::{Suppression, SuppressionFilter, Suppressions, Wishes};
 pub use self::test_log::{TESTS_KEPT, TestAttempt, TestEnd, TestLog};

@@ -63,12 +63,12 @@ pub use batches::{BatchFilter, Batches, Cancelled, MadeTickets};
 pub use campaigns::{
     Account, AccountAtWork, AccountDeleted, AccountFilter, AccountWritten, Accounts, Arrival,
     Attempt, AttemptEffect, Audiences, BOUNCED_LATER, Blocked, CODES_REPORTED, Campaign,
-    CampaignCounts, CampaignFilter, CampaignMinute, Campaigns, Claim, Claimed, CodeCount,
-    FAILED_LATER, FIELD_NAMES_KEPT, Fed, Import, Imported, Known, LastAttempts, Ledger, Move,
-    Moved, NewRecipient, OTHER_CODES, PastSend, PastSends, QUIET_HOURS, Receipt, ReceiptEffect,
-    ReceiptStatus, Recipient, RecipientFilter, Reports, RunResult, SendFilter, SendScope,
-    Settlement, Stopped, Suppression, SuppressionFilter, Suppressions, TESTS_KEPT, TestAttempt,
-    TestEnd, TestLog, Wishes,
+    CampaignCounts, CampaignFilter, CampaignMinute, CampaignTotal, Campaigns, Claim, Claimed,
+    CodeCount, FAILED_LATER, FIELD_NAMES_KEPT, Fed, Import, Imported, Known, LastAttempts, Ledger,
+    Move, Moved, NewRecipient, OTHER_CODES, PastSend, PastSends, QUIET_HOURS, Receipt,
+    ReceiptEffect, ReceiptStatus, Recipient, RecipientFilter, Reports, RunResult, SendFilter,
+    SendScope, Settlement, Stopped, Suppression, SuppressionFilter, Suppressions, TESTS_KEPT,
+    TestAttempt, TestEnd, TestLog, Wishes,
 };
 pub use check_ins::{
     AdmissionMark, Block, Blocks, CheckInReports, CheckInSetup, Device, Figures, GateFigures,

@@ -30,6 +30,7 @@ mod page;
 mod pooled_connection;
 mod probe;
 mod rows;
+mod seconds;
 mod slices;
 mod templates;
 mod ticket_keys;
@@ -47,6 +48,7 @@ use tokio::sync::{Mutex, Notify};
 use crate::limits::Limits;
 use dialect::Dialect;
 use last_write::LastWrite;
+use seconds::Seconds;
 
 /// A SQLite or PostgreSQL database with the connections of this process.
 #[derive(Debug)]
@@ -69,4 +71,6 @@ pub(crate) struct Sql {
     anchor: Mutex<Option<AnyConnection>>,
     /// The address for people: no password, no parameters.
     shown: Arc<str>,
+    /// How long reads and transactions take.
+    seconds: Seconds,
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stampede_model::{Event, EventId, Order, Ticket, Timestamp, Token};
+use stampede_telemetry::Metrics;
 
 use crate::limits::Limits;
 use crate::sql::Sql;
@@ -29,12 +30,19 @@ pub struct Config {
     /// How long a read may take before the caller gets `Unavailable`. A write transaction may take three
     /// times as long, an order six times.
     pub statement_timeout: Duration,
+    /// Where the durations of reads and transactions are counted.
+    pub metrics: Metrics,
 }
 
 impl Default for Config {
     /// Everything but the address, which has to be given.
     fn default() -> Self {
-        Self { url: String::new(), max_connections: 4, statement_timeout: Duration::from_secs(10) }
+        Self {
+            url: String::new(),
+            max_connections: 4,
+            statement_timeout: Duration::from_secs(10),
+            metrics: Metrics::default(),
+        }
     }
 }
 
@@ -59,7 +67,8 @@ impl Store {
     pub async fn connect(config: &Config) -> Result<Self> {
         let limits = Limits::new(config.statement_timeout);
         let backend = Sql::connect(&config.url, config.max_connections, limits).await?;
-        Ok(Self { backend: Arc::new(backend), vault: None })
+        let backend = Arc::new(backend.counted_by(&config.metrics));
+        Ok(Self { backend, vault: None })
     }
 
     /// Writes a new event and its first ticket key: see [`Events::insert_event`].

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use stampede_model::BatchId;
 use stampede_store::{Completion, Error, GroupCommit, Store};
+use stampede_telemetry::Metrics;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -42,9 +43,14 @@ pub(crate) struct Completions {
 
 impl Completions {
     /// Starts the committing task.
-    pub(crate) fn start(store: Store, announcer: Announcer, tasks: &Tasks) -> Self {
+    pub(crate) fn start(
+        store: Store,
+        announcer: Announcer,
+        metrics: Metrics,
+        tasks: &Tasks,
+    ) -> Self {
         let (line, waiting) = mpsc::channel(MAX_GROUP);
-        tasks.spawn(commit_groups(store, announcer, waiting, tasks.stop()));
+        tasks.spawn(commit_groups(store, announcer, metrics, waiting, tasks.stop()));
         Self { line }
     }
 
@@ -60,6 +66,7 @@ impl Completions {
 async fn commit_groups(
     store: Store,
     announcer: Announcer,
+    metrics: Metrics,
     mut line: mpsc::Receiver<Waiting>,
     stop: CancellationToken,
 ) {
@@ -79,6 +86,7 @@ async fn commit_groups(
             let _ = done.send(result.as_ref().map(recorded).map_err(Arc::clone));
         }
         if let Ok(commit) = &result {
+            metrics.tickets_completed(commit.changed.len());
             announcer.tickets_completed(commit, &finished).await;
         }
     }

@@ -111,7 +111,9 @@ impl Ticketing {
         }
         steps.done("template");
 
+        let began = Instant::now();
         let (bytes, room) = self.print(&printer, &document).await?;
+        shared.counts.renders(template).observe(began.elapsed());
         drop(printer);
         outages.compiler.works();
         steps.done("render");
@@ -165,6 +167,7 @@ impl Ticketing {
         };
         let failed = shared.store.fail_tickets(&[failure]).await.map_err(|e| e.to_string())?;
         if failed.changed.contains(&ticket_id) {
+            shared.counts.failed();
             for batch in failed.batches {
                 shared.announcer.ticket_failed(&batch, ticket_id, reason, &shared.worker).await;
             }

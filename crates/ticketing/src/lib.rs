@@ -24,6 +24,7 @@
 //! | `preflight.rs` | warnings before tickets are ordered or edited |
 //! | `reconcile.rs` | pending tickets that have no job get one |
 //! | `outages.rs` | what is logged while tickets wait |
+//! | `counts.rs` | what metrics count |
 //! | `announce.rs`, `announce/` | channels and `batch:{id}` in Redis |
 //! | `batch_status.rs`, `read.rs`, `verify.rs` | questions |
 //!
@@ -36,6 +37,7 @@ mod announce;
 mod batch_status;
 mod cancel;
 mod completions;
+mod counts;
 mod delete;
 mod download;
 mod edit;

@@ -7,9 +7,11 @@ use stampede_files::Files;
 use stampede_model::Timestamp;
 use stampede_press::Press;
 use stampede_store::Store;
+use stampede_telemetry::Metrics;
 
 use crate::announce::Announcer;
 use crate::completions::Completions;
+use crate::counts::Counts;
 use crate::download::{Lengths, Places};
 use crate::jobs::generate_ticket::GenerateTicket;
 use crate::outages::Outages;
@@ -52,6 +54,8 @@ pub struct Parts {
     pub press: Press,
     /// What may be asked for at most.
     pub limits: Limits,
+    /// Where tickets are counted.
+    pub metrics: Metrics,
 }
 
 /// Orders and tickets. Cheap to clone; all clones are the same.
@@ -70,6 +74,7 @@ pub(crate) struct Shared {
     pub(crate) files: Files,
     pub(crate) press: Press,
     pub(crate) limits: Limits,
+    pub(crate) counts: Counts,
     pub(crate) reader: TicketReader,
     pub(crate) completions: Completions,
     pub(crate) announcer: Announcer,
@@ -92,13 +97,14 @@ pub(crate) struct Shared {
 impl Ticketing {
     /// Starts the background tasks: group reads, group commits, writing the state of batches.
     pub async fn start(parts: Parts) -> Result<Self, stampede_broker::Error> {
-        let Parts { worker, store, broker, files, press, limits } = parts;
+        let Parts { worker, store, broker, files, press, limits, metrics } = parts;
         let queue = broker.queue(GenerateTicket::QUEUE).await?;
         let (groups, announcing) = (Tasks::default(), Tasks::default());
         let suspects = Suspects::new(&broker);
         let announcer = Announcer::start(broker, store.clone(), &announcing);
         let reader = TicketReader::start(store.clone(), &groups);
-        let completions = Completions::start(store.clone(), announcer.clone(), &groups);
+        let completions =
+            Completions::start(store.clone(), announcer.clone(), metrics.clone(), &groups);
         let shared = Shared {
             worker,
             store,
@@ -115,6 +121,7 @@ impl Ticketing {
             downloads: Places::new(limits.downloads),
             lengths: Lengths::default(),
             limits,
+            counts: Counts::new(metrics),
             requests: Tasks::default(),
             groups,
             announcing,

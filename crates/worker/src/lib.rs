@@ -8,6 +8,7 @@
 //!
 //! What a job does is in the crate of its business, such as `ticketing`. This crate must never serve HTTP.
 
+mod counts;
 mod environment;
 mod heartbeat;
 mod jobs;

@@ -1,24 +1,33 @@
 //! Runs the jobs of a list until it is stopped.
 
+use std::sync::Arc;
+
 use stampede_broker::{Broker, Consumer, ConsumerConfig, ConsumerHandle, Error, JobList};
+use stampede_telemetry::Metrics;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::counts::Counts;
 use crate::heartbeat::Heartbeat;
 
 /// Works until `stop`, then drains all queues at the same time. Returns when everything it started has ended.
 ///
-/// `config.slots` is `JOB_CONCURRENCY`: each queue has the slots that its kinds of jobs make of it.
+/// `config.slots` is `JOB_CONCURRENCY`: each queue has the slots that its kinds of jobs make of it. Runs are counted in `metrics`.
 pub async fn run(
     config: ConsumerConfig,
     broker: &Broker,
     jobs: &JobList,
+    metrics: &Metrics,
     heartbeat: Heartbeat,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let mut consumers = Vec::new();
     for name in jobs.queues() {
-        let config = ConsumerConfig { slots: jobs.slots(name, config.slots), ..config.clone() };
+        let config = ConsumerConfig {
+            slots: jobs.slots(name, config.slots),
+            observer: Arc::new(Counts(metrics.jobs(name))),
+            ..config.clone()
+        };
         consumers.push(Consumer::new(config, broker.queue(name).await?, jobs.handler(name)));
     }
     let handles: Vec<ConsumerHandle> = consumers.iter().map(Consumer::handle).collect();

@@ -1,7 +1,7 @@
 //! `GET /health`: the process answers; administrators also see the node. `GET /ready`: the node can do its work. Both
 //! need no key, because balancers have none, and strangers learn nothing else from them.
 //!
-//! Nodes that only work answer these two routes and nothing else ([`health_router`]).
+//! Nodes that only work answer these two routes, `GET /metrics` and nothing else ([`health_router`]).
 
 use std::time::Duration;
 
@@ -20,8 +20,10 @@ use stampede_wire::cluster::{Health, Readiness, UpOrDown};
 use crate::app::App;
 use crate::auth::{self, Anyone, MaybeCaller};
 use crate::describe::ReadyOrNot;
+use crate::metrics::MetricsPage;
 use crate::problem::{Code, Problem};
 use crate::rate_limits::RateLimits;
+use crate::routes::metrics;
 use crate::storage_check::StorageCheck;
 
 /// A dependency that does not answer within this time is down.
@@ -44,6 +46,8 @@ pub struct Vitals {
     pub broker: Broker,
     /// This node.
     pub node: NodeHandle,
+    /// What it counts.
+    pub metrics: MetricsPage,
 }
 
 impl FromRef<App> for Vitals {
@@ -56,6 +60,7 @@ impl FromRef<App> for Vitals {
             storage: app.storage.clone(),
             broker: app.broker.clone(),
             node: app.node.clone(),
+            metrics: app.metrics.clone(),
         }
     }
 }
@@ -65,9 +70,10 @@ pub(crate) fn health_router(vitals: Vitals) -> Router {
     Router::new()
         .route("/health", get(health))
         .route("/ready", get(ready_to_work))
+        .route("/metrics", get(metrics::show_worker))
         .fallback(async || {
             let detail =
-                "this node only works: it knows /health and /ready, other nodes have the API";
+                "this node only works: it knows /health, /ready and /metrics, other nodes have the API";
             Problem::new(Code::NotFound, detail)
         })
         .with_state(vitals)

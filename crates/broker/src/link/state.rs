@@ -54,6 +54,8 @@ pub enum ConnectionState {
 #[derive(Clone)]
 pub(crate) struct Watched {
     known: Arc<watch::Sender<Known>>,
+    /// How often Redis was back, or another server answered.
+    returns: Arc<AtomicU64>,
     suspicions: Suspicions,
     _task: Arc<AbortOnDropHandle<()>>,
 }
@@ -95,10 +97,17 @@ impl Watched {
         suspicions: Suspicions,
     ) -> Self {
         let known = Arc::new(watch::Sender::new(Known::default()));
-        let watcher =
-            Watcher { link, prefix, url, known: known.clone(), suspicions: suspicions.clone() };
+        let returns = Arc::new(AtomicU64::default());
+        let watcher = Watcher {
+            link,
+            prefix,
+            url,
+            known: known.clone(),
+            returns: returns.clone(),
+            suspicions: suspicions.clone(),
+        };
         let task = tokio::spawn(watcher.watch());
-        Self { known, suspicions, _task: Arc::new(AbortOnDropHandle::new(task)) }
+        Self { known, returns, suspicions, _task: Arc::new(AbortOnDropHandle::new(task)) }
     }
 
     pub(crate) fn now(&self) -> ConnectionState {
@@ -120,6 +129,10 @@ impl Watched {
         }
         let left = (known.restarted? + TAKING_BACK).saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
+    }
+
+    pub(crate) fn returns(&self) -> u64 {
+        self.returns.load(Ordering::Relaxed)
     }
 
     pub(crate) fn restarts(&self) -> Restarts {
@@ -173,6 +186,7 @@ struct Watcher {
     prefix: Arc<str>,
     url: Arc<str>,
     known: Arc<watch::Sender<Known>>,
+    returns: Arc<AtomicU64>,
     suspicions: Suspicions,
 }
 
@@ -200,6 +214,9 @@ impl Watcher {
             let effects;
             (state, effects) = next(state, event, Instant::now());
             effects.iter().for_each(|effect| self.log(effect));
+            if effects.iter().any(|it| matches!(it, Effect::Back { .. } | Effect::Restarted)) {
+                self.returns.fetch_add(1, Ordering::Relaxed);
+            }
             self.known.send_replace(state.known.clone());
             if state.known.is_in_trouble() {
                 tokio::time::sleep(EVERY_AWAY).await;

@@ -14,6 +14,7 @@
 //! - Jobs that end at the same time are completed in one call (`finisher.rs`).
 //! - A job that fails permanently becomes a dead letter in the same transaction ([`crate::DeadLetters`]).
 //! - A job can be cancelled while it runs (`cancel.rs`).
+//! - Every run is told to an observer, for metrics (`observer.rs`).
 //! - Stopping has three verbs: *quiet* takes no new jobs, *stop* waits for the running ones up to a
 //!   deadline and hands back the rest, *kill* hands everything back at once.
 
@@ -29,6 +30,7 @@ mod handle;
 mod handler;
 mod locks;
 mod marker;
+mod observer;
 mod outages;
 mod panics;
 mod running;
@@ -63,6 +65,7 @@ pub use self::cancel::Cancelled;
 pub use self::context::JobContext;
 pub use self::handle::{ConsumerEvent, ConsumerHandle, EventKind};
 pub use self::handler::Handler;
+pub use self::observer::{RunEnd, RunObserver};
 
 /// How long the last answer of Redis is waited for when the consumer stops.
 const LAST_ANSWER: Duration = Duration::from_secs(1);
@@ -94,6 +97,8 @@ pub struct ConsumerConfig {
     /// The rate at which all consumers of this queue together begin jobs, unless the limit `queue:<name>` is set
     /// ([`crate::Limits::set`]).
     pub limit: Option<Rate>,
+    /// Is told of every run.
+    pub observer: Arc<dyn RunObserver>,
 }
 
 impl ConsumerConfig {
@@ -107,6 +112,7 @@ impl ConsumerConfig {
             stalled_interval: Duration::from_secs(5),
             drain: Duration::from_secs(30),
             limit: None,
+            observer: Arc::new(observer::Nobody),
         }
     }
 }

@@ -82,6 +82,8 @@ pub struct Job {
     pub attempts: u32,
     /// When it was added, in milliseconds since 1970.
     pub timestamp: u64,
+    /// How long after it was added it could begin, in milliseconds.
+    pub(crate) delay_ms: u64,
     /// Why it must not run: it was marked as failed while no worker had it (its workers crashed, or a child of it
     /// failed), or it is malformed.
     pub(crate) deferred_failure: Option<String>,
@@ -164,6 +166,7 @@ impl Job {
             crashes: whole(fields.get("stc")),
             starts: whole(fields.get("ats")),
             attempts: options["attempts"].as_f64().map_or(0, |n| n as u32),
+            delay_ms: options["delay"].as_f64().map_or(0, |n| n as u64),
             pause: Pause::read(&options["backoff"]),
             shows_progress: json(fields.get("progress")).as_f64().is_some_and(|n| n > 0.0),
             stack_trace_limit: options["stackTraceLimit"]

@@ -199,9 +199,13 @@ impl Limits {
                 Answer::Permit(Permit::Granted(stale)) if !stale.is_fresh() => {
                     answer = self.take_once(who, ask, Some(&stale)).await?;
                 }
-                answer => return Ok(answer),
+                answer => {
+                    self.count_wait(ask, &answer);
+                    return Ok(answer);
+                }
             }
         }
+        self.count_wait(ask, &answer);
         if matches!(&answer, Answer::Permit(Permit::Granted(taken)) if !taken.is_fresh()) {
             self.broker.once_a_minute("stale permits", || {
                 tracing::warn!(
@@ -212,6 +216,12 @@ impl Limits {
             });
         }
         Ok(answer)
+    }
+
+    fn count_wait(&self, ask: &Ask, answer: &Answer) {
+        if matches!(answer, Answer::Permit(Permit::Wait(_))) {
+            self.broker.waits().count(&ask.limit);
+        }
     }
 
     async fn take_once(

@@ -117,13 +117,11 @@ pub(crate) async fn connect(url: &str) -> (Broker, Queue) {
 /// One slot, and a lock that no test outlives by accident.
 pub(crate) fn config(token: &str) -> ConsumerConfig {
     ConsumerConfig {
-        name: format!("worker {token}"),
         token: token.to_owned(),
-        slots: 1,
         lock: Duration::from_secs(30),
         stalled_interval: Duration::from_secs(30),
         drain: Duration::from_secs(10),
-        limit: None,
+        ..ConsumerConfig::new(format!("worker {token}"), 1)
     }
 }
 

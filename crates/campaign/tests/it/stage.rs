@@ -19,6 +19,7 @@ use stampede_model::campaign::{
 use stampede_model::{CampaignId, TemplateFiles, Timestamp};
 use stampede_press::Press;
 use stampede_store::{Config, Recipient, RecipientFilter, Store, TicketSecret};
+use stampede_telemetry::Metrics;
 use stampede_testkit::{Receiver, Redis, TempDir, eventually, temp_dir};
 use stampede_ticketing::{Limits, Ticketing};
 use stampede_wire::campaigns::Contract;
@@ -284,6 +285,7 @@ async fn open(folder: &std::path::Path, redis: &str, api: &str) -> (Campaigns, S
         files,
         press: Press::new(store.clone(), Arc::new(NoCompiler), template),
         limits: Limits::default(),
+        metrics: Metrics::default(),
     })
     .await
     .unwrap();
@@ -294,8 +296,14 @@ async fn open(folder: &std::path::Path, redis: &str, api: &str) -> (Campaigns, S
         receipts_base: None,
     });
     let public_url = Some("https://tickets.example".to_owned());
-    let parts =
-        Parts { store: store.clone(), broker: broker.clone(), ticketing, channels, public_url };
+    let parts = Parts {
+        store: store.clone(),
+        broker: broker.clone(),
+        ticketing,
+        channels,
+        public_url,
+        metrics: Metrics::default(),
+    };
     (Campaigns::open(parts).await.unwrap(), store, broker)
 }
 

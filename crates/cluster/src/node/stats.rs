@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use stampede_broker::Level;
+use stampede_telemetry::ClusterLevels;
 use stampede_wire::Loose;
 use stampede_wire::cluster::{
     ClusterReach, NodeHealth, NodeStats, QueueMetrics, WorkerCounts, WorkerProcess,
@@ -69,6 +70,19 @@ impl Shared {
             cluster: if joined { ClusterReach::Joined } else { ClusterReach::Away },
             coordinator: self.coordinator().map(|leader| leader.node),
             workers: self.worker_counts(&self.workers()),
+        }
+    }
+
+    /// What metrics show.
+    pub(super) fn levels(&self) -> ClusterLevels {
+        let workers = self.workers();
+        let running = running(&workers);
+        ClusterLevels {
+            slots: running.clone().map(|worker| worker.slots as u64).sum(),
+            busy: running.map(|worker| worker.busy as u64).sum(),
+            workers: workers.iter().map(|worker| (worker.state.as_str(), 1)).collect(),
+            leads: self.known().leads,
+            nodes: None,
         }
     }
 

@@ -9,13 +9,14 @@
 //! ```
 //!
 //! A worker's standard input is a pipe held here: when the supervisor dies in whatever way, the pipe closes, and the
-//! worker drains and ends. The worker reports on its standard output that it is ready, and how busy it is.
+//! worker drains and ends. The worker reports on its standard output that it is ready, how busy it is, and what it has counted.
 
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use stampede_telemetry::{Restart, Snapshot, TOLD, Told};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::runtime::Handle;
@@ -35,6 +36,9 @@ const MEMORY_INTERVAL: Duration = Duration::from_secs(2);
 const RUNAWAY: u64 = 2;
 /// Time for putting back the jobs of a worker that is not started again.
 const RECLAIM_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Time for reading what a process that has ended told last.
+const LAST_WORDS: Duration = Duration::from_millis(250);
 
 /// The end of a process.
 enum Ended {
@@ -63,7 +67,7 @@ impl Seat {
             self.note(WorkerState::Starting);
             let started = Instant::now();
             let problem = match self.spawn(&token) {
-                Ok(child) => match self.watch(child, &token).await {
+                Ok(child) => match self.counted(self.watch(child, &token).await) {
                     Ended::Told => break,
                     // A worker that grew over time starts small again; one that needs more from the
                     // start will need it every time.
@@ -76,6 +80,7 @@ impl Seat {
                 Err(error) => {
                     let program = self.program.path().display();
                     tracing::error!(worker = self.id, %error, %program, "cannot start a worker");
+                    self.shared.config.metrics.worker_restarted(Restart::CannotStart);
                     (WorkerState::CannotStart, error.to_string())
                 }
             };
@@ -99,6 +104,17 @@ impl Seat {
         }
         self.shared.board.take_down(self.number);
         self.number
+    }
+
+    /// Counts a process that has to be replaced.
+    fn counted(&self, ended: Ended) -> Ended {
+        let metrics = &self.shared.config.metrics;
+        match ended {
+            Ended::Died(_) => metrics.worker_restarted(Restart::Died),
+            Ended::TooLarge(_) => metrics.worker_restarted(Restart::Memory),
+            Ended::Told => {}
+        }
+        ended
     }
 
     fn note(&self, state: WorkerState) {
@@ -134,8 +150,14 @@ impl Seat {
         self.shared.board.note(self.number, |status| status.pid = child.id());
         // A Redis that hangs must not delay watching the child.
         tokio::spawn(self.shared.clone().announce_start(self.id.clone()));
-        let ended = self.live(&mut child).await;
-        if let Some(clearing) = left.clear_away()
+        let mut output = Output {
+            lines: child.stdout.take().map(|out| BufReader::new(out).lines()),
+            told: self.shared.config.metrics.listen(),
+        };
+        let ended = self.live(&mut child, &mut output).await;
+        let clearing = left.clear_away();
+        self.hear_the_rest(&mut output).await;
+        if let Some(clearing) = clearing
             && self.leave.is_cancelled()
         {
             // The worker is not started again, so this is the last chance to put its jobs back.
@@ -144,8 +166,7 @@ impl Seat {
         ended
     }
 
-    async fn live(&self, child: &mut Child) -> Ended {
-        let mut reports = child.stdout.take().map(|out| BufReader::new(out).lines());
+    async fn live(&self, child: &mut Child, output: &mut Output) -> Ended {
         let mut memory = tokio::time::interval(MEMORY_INTERVAL);
         memory.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -163,10 +184,10 @@ impl Seat {
                     }
                 }),
                 () = self.leave.cancelled() => {
-                    self.drain(child).await;
+                    self.drain(child, output).await;
                     return Ended::Told;
                 }
-                line = next_line(&mut reports) => self.report(&line),
+                line = output.next_line() => self.report(&line, &mut output.told),
                 _ = memory.tick() => if let Some(used) = self.too_large(child) {
                     let limit = self.shared.config.memory.unwrap_or_default();
                     let mb = |bytes: u64| bytes >> 20;
@@ -177,7 +198,7 @@ impl Seat {
                     if used > limit.saturating_mul(RUNAWAY) {
                         let _ = child.kill().await;
                     } else {
-                        self.drain(child).await;
+                        self.drain(child, output).await;
                     }
                     if self.leave.is_cancelled() {
                         return Ended::Told;
@@ -189,8 +210,11 @@ impl Seat {
         }
     }
 
-    /// Reads a worker's report: `ready`, or `busy 3 of 16`.
-    fn report(&self, line: &str) {
+    /// Reads a worker's report: `ready`, `busy 3 of 16`, or what it has counted.
+    fn report(&self, line: &str, told: &mut Told) {
+        if line.starts_with(TOLD) {
+            return self.hear(line, told);
+        }
         let mut words = line.split(' ');
         let number = |word: Option<&str>| word.and_then(|n| n.parse::<usize>().ok());
         match (words.next(), number(words.next()), words.next(), number(words.next())) {
@@ -210,6 +234,15 @@ impl Seat {
         }
     }
 
+    /// Reads what a worker has counted, and nothing else: a worker that ends is not running any more, whatever it told before.
+    fn hear(&self, line: &str, told: &mut Told) {
+        match Snapshot::read(line) {
+            Some(snapshot) => told.hear(snapshot),
+            // The last line of a process that was killed may be cut off.
+            None => tracing::debug!(worker = self.id, line, "tells no counts"),
+        }
+    }
+
     /// Notes the memory it uses; `Some` if that is too much.
     fn too_large(&self, child: &Child) -> Option<u64> {
         let used = machine::memory_of(child.id()?)?;
@@ -217,14 +250,34 @@ impl Seat {
         self.shared.config.memory.filter(|limit| used > *limit).map(|_| used)
     }
 
-    async fn drain(&self, child: &mut Child) {
+    /// Reads what a process that has ended told last.
+    async fn hear_the_rest(&self, output: &mut Output) {
+        let rest = async {
+            while let Some(line) = output.try_next_line().await {
+                self.hear(&line, &mut output.told);
+            }
+        };
+        // A child of its own may have the pipe open.
+        let _ = tokio::time::timeout(LAST_WORDS, rest).await;
+    }
+
+    async fn drain(&self, child: &mut Child, output: &mut Output) {
         self.note(WorkerState::Draining);
         let pid = child.id().and_then(|pid| Pid::from_raw(pid as i32));
         if let Some(pid) = pid {
             // Fails only when the process has just ended, which is the goal.
             let _ = kill_process(pid, Signal::TERM);
         }
-        if tokio::time::timeout(self.shared.config.kill_after, child.wait()).await.is_err() {
+        let ended = async {
+            loop {
+                tokio::select! {
+                    _ = child.wait() => break,
+                    // A worker whose pipe is full could not end.
+                    line = output.next_line() => self.hear(&line, &mut output.told),
+                }
+            }
+        };
+        if tokio::time::timeout(self.shared.config.kill_after, ended).await.is_err() {
             tracing::warn!(worker = self.id, "did not end in time and is killed");
             let _ = child.kill().await;
         }
@@ -258,13 +311,27 @@ impl Drop for Left<'_> {
     }
 }
 
-/// The next line; waits for ever at the end of the output.
-async fn next_line(lines: &mut Option<Lines<BufReader<ChildStdout>>>) -> String {
-    if let Some(reader) = lines {
-        if let Ok(Some(line)) = reader.next_line().await {
-            return line;
+/// What a process tells, and what it has told so far.
+struct Output {
+    lines: Option<Lines<BufReader<ChildStdout>>>,
+    told: Told,
+}
+
+impl Output {
+    /// The next line; `None` at the end.
+    async fn try_next_line(&mut self) -> Option<String> {
+        let line = self.lines.as_mut()?.next_line().await.ok().flatten();
+        if line.is_none() {
+            self.lines = None;
         }
-        *lines = None;
+        line
     }
-    std::future::pending().await
+
+    /// The next line; waits for ever at the end.
+    async fn next_line(&mut self) -> String {
+        match self.try_next_line().await {
+            Some(line) => line,
+            None => std::future::pending().await,
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use stampede_telemetry::Restart;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -180,6 +181,7 @@ impl Seats {
                     match status.as_ref().map(|status| (status.state, status.deaths)) {
                         Some((WorkerState::Running, 0)) => {
                             self.program = program.clone();
+                            self.shared.config.metrics.worker_restarted(Restart::Rolling);
                             self.dismiss(old);
                             *now = Step::Leaving { old };
                         }
@@ -208,6 +210,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use stampede_broker::{Broker, Config};
+    use stampede_telemetry::Metrics;
     use stampede_testkit::{Redis, eventually};
 
     use super::*;
@@ -226,6 +229,7 @@ mod tests {
             kill_after: Duration::from_secs(3),
             memory: None,
             queues: vec!["tickets".to_owned()],
+            metrics: Metrics::default(),
         };
         let broker = Broker::connect(&Config::new(redis.url())).await.unwrap();
         Seats::new(Supervisor::new(config, broker).shared, CancellationToken::new())

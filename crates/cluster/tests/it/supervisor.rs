@@ -9,6 +9,7 @@ use stampede_broker::{Broker, Config};
 use stampede_cluster::{
     Program, Supervisor, SupervisorConfig, SupervisorHandle, WorkerState, WorkerStatus,
 };
+use stampede_telemetry::{Metrics, Registry};
 use stampede_testkit::{Redis, TempDir, eventually, kill, temp_dir};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +23,7 @@ struct Stage {
     stop: CancellationToken,
     running: JoinHandle<()>,
     folder: TempDir,
+    registry: Registry,
     _redis: Redis,
 }
 
@@ -45,6 +47,7 @@ impl Stage {
         let broker = Broker::connect(&Config::new(redis.url())).await.unwrap();
         let folder = temp_dir();
         let path = folder.path().join("worker");
+        let registry = Registry::new();
         write(&path, script);
         let config = SupervisorConfig {
             program: Program::at(&path).unwrap(),
@@ -56,11 +59,12 @@ impl Stage {
             kill_after: Duration::from_secs(3),
             memory,
             queues: vec!["tickets".to_owned()],
+            metrics: Metrics::register(&registry).unwrap(),
         };
         let supervisor = Supervisor::new(config, broker);
         let (handle, stop) = (supervisor.handle(), CancellationToken::new());
         let running = tokio::spawn(supervisor.run(stop.clone()));
-        Self { handle, stop, running, folder, _redis: redis }
+        Self { handle, stop, running, folder, registry, _redis: redis }
     }
 
     fn program(&self) -> PathBuf {
@@ -83,6 +87,15 @@ impl Stage {
     async fn until_running(&self, count: usize) -> Vec<WorkerStatus> {
         self.until(|workers| {
             workers.len() == count && workers.iter().all(|w| w.state == WorkerState::Running)
+        })
+        .await
+    }
+
+    /// Waits until the metrics have this line.
+    async fn until_shown(&self, line: &str) {
+        eventually(PATIENCE, || async {
+            let text = stampede_telemetry::text(&self.registry).unwrap();
+            if text.lines().any(|shown| shown == line) { Ok(()) } else { Err(text) }
         })
         .await
     }
@@ -239,4 +252,33 @@ async fn a_worker_that_does_not_end_is_killed_in_time() {
     stage.end().await;
     let took = told.elapsed();
     assert!(took >= Duration::from_secs(3) && took < Duration::from_secs(8), "{took:?}");
+}
+
+/// A worker that tells that it has made five tickets, and seven when it is told to end.
+fn counting() -> String {
+    let told = |tickets: u32| {
+        let line = format!(
+            r#"metrics [{{"n":"stampede_tickets_total","l":["completed"],"v":{{"c":{tickets}}}}}]"#
+        );
+        format!("echo '{line}'")
+    };
+    let (first, last) = (told(5), told(7));
+    format!(
+        "end() {{ {last}; exit 0; }}\ntrap end TERM\n{first}\necho ready\nwhile :; do sleep 0.05; done\n"
+    )
+}
+
+#[tokio::test]
+async fn counts_of_workers_stay_when_they_are_killed_and_are_told_to_the_last() {
+    let stage = Stage::start(1, &counting()).await;
+    let before = stage.until_running(1).await;
+    stage.until_shown(r#"stampede_tickets_total{status="completed"} 5"#).await;
+    kill(before[0].pid.unwrap());
+    stage.until_shown(r#"stampede_tickets_total{status="completed"} 10"#).await;
+    stage.until_shown(r#"stampede_worker_restarts_total{reason="died"} 1"#).await;
+    stage.until_running(1).await;
+    stage.stop.cancel();
+    // The second worker has told five before, and says seven at its end.
+    stage.until_shown(r#"stampede_tickets_total{status="completed"} 12"#).await;
+    stage.end().await;
 }

@@ -3,6 +3,7 @@
 
 mod banner;
 mod cluster;
+mod metrics;
 
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
@@ -11,8 +12,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use stampede_api::{
-    AnswerShares, App, AppParts, Budget, Front, Limits, LinkBase, Live, OrdersAtOnce,
-    RateLimitConfig, RateLimits, StorageCheck, Turns, Uploads, Vitals,
+    AnswerShares, App, AppParts, Budget, Front, Limits, LinkBase, Live, MetricsPage, MetricsParts,
+    OrdersAtOnce, RateLimitConfig, RateLimits, StorageCheck, Turns, Uploads, Vitals,
 };
 use stampede_audit::{Audit, Retention};
 use stampede_broker::{Broker, JobList};
@@ -33,6 +34,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::metrics::Counted;
 use crate::admin_key::ensure_admin_key;
 use crate::commands::signals::stop_on_signal;
 use crate::local_engine::{self, LocalEngine};
@@ -44,6 +46,7 @@ struct Ground {
     listener: Option<TcpListener>,
     press: Press,
     template_snapshot: Option<PathBuf>,
+    counted: Counted,
     store: Store,
     engine: Option<LocalEngine>,
     redis_url: String,
@@ -75,8 +78,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     let (mut supervisor, drained) = (None, CancellationToken::new());
     if settings.fleet.roles.worker {
         let template = ground.template_snapshot.as_deref();
-        let config =
-            cluster::supervisor_config(&settings, &ground.jobs, &ground.redis_url, template)?;
+        let config = cluster::supervisor_config(&settings, &ground, template)?;
         let supervising = Supervisor::new(config, ground.broker.clone());
         supervisor = Some(supervising.handle());
         let running = supervising.run(stop.clone());
@@ -90,6 +92,20 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
     let drained = if supervisor.is_some() { drained } else { stop.clone() };
     let node = Node::new(ground.membership, supervisor, latency.clone());
     let handle = node.handle();
+    let storage = StorageCheck::default();
+    let page = MetricsPage::new(MetricsParts {
+        registry: ground.counted.registry,
+        metrics: ground.counted.metrics,
+        store: store.clone(),
+        storage: storage.clone(),
+        ticketing: ground.ticketing.clone(),
+        broker: ground.broker.clone(),
+        node: handle.clone(),
+        queues: cluster::queues(&ground.jobs),
+    });
+    if let Some(listener) = ground.counted.listener {
+        parts.spawn(stampede_api::run_metrics(listener, page.clone(), stop.clone()));
+    }
     parts.spawn(node.run(stop.clone(), drained));
     parts.spawn(Reconciler::new(ground.ticketing.clone()).run(stop.clone()));
     let relay = RelayConfig { node: settings.server_name.clone() };
@@ -112,9 +128,10 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
                 rates,
                 store: store.clone(),
                 ticketing: ticketing.clone(),
-                storage: StorageCheck::default(),
+                storage,
                 broker: ground.broker,
                 node: handle,
+                metrics: page,
             };
             parts.spawn(stampede_api::run_health(listener, vitals, stop.clone()));
         }
@@ -145,7 +162,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             campaigns: ground.campaigns,
             studio: studio.clone(),
             store: store.clone(),
-            storage: StorageCheck::default(),
+            storage,
             broker: ground.broker,
             press: ground.press,
             turns: Turns::default(),
@@ -163,6 +180,7 @@ pub(crate) async fn run(settings: Settings) -> Result<()> {
             orders: OrdersAtOnce::new(settings.max_quantity as usize),
             node: handle,
             latency,
+            metrics: page,
         });
         parts.spawn(stampede_api::forget_old_requests(store.clone(), stop.clone()));
         let front = Front {
@@ -236,7 +254,9 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         local_engine::make_data_dir(&settings.data_dir)?;
     }
     let files = connect::files(settings).await?;
-    let store = connect::store(settings).await?;
+    let counted = Counted::prepare(settings).await?;
+    let metrics = &counted.metrics;
+    let store = connect::counted_store(settings, metrics).await?;
     connect::step(settings, || store.migrate()).await?;
     let store = connect::step(settings, || ticket_secret::prepare(settings, store.clone())).await?;
     let (engine, redis_url) = match &settings.redis {
@@ -260,11 +280,12 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         files: files.clone(),
         press: press.clone(),
         limits: TicketLimits { quantity: settings.max_quantity, ..TicketLimits::default() },
+        metrics: metrics.clone(),
     };
     let ticketing = connect::step(settings, || Ticketing::start(parts.clone())).await?;
     let hooks = connect::webhook_parts(settings, &store, &broker, settings.job_concurrency);
     let webhooks = connect::step(settings, || Webhooks::open(hooks.clone())).await?;
-    let messages = connect::campaign_parts(settings, &store, &broker, &ticketing);
+    let messages = connect::campaign_parts(settings, &store, &broker, &ticketing, metrics);
     let campaigns = connect::step(settings, || Campaigns::open(messages.clone())).await?;
     let limits =
         stampede_studio::Limits::of_node(settings.worker_pool_size, settings.worker_queue_size);
@@ -284,6 +305,7 @@ async fn prepare(settings: &Settings, stop: &CancellationToken) -> Result<Ground
         listener,
         press,
         template_snapshot,
+        counted,
         store,
         engine,
         redis_url,

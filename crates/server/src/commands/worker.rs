@@ -1,5 +1,7 @@
 //! `stampede worker`: one worker process. The supervisor starts it and gives it its name.
 
+mod pipe;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
@@ -10,13 +12,15 @@ use stampede_feed::Nudger;
 use stampede_model::KeyId;
 use stampede_press::Press;
 use stampede_studio::Studio;
+use stampede_telemetry::Metrics;
 use stampede_ticketing::{Limits, Parts, Ticketing};
 use stampede_webhook::Webhooks;
-use stampede_worker::{Environment, Heartbeat, Report};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use stampede_worker::{Environment, Heartbeat};
+use tokio::io::AsyncReadExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use self::pipe::Pipe;
 use crate::commands::signals::stop_on_signal;
 use crate::settings::{Redis, Settings};
 use crate::{compiler, connect, logging};
@@ -65,7 +69,9 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
     let Redis::At(redis_url) = &settings.redis else {
         bail!("a worker needs REDIS_URL; \"stampede serve\" starts workers by itself and sets it");
     };
-    let store = connect::store(&settings).await?;
+    // No registry: a worker has no port. Its node shows what it tells.
+    let metrics = Metrics::default();
+    let store = connect::counted_store(&settings, &metrics).await?;
     let default = connect::default_template(&settings)?;
     let broker = connect::broker(&settings, redis_url).await?;
     let files = connect::files(&settings).await?;
@@ -76,6 +82,7 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
         files: files.clone(),
         press: Press::new(store.clone(), compiler::start()?, default),
         limits: Limits { slots: settings.job_concurrency, ..Limits::default() },
+        metrics: metrics.clone(),
     };
     let ticketing = connect::step(&settings, || Ticketing::start(parts.clone())).await?;
     let slots = settings.job_concurrency;
@@ -84,16 +91,17 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
     // Until the last job is recorded.
     let recorded = CancellationToken::new();
     let nudging = tokio::spawn(Nudger::new(store.clone(), broker.clone()).run(recorded.clone()));
-    let messages = connect::campaign_parts(&settings, &store, &broker, &ticketing);
+    let messages = connect::campaign_parts(&settings, &store, &broker, &ticketing, &metrics);
     let campaigns = connect::step(&settings, || Campaigns::open(messages.clone())).await?;
     campaigns.set_message_slots(SendMessage::slots(slots));
     let drawing = connect::studio_parts(&broker, &files, stampede_studio::Limits::of_worker());
     let studio = connect::step(&settings, || Studio::open(drawing.clone())).await?;
     let environment = Environment { ticketing, webhooks, campaigns, studio };
     let (reports, reported) = watch::channel(None);
-    if identity.supervised {
-        tokio::spawn(tell_supervisor(reported));
-    }
+    let telling = identity.supervised.then(|| {
+        let pipe = Pipe::new(metrics.clone(), broker.clone());
+        tokio::spawn(pipe.tell(reported))
+    });
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let heartbeat = Heartbeat {
         worker: WorkerPresence {
@@ -114,28 +122,19 @@ async fn work(settings: Settings, identity: Identity, stop: CancellationToken) -
     };
     tracing::info!(slots = config.slots, "ready");
     let jobs = stampede_worker::jobs(&environment);
-    stampede_worker::run(config, &broker, &jobs, heartbeat, stop).await?;
+    stampede_worker::run(config, &broker, &jobs, &metrics, heartbeat, stop).await?;
     environment.stop().await;
     recorded.cancel();
     // A panic in it has been reported already.
     let _ = nudging.await;
+    if let Some(telling) = telling
+        && let Ok(mut pipe) = telling.await
+    {
+        pipe.tell_metrics().await;
+    }
     store.close().await;
     tracing::info!("ended");
     Ok(())
-}
-
-/// Tells the supervisor on standard output that this worker takes jobs, and how busy it is.
-async fn tell_supervisor(mut reports: watch::Receiver<Option<Report>>) {
-    let mut stdout = tokio::io::stdout();
-    let mut ready = false;
-    while reports.changed().await.is_ok() {
-        let Some(Report { busy, slots }) = *reports.borrow_and_update() else { continue };
-        let greeting = if std::mem::replace(&mut ready, true) { "" } else { "ready\n" };
-        let text = format!("{greeting}busy {busy} of {slots}\n");
-        // A supervisor that is gone is noticed elsewhere.
-        let _ = stdout.write_all(text.as_bytes()).await;
-        let _ = stdout.flush().await;
-    }
 }
 
 /// Standard input closes when the supervisor dies, in whatever way.

@@ -1,6 +1,6 @@
 //! From texts to values. An error says what would be right.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -78,6 +78,14 @@ pub(super) fn host(text: &str) -> Parsed<IpAddr> {
     let text = if text == "localhost" { "127.0.0.1" } else { text };
     text.parse().map_err(|_| {
         "must be an address of this machine such as 127.0.0.1 or 0.0.0.0 (all)".to_owned()
+    })
+}
+
+/// An address and a port to listen on.
+pub(super) fn socket(text: &str) -> Parsed<SocketAddr> {
+    let address = text.replacen("localhost:", "127.0.0.1:", 1).parse::<SocketAddr>().ok();
+    address.filter(|address| address.port() > 0).ok_or_else(|| {
+        "must be an address of this machine and a port such as 127.0.0.1:9464".to_owned()
     })
 }
 

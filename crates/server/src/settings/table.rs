@@ -4,7 +4,7 @@
 //! Adding a setting? Add a row here, and use `settings.<field>` where the value is needed. Then write
 //! the document: `cargo run -p stampede -- settings --markdown > docs/settings.md`.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -77,7 +77,15 @@ settings! {
         port: u16 = setting("PORT", "3000", |text| whole(text, 1..=65_535))
             .flag("port", "PORT")
             .means("Port to listen on")
-            .details("A node with `WORKER_MODE=worker` listens only if `PORT` is set, and then answers `/health` and `/ready`.");
+            .details("A node with `WORKER_MODE=worker` listens only if `PORT` is set, and then answers `/health`, `/ready` and `/metrics`.");
+    }
+    "Metrics" {
+        metrics_listen: Option<SocketAddr> = optional("METRICS_LISTEN", "none: GET /metrics is on PORT only, and wants a key", parse::socket)
+            .means("Address and port that show metrics to Prometheus without a key, such as 127.0.0.1:9464")
+            .details(
+                "Whoever reaches it reads the names of queues and all numbers ([guide](metrics.md)). A node with `WORKER_MODE=worker` \
+                 and without `PORT` shows metrics nowhere else.",
+            );
     }
     "Clients" {
         trusted_proxies: TrustedProxies = computed("TRUSTED_PROXIES", "none", TrustedProxies::default, TrustedProxies::parse)

@@ -30,6 +30,7 @@ mod links;
 mod lists;
 mod live;
 mod manners;
+mod metrics;
 mod outside_readers;
 mod pdf_files;
 mod poison;

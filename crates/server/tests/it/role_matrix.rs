@@ -110,7 +110,9 @@ fn subject(route: &Route) -> Subject {
     let campaigns = ["/api/contracts/{id}", "/api/accounts/{id}"];
     match (route.method.as_str(), route.path) {
         ("POST", "/api/tickets") | ("POST", "/api/verify") => Subject::Record,
-        ("GET", "/api/tickets" | "/api/batches" | "/api/events/stream") => Subject::Own,
+        ("GET", "/api/tickets" | "/api/batches" | "/api/events/stream" | "/metrics") => {
+            Subject::Own
+        }
         ("GET", "/ws") => Subject::System,
         (_, path) if records.iter().any(|room| path.starts_with(room)) => Subject::Record,
         (_, path) if doors.contains(&path) || scans.contains(&path) => Subject::Record,

@@ -1,7 +1,7 @@
 //! What is asked about many recipients of a campaign at once: for reports, and before a campaign starts.
 
 use async_trait::async_trait;
-use stampede_model::campaign::{AccountId, RecipientState};
+use stampede_model::campaign::{AccountId, CampaignState, RecipientState};
 use stampede_model::{CampaignId, Timestamp};
 
 use crate::Result;
@@ -59,6 +59,17 @@ pub struct LastAttempts {
     pub last: Timestamp,
 }
 
+/// The campaigns in one state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CampaignTotal {
+    /// Their state.
+    pub state: CampaignState,
+    /// How many.
+    pub campaigns: u64,
+    /// Their recipients of whom nobody knows whether the message arrived.
+    pub unknown: u64,
+}
+
 /// Questions about many recipients at once. An open recipient is pending, queued or being sent to.
 #[async_trait]
 pub trait Reports: Send + Sync {
@@ -105,6 +116,9 @@ pub trait Reports: Send + Sync {
 
     /// Open recipients without a message of their own: how many, and the positions of the first ten.
     async fn without_message(&self, campaign: CampaignId) -> Result<(u64, Vec<u64>)>;
+
+    /// The campaigns of all owners by state; states without one are left out. Deleted campaigns do not count.
+    async fn campaign_totals(&self) -> Result<Vec<CampaignTotal>>;
 
     /// How many open recipients have an address that is suppressed now: they are skipped when they are claimed.
     async fn suppressed_recipients(&self, campaign: CampaignId) -> Result<u64>;

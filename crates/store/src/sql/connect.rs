@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
 use sqlx::migrate::MigrateError;
 use sqlx::{AnyConnection, AssertSqlSafe, ConnectOptions, Connection};
+use stampede_telemetry::Metrics;
 use tokio::sync::{Mutex, Notify};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
@@ -20,6 +21,7 @@ use super::file::{make_file, make_folder};
 use super::last_write::LastWrite;
 use super::migrations::{POSTGRES_MIGRATIONS, SQLITE_MIGRATIONS};
 use super::rows::number;
+use super::seconds::Seconds;
 use crate::limits::Limits;
 use crate::{Backend, Durability, Error, Result, Schema};
 
@@ -75,6 +77,7 @@ impl Sql {
             last_write: LastWrite::default(),
             anchor: Mutex::new(anchor),
             shown: address.shown.into(),
+            seconds: Seconds::of(&Metrics::default()),
         })
     }
 }

@@ -6,7 +6,7 @@
 //! or taken out must answer a ping within a limit of its own.
 
 use std::ops::{Deref, DerefMut};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::pool::PoolConnection;
@@ -111,13 +111,16 @@ impl Sql {
         query: Statement<'_>,
         read: impl Fn(&AnyRow) -> sqlx::Result<T>,
     ) -> Result<Vec<T>> {
+        let began = Instant::now();
         let rows = within(limit, async {
             let mut connection = self.connection().await?;
             let rows = query.fetch_all(&mut *connection).await;
             connection.give_back_after(&rows);
             rows
         });
-        rows.await?.iter().map(read).collect::<sqlx::Result<_>>().map_err(error::driver)
+        let rows = rows.await;
+        self.seconds.read.observe(began.elapsed());
+        rows?.iter().map(read).collect::<sqlx::Result<_>>().map_err(error::driver)
     }
 
     /// Reads one row, if there is one.
@@ -126,12 +129,15 @@ impl Sql {
         query: Statement<'_>,
         read: impl Fn(&AnyRow) -> sqlx::Result<T>,
     ) -> Result<Option<T>> {
+        let began = Instant::now();
         let row = within(self.limits.read, async {
             let mut connection = self.connection().await?;
             let row = query.fetch_optional(&mut *connection).await;
             connection.give_back_after(&row);
             row
         });
-        row.await?.as_ref().map(read).transpose().map_err(error::driver)
+        let row = row.await;
+        self.seconds.read.observe(began.elapsed());
+        row?.as_ref().map(read).transpose().map_err(error::driver)
     }
 }

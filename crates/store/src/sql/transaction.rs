@@ -60,7 +60,9 @@ macro_rules! in_transaction {
                 }
             }
         };
+        let began = std::time::Instant::now();
         let result = $crate::sql::pooled_connection::within($limit, work).await;
+        $sql.seconds.write.observe(began.elapsed());
         $sql.last_write.note(&result);
         if result.is_ok() {
             // Remembered if nobody waits yet.

@@ -11,6 +11,7 @@ use stampede_model::{
 };
 use stampede_press::{Press, sample};
 use stampede_store::{Config, NewRevision, Store, TicketSecret};
+use stampede_telemetry::Metrics;
 use stampede_testkit::{Redis, TempDir, eventually, temp_dir};
 use stampede_ticketing::{
     GenerateTicket, Limits, OrderLine, OrderRequest, Parts, Placement, Strictness, Ticketing,
@@ -78,6 +79,7 @@ impl Stage {
             files: files.clone(),
             press,
             limits: Limits { quantity: 1_000, downloads: 1, slots: 4 },
+            metrics: Metrics::default(),
         })
         .await
         .unwrap();

@@ -1,6 +1,7 @@
 //! Each queue has its own slots.
 
 use stampede_broker::{JobSpec, Work};
+use stampede_telemetry::{Metrics, Registry};
 use stampede_testkit::eventually;
 use stampede_worker::Report;
 
@@ -32,4 +33,28 @@ async fn slow_jobs_of_one_queue_do_not_hold_up_another() {
     stage.working.await.unwrap();
     // What ended in all queues is counted for the node.
     assert_eq!(stage.redis.cli(&["HGET", "stats:completed", "node-1"]).trim(), "110");
+}
+
+#[tokio::test]
+async fn runs_are_counted_by_queue_and_end() {
+    let stage = Stage::start().await;
+    let quick: Vec<JobSpec> = (11..16).map(|number| Quick { number }.spec()).collect();
+    stage.add(&stage.quick, &quick).await;
+    stage.failed(&stage.quick).await;
+    stage.stop.cancel();
+    stage.working.await.unwrap();
+    let registry = Registry::new();
+    let node = Metrics::register(&registry).unwrap();
+    node.listen().hear(stage.metrics.snapshot());
+    let text = stampede_telemetry::text(&registry).unwrap();
+    for line in [
+        r#"queue_jobs_total{queue="quick-things",status="completed"} 4"#,
+        r#"queue_jobs_total{queue="quick-things",status="retried"} 1"#,
+        r#"queue_jobs_total{queue="quick-things",status="failed"} 1"#,
+        r#"queue_job_duration_seconds_count{queue="quick-things"} 4"#,
+        r#"stampede_job_run_seconds_count{queue="quick-things"} 6"#,
+        r#"stampede_job_wait_seconds_count{queue="quick-things"} 5"#,
+    ] {
+        assert!(text.lines().any(|shown| shown == line), "{line} is not in:\n{text}");
+    }
 }

@@ -10,6 +10,7 @@ use stampede_broker::{
     Broker, Config, ConsumerConfig, JobContext, JobList, JobPolicy, JobSpec, JobView, Outcome,
     Queue, Work, WorkerPresence,
 };
+use stampede_telemetry::Metrics;
 use stampede_testkit::{Redis, eventually};
 use stampede_worker::{Heartbeat, Report};
 use tokio::sync::{Semaphore, watch};
@@ -128,6 +129,8 @@ pub(crate) struct Stage {
     pub(crate) working: JoinHandle<()>,
     pub(crate) slow: Queue,
     pub(crate) quick: Queue,
+    /// What the worker counts.
+    pub(crate) metrics: Metrics,
 }
 
 impl Stage {
@@ -157,10 +160,14 @@ impl Stage {
             (broker.queue(Slow::QUEUE).await.unwrap(), broker.queue(Quick::QUEUE).await.unwrap());
         let stop = CancellationToken::new();
         let stopped = stop.clone();
+        let metrics = Metrics::default();
+        let counted = metrics.clone();
         let working = tokio::spawn(async move {
-            stampede_worker::run(config, &broker, &jobs, heartbeat, stopped).await.unwrap();
+            stampede_worker::run(config, &broker, &jobs, &counted, heartbeat, stopped)
+                .await
+                .unwrap();
         });
-        Self { redis, counters, reports, stop, working, slow, quick }
+        Self { redis, counters, reports, stop, working, slow, quick, metrics }
     }
 
     /// Waits until the supervisor is told this.

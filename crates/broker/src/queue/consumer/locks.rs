@@ -235,6 +235,7 @@ async fn rescue(shared: &Shared) -> Result<(), Error> {
     if !jobs.is_empty() {
         tracing::warn!(?jobs, "jobs whose worker disappeared go back to wait");
         jobs.iter().for_each(|job| shared.events.tell(job, EventKind::Stalled));
+        shared.config.observer.stalled(jobs.len());
     }
     Ok(())
 }

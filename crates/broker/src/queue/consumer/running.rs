@@ -1,6 +1,8 @@
 //! Running the handler of a job, and deciding what happens to the job.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 
@@ -11,12 +13,17 @@ use crate::{Job, Outcome};
 
 impl Shared {
     /// Runs the handler and decides what happens to the job.
-    pub(super) async fn run_handler(&self, job: &Job) -> Disposition {
+    /// Notes how long the handler ran in `took`.
+    pub(super) async fn run_handler(&self, job: &Job, took: &OnceLock<Duration>) -> Disposition {
         if let Some(reason) = self.must_not_run(job) {
             self.repair(job).await;
             return self.fail(job, reason.into()).await;
         }
         let context = JobContext::new(&self.queue, job);
+        if let Some(wait) = job.first_wait() {
+            self.config.observer.waited(wait);
+        }
+        let began = Instant::now();
         // Cancels the work that the handler has begun elsewhere, however the run ends.
         let _over = context.cancellation().drop_guard();
         let run = async {
@@ -35,7 +42,10 @@ impl Shared {
                 },
             }
         };
-        match AssertUnwindSafe(run).catch_unwind().await {
+        let ended = AssertUnwindSafe(run).catch_unwind().await;
+        // Set only here, and once.
+        self.config.observer.ran(*took.get_or_init(|| began.elapsed()));
+        match ended {
             Ok(outcome) => match self.dispose(job, outcome, None).await {
                 Disposition::Completed { result, .. } => {
                     Disposition::Completed { result, progress: context.shows_progress() }

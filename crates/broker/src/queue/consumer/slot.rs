@@ -1,7 +1,7 @@
 //! One slot: runs a job, finishes it, and continues with the next job that the finish returned.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
 use tracing::Instrument;
@@ -10,7 +10,7 @@ use super::disposition::Disposition;
 use super::fetch::Admitted;
 use super::finishing::{FinishEffect, NextInSlot};
 use super::slots::{FreeSlot, Residue};
-use super::{EventKind, FIRST_PAUSE, LONGEST_PAUSE, Shared};
+use super::{EventKind, FIRST_PAUSE, LONGEST_PAUSE, RunEnd, Shared};
 use crate::queue::scripts::Claim;
 use crate::{Job, RequestId, now_ms};
 
@@ -57,13 +57,14 @@ impl Shared {
         let job = &*job;
         let _running = self.events.running();
         let held = self.held.hold(job, &claim.token);
+        let took = OnceLock::new();
         let running = async {
             self.schedule_next(job).await;
             if let Some(delay) = self.must_wait(permit).await {
                 return Disposition::Snoozed { delay };
             }
             self.events.tell(&job.id, EventKind::Started);
-            self.run_handler(job).await
+            self.run_handler(job, &took).await
         };
         let mut disposition = tokio::select! {
             // In this order: a job that was cancelled before it began does not begin.
@@ -94,6 +95,7 @@ impl Shared {
             FinishEffect::Ours(after) => after,
             FinishEffect::Later => {
                 self.events.tell(&job.id, EventKind::Snoozed);
+                self.config.observer.ended(RunEnd::Snoozed, None);
                 return NextInSlot::None;
             }
             FinishEffect::NotOurs(after) => {
@@ -102,6 +104,7 @@ impl Shared {
             }
         };
         self.events.tell(&job.id, disposition.event());
+        self.config.observer.ended(disposition.end(), took.get().copied());
         // Before the alarm: an operator may replay the job at once, and it is not ours any more.
         drop(held);
         if let Disposition::Failed(failure) = &disposition {

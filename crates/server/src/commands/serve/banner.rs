@@ -28,6 +28,9 @@ pub(super) fn greet(settings: &Settings, admin_key: AdminKey, address: SocketAdd
     }
     println!("  Admin key   {key}");
     println!("  Workers     {}", workers(settings));
+    if let Some(address) = settings.metrics_listen {
+        println!("  Metrics     http://{address}/metrics   (needs no key)");
+    }
     println!("  PDFs        {}", settings.public_path.join("tickets").display());
     // A command looks where the server is by default.
     let port = match address.port() {

@@ -6,10 +6,11 @@ use anyhow::{Context, Result};
 use stampede_broker::JobList;
 use stampede_cluster::{NodeConfig, Program, SupervisorConfig};
 
+use super::Ground;
 use crate::settings::{Mode, Settings};
 
 /// The queues that workers take jobs from.
-fn queues(jobs: &JobList) -> Vec<String> {
+pub(super) fn queues(jobs: &JobList) -> Vec<String> {
     jobs.queues().into_iter().map(str::to_owned).collect()
 }
 
@@ -33,20 +34,20 @@ pub(super) fn node_config(settings: &Settings, jobs: &JobList) -> NodeConfig {
 
 pub(super) fn supervisor_config(
     settings: &Settings,
-    jobs: &JobList,
-    redis_url: &str,
+    ground: &Ground,
     template: Option<&Path>,
 ) -> Result<SupervisorConfig> {
     let (drain, kill_after) = SupervisorConfig::deadlines(settings.shutdown_timeout);
     Ok(SupervisorConfig {
         program: Program::own().context("cannot find the program that workers run")?,
         args: vec!["worker".to_owned()],
-        env: settings.worker_env(redis_url, template),
+        env: settings.worker_env(&ground.redis_url, template),
         node: settings.server_name.clone(),
         workers: settings.fleet.count,
         drain,
         kill_after,
         memory: settings.scaling.worker_memory,
-        queues: queues(jobs),
+        queues: queues(&ground.jobs),
+        metrics: ground.counted.metrics.clone(),
     })
 }

@@ -9,8 +9,8 @@ use crate::sql::Sql;
 use crate::sql::dialect::Dialect;
 use crate::sql::rows::{number, optional_time, parsed};
 use crate::{
-    AccountAtWork, BOUNCED_LATER, CODES_REPORTED, CampaignMinute, CodeCount, FAILED_LATER,
-    LastAttempts, OTHER_CODES, Reports, Result,
+    AccountAtWork, BOUNCED_LATER, CODES_REPORTED, CampaignMinute, CampaignTotal, CodeCount,
+    FAILED_LATER, LastAttempts, OTHER_CODES, Reports, Result,
 };
 
 /// An attempt of a campaign that counts, and no receipt.
@@ -151,6 +151,16 @@ impl Reports for Sql {
 
     async fn without_message(&self, campaign: CampaignId) -> Result<(u64, Vec<u64>)> {
         self.some(&format!("{IS_OPEN} AND message IS NULL"), campaign, None).await
+    }
+
+    async fn campaign_totals(&self) -> Result<Vec<CampaignTotal>> {
+        let query = sqlx::query(
+            "SELECT c.state AS state, COUNT(*) AS campaigns, \
+             CAST(COALESCE(SUM(n.unknown), 0) AS BIGINT) AS unknown FROM campaigns AS c \
+             LEFT JOIN campaign_counts AS n ON n.campaign_id = c.id WHERE c.deleted = 0 \
+             GROUP BY c.state ORDER BY c.state",
+        );
+        self.fetch_all(query, rows::campaign_total).await
     }
 
     async fn suppressed_recipients(&self, campaign: CampaignId) -> Result<u64> {

@@ -12,8 +12,8 @@ use stampede_model::campaign::{
 use crate::campaigns::{Held, HeldCampaign};
 use crate::sql::rows::{damaged, number, optional_parsed, optional_time, parsed, time, value};
 use crate::{
-    Account, Attempt, Campaign, CampaignCounts, CampaignMinute, CodeCount, Recipient, Suppression,
-    TestAttempt, TestEnd,
+    Account, Attempt, Campaign, CampaignCounts, CampaignMinute, CampaignTotal, CodeCount,
+    Recipient, Suppression, TestAttempt, TestEnd,
 };
 
 /// Stands for all accounts of an owner, in the column of a suppression's account. No account has this id.
@@ -250,6 +250,15 @@ pub(super) fn code_count(row: &AnyRow) -> sqlx::Result<CodeCount> {
         code: value(row, "code")?,
         example: value(row, "example")?,
         recipients: number(row, "recipients")?,
+    })
+}
+
+/// Reads the columns `state`, `campaigns` and `unknown`.
+pub(super) fn campaign_total(row: &AnyRow) -> sqlx::Result<CampaignTotal> {
+    Ok(CampaignTotal {
+        state: word(row, "state", CampaignState::from_word)?,
+        campaigns: number(row, "campaigns")?,
+        unknown: number(row, "unknown")?,
     })
 }
 

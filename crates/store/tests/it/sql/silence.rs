@@ -31,7 +31,7 @@ impl Line {
         let server = Postgres::start().await;
         let proxy = Proxy::to(server.port()).await;
         let url = server.url().replace(&server.port().to_string(), &proxy.port().to_string());
-        let config = Config { url, max_connections, statement_timeout: read };
+        let config = Config { url, max_connections, statement_timeout: read, ..Config::default() };
         let store = Store::connect(&config).await.unwrap().with_ticket_secret(&secret());
         store.migrate().await.unwrap();
         Self { server, proxy, store }

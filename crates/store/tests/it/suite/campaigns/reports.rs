@@ -1,9 +1,9 @@
 //! Lists and reports of the ledger.
 
-use stampede_model::campaign::{RecipientState, SkipReason, SuppressionReason};
+use stampede_model::campaign::{CampaignState, RecipientState, SkipReason, SuppressionReason};
 use stampede_store::{
-    AttemptEffect, CampaignMinute, CodeCount, NewRecipient, OTHER_CODES, RecipientFilter,
-    Suppression,
+    AttemptEffect, CampaignMinute, CampaignTotal, CodeCount, NewRecipient, OTHER_CODES,
+    RecipientFilter, Suppression,
 };
 
 use super::{campaign, claimed, import, queued, read, recipient, result, sent};
@@ -17,6 +17,7 @@ on_every_backend!(
     attempts_are_counted_by_minute_and_listed_the_newest_first,
     empty_fields_are_found,
     recipients_without_a_message_are_found,
+    campaigns_are_counted_by_state_with_their_unknown_recipients,
     addresses_that_were_suppressed_after_the_import_are_counted,
 );
 
@@ -194,6 +195,22 @@ async fn recipients_without_a_message_are_found(db: Database) {
     let run = claimed(&store, &running, ids[0]).await;
     store.record_runs(&[sent(ids[0], run, "m")], at(6)).await.unwrap();
     assert!(!store.has_messages(running.id).await.unwrap());
+}
+
+async fn campaigns_are_counted_by_state_with_their_unknown_recipients(db: Database) {
+    let store = db.store().await;
+    assert_eq!(store.campaign_totals().await.unwrap(), []);
+    for owner in ["ann", "bob"] {
+        store.insert_campaign(&campaign(owner)).await.unwrap();
+    }
+    let (running, ids) = queued(&store, 3).await;
+    for id in &ids[..2] {
+        let run = claimed(&store, &running, *id).await;
+        store.record_runs(&[result(*id, run, AttemptEffect::Unknown)], at(6)).await.unwrap();
+    }
+    let draft = CampaignTotal { state: CampaignState::Draft, campaigns: 2, unknown: 0 };
+    let running = CampaignTotal { state: CampaignState::Running, campaigns: 1, unknown: 2 };
+    assert_eq!(store.campaign_totals().await.unwrap(), [draft, running]);
 }
 
 async fn addresses_that_were_suppressed_after_the_import_are_counted(db: Database) {
