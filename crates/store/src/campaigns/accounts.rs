@@ -110,7 +110,7 @@ pub trait Accounts: Send + Sync {
     ) -> Result<Versioned<Account>>;
 
     /// Deletes an account that no campaign uses which is scheduled, running or paused. Its id stays taken for all but its owner:
-    /// receipts and suppressions name it.
+    /// receipts and suppressions name it; and for accounts of other channels, as long as there is a campaign that names it.
     async fn delete_account_as_seen(
         &self,
         id: &AccountId,

@@ -39,14 +39,18 @@ impl Accounts for Sql {
             check_secret(&mut *db, vault).await?;
             let lock = sqlx::query(AssertSqlSafe(lock.as_str())).bind(AccountId::CONSOLE);
             lock.execute(&mut *db).await?;
-            let namesake =
-                sqlx::query("SELECT id, owner, deleted FROM campaign_accounts WHERE id = $1")
-                    .bind(account.id.as_str())
-                    .fetch_optional(&mut *db)
-                    .await?;
+            let namesake = sqlx::query(
+                "SELECT id, owner, deleted, channel, (SELECT COUNT(*) FROM campaigns \
+                 WHERE account_id = $1 AND campaigns.deleted = 0) AS campaigns FROM campaign_accounts WHERE id = $1",
+            );
+            let namesake = namesake.bind(account.id.as_str()).fetch_optional(&mut *db).await?;
             if let Some(row) = namesake {
                 let is_deleted = number::<u8>(&row, "deleted")? != 0;
-                if !is_deleted || value::<Option<String>>(&row, "owner")? != account.owner {
+                let is_of_owner = value::<Option<String>>(&row, "owner")? == account.owner;
+                // Its campaigns have addresses, and messages in flight, of the former channel.
+                let is_used = number::<u64>(&row, "campaigns")? > 0;
+                let is_same = value::<String>(&row, "channel")? == account.channel.as_str();
+                if !is_deleted || !is_of_owner || is_used && !is_same {
                     return Ok(AccountWritten::Taken);
                 }
             }

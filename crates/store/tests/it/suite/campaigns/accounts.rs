@@ -116,7 +116,16 @@ async fn an_id_belongs_to_one_owner_for_ever(db: Database) {
     // Receipts for its campaigns must not come to somebody else.
     let taken = store.insert_account(&of_bob, b"x", 50).await.unwrap();
     assert_eq!(taken, AccountWritten::Taken);
+    // The addresses of its campaigns are chats.
+    let used = Campaign { account: ann.id.clone(), ..campaign("ann") };
+    store.insert_campaign(&used).await.unwrap();
+    let mail = Account { channel: Channel::Smtp, ..account("bot", Some("ann")) };
+    let taken = store.insert_account(&mail, b"x", 50).await.unwrap();
+    assert_eq!(taken, AccountWritten::Taken);
     made(&store, "bot", "ann").await;
+    store.delete_account_as_seen(&ann.id, None).await.unwrap();
+    store.delete_campaign_as_seen(used.id, None).await.unwrap();
+    assert_eq!(store.insert_account(&mail, b"x", 50).await.unwrap(), AccountWritten::Done);
 }
 
 async fn a_user_has_no_more_accounts_than_allowed_also_when_two_are_made_at_once(db: Database) {
