@@ -10,7 +10,7 @@ use crate::answers;
 pub struct Checked {
     /// The provider has accepted the account. `false`: it is reachable, and says nothing about accounts without a message.
     pub is_verified: bool,
-    /// Who the provider says the account is.
+    /// The provider's description of the account, such as the name of a bot.
     pub text: String,
 }
 

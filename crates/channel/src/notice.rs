@@ -22,7 +22,7 @@ pub struct Incoming<'a> {
 /// What a request of a provider tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
-    /// What it tells.
+    /// Receipts, stops and starts that the request tells of.
     pub notices: Vec<Notice>,
     /// The number of the request, if the provider numbers its requests: a number that was worked on is not worked on again. `None`:
     /// repeating the request changes nothing.

@@ -69,7 +69,7 @@ impl Campaigns {
         Ok(problems)
     }
 
-    /// What is wrong with a campaign that sends tickets if recipients have none: they would get a message without attachment, or with
+    /// The problem of a campaign that sends tickets to recipients without a ticket: their messages would lack the attachment, or have
     /// an empty link.
     async fn without_ticket(
         &self,

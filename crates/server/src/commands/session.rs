@@ -69,7 +69,7 @@ impl Session {
         }
     }
 
-    /// Whether its key belongs to nobody and ends with the command: what it makes has an owner without records.
+    /// Whether the session has a temporary key. Records that are made with a temporary key belong to a user who owns no others.
     pub(crate) fn is_temporary(&self) -> bool {
         self.temporary.is_some()
     }

@@ -18,9 +18,9 @@ pub enum SendScope {
 /// Which messages that left to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SendFilter {
-    /// Whose.
+    /// The account or the campaign whose messages count.
     pub scope: SendScope,
-    /// Those that left after this moment.
+    /// Only messages that left after this moment count.
     pub since: Timestamp,
     /// Messages to the same address count as one, the latest.
     pub once_per_address: bool,

@@ -128,7 +128,7 @@ pub(super) fn validation(told: &Validation) {
     println!("ends {}", time(told.eta_at));
 }
 
-/// What is wrong with a campaign, or may be.
+/// Prints the mistakes and warnings of a validation.
 pub(super) fn doubts(told: &Validation) {
     for mistake in &told.template_mistakes {
         let place = mistake.line.map(|line| format!(" in line {line}")).unwrap_or_default();
